@@ -1,6 +1,7 @@
 """Which file format a log has: the one that the user names, or that of the extensions."""
 
 from collections.abc import Mapping, Sequence
+from inspect import signature
 from typing import Any
 
 from flinkcore.errors import ConfigurationError, SourceError
@@ -29,6 +30,7 @@ _EXTENSIONS = {
     "jsonl": "json",
     "ndjson": "json",
 }
+_TEXT_FORMATS: dict[str, type[CsvFormat] | type[JsonFormat]] = {"csv": CsvFormat, "json": JsonFormat}
 _COMPRESSIONS = ("gz", "bz2", "zst", "lz4")
 
 
@@ -71,18 +73,15 @@ def file_format(
         kind = _FORMATS[format]
     else:
         raise ConfigurationError(f"format {format!r} is unknown; known are {', '.join(_FORMATS)}")
-    given = dict(options or {})
-    try:
-        if kind == "csv":
-            return CsvFormat(**given)
-        if kind == "json":
-            return JsonFormat(**given)
-    except TypeError as error:
-        raise ConfigurationError(f"format_options of {kind}: {error}") from error
-    if given:
-        raise ConfigurationError(
-            f"format_options {sorted(given)} have no meaning for {kind}, which takes none"
-        )
+    text_format = _TEXT_FORMATS.get(kind)
+    known = [] if text_format is None else list(signature(text_format).parameters)
+    for option in options or {}:
+        if option not in known:
+            raise ConfigurationError(
+                f"format_options: {option!r} is no option of {kind}, which takes {', '.join(known) or 'none'}"
+            )
+    if text_format is not None:
+        return text_format(**(options or {}))
     return ParquetFormat() if kind == "parquet" else ArrowFormat()
 
 

@@ -2,11 +2,13 @@
 
 import re
 from bisect import bisect_left
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.json as pajson
 
@@ -38,7 +40,8 @@ class CsvFormat:
 
     Types are inferred from the first block (8 MiB) of the first file, and every file is read with them. A
     column that is inferred as ``timestamp[s]`` is read as ``timestamp[us]``, so that fractions of a second
-    may come later. A file that ends within a value is an error; one without a line break at its end, which may be
+    may come later; whole numbers beyond int64 are uint64, if it holds them, and else float64, which does not tell
+    near ones apart. A file that ends within a value is an error; one without a line break at its end, which may be
     cut, is warned of.
 
     Parameters
@@ -84,17 +87,28 @@ class CsvFormat:
         self._block_bytes = block_bytes
 
     def schema(self, file: LogFile) -> pa.Schema | None:
-        with source_faults(file.name, self._advice), file.filesystem.open_input_stream(file.path) as stream:
-            rows = CsvRows(stream, self._block_bytes, self._delimiter)
-            if rows.is_empty:
-                return None
+        with source_faults(file.name, self._advice):
             try:
-                with closing(self._contents(rows, {})) as contents:
-                    schema = next(contents)
+                schema, rows = self._first_block(file, {})
             except pa.ArrowInvalid as error:
                 raise self._row_fault(error) from error
-            _check_named(self._column_types, schema.names, file.name)
-            return _with_fractions(plain_schema(schema), self._column_types)
+        if schema is None:
+            return None
+        _check_named(self._column_types, schema.names, file.name)
+        return _with_inferred_types(
+            plain_schema(schema), self._column_types, rows, partial(self._first_block, file)
+        )
+
+    def _first_block(
+        self, file: LogFile, types: Mapping[str, pa.DataType]
+    ) -> tuple[pa.Schema | None, pa.RecordBatch | None]:
+        """Read the schema, None of an empty file, and the first block, None if there are no rows."""
+        with file.filesystem.open_input_stream(file.path) as stream:
+            rows = CsvRows(stream, self._block_bytes, self._delimiter)
+            if rows.is_empty:
+                return None, None
+            with closing(self._contents(rows, types)) as contents:
+                return next(contents), next(contents, None)
 
     def pieces(self, file: LogFile) -> list[int | None]:
         return [None]
@@ -174,8 +188,8 @@ class JsonFormat:
     """JSON lines: one object per line.
 
     Types are inferred from the first block (8 MiB) of the first file, and every file is read with them; a key
-    that a line does not have is null. A column that is inferred as ``timestamp[s]`` is read as
-    ``timestamp[us]``.
+    that a line does not have is null. A column that is inferred as ``timestamp[s]`` is read as ``timestamp[us]``; whole
+    numbers are read as in CSV.
 
     Parameters
     ----------
@@ -202,7 +216,12 @@ class JsonFormat:
                 found = _parse(block, given, "infer")
             except pa.ArrowInvalid as error:
                 raise self._fault(file, offset, block, given, "infer", error) from error
-            return _with_fractions(plain_schema(found.schema), self._column_types)
+            return _with_inferred_types(
+                plain_schema(found.schema),
+                self._column_types,
+                found,
+                lambda types: _parse(block, pa.schema(list(types.items())), "ignore"),
+            )
 
     def pieces(self, file: LogFile) -> list[int | None]:
         return [None]
@@ -332,15 +351,48 @@ def _check_named(column_types: Mapping[str, pa.DataType], names: Sequence[str], 
             )
 
 
-def _with_fractions(schema: pa.Schema, given: Mapping[str, pa.DataType]) -> pa.Schema:
-    return pa.schema(
-        [
-            field.with_type(pa.timestamp("us", field.type.tz))
-            if field.name not in given and pa.types.is_timestamp(field.type) and field.type.unit == "s"
-            else field
-            for field in schema
-        ]
-    )
+def _with_inferred_types(
+    schema: pa.Schema,
+    given: Mapping[str, pa.DataType],
+    rows: pa.RecordBatch | pa.Table | None,
+    read: Callable[[Mapping[str, pa.DataType]], object],
+) -> pa.Schema:
+    """Return the schema that Arrow inferred, with other types where later or near values would not keep theirs.
+
+    Parameters
+    ----------
+    schema : pyarrow.Schema
+    given : mapping
+        Types that were not inferred.
+    rows : pyarrow.RecordBatch or pyarrow.Table, optional
+        Of the first block, None if there are none.
+    read : callable
+        Reads the first block once more, with other types of some columns.
+    """
+    fields = []
+    for place, field in enumerate(schema):
+        if field.name not in given:
+            if pa.types.is_timestamp(field.type) and field.type.unit == "s":
+                field = field.with_type(pa.timestamp("us", field.type.tz))
+            elif rows is not None and _may_be_uint64(rows.column(place)):
+                uint64 = field.with_type(pa.uint64())
+                field = uint64 if _can_read(read, {field.name: uint64.type}) else field
+        fields.append(field)
+    return pa.schema(fields)
+
+
+def _may_be_uint64(column: pa.Array | pa.ChunkedArray) -> bool:
+    """Whether some numbers are beyond those of int64, as hashes are."""
+    most = pc.max(column).as_py() if pa.types.is_float64(column.type) else None
+    return most is not None and 2.0**63 <= most <= 2.0**64
+
+
+def _can_read(read: Callable[[Mapping[str, pa.DataType]], object], types: Mapping[str, pa.DataType]) -> bool:
+    try:
+        read(types)
+    except pa.ArrowInvalid:
+        return False
+    return True
 
 
 def _type_fault(file: LogFile, error: object, columns: ColumnsToRead) -> SchemaError:
