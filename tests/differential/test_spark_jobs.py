@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from tempfile import mkstemp
 from typing import Any
 
 import numpy as np
@@ -392,6 +393,33 @@ def test_jobs_give_on_spark_what_they_give_embedded(
     for report in reports:
         report.repeated = 0
     assert on_spark.report == embedded.report
+
+
+def test_an_operator_whose_results_go_several_ways_runs_once(
+    spark: Any, logs: tuple[Path, pa.Table], tmp_path: Path
+) -> None:
+    def job(env: StreamExecutionEnvironment, opened: Path) -> Any:
+        class Noted(KeyedProcessFunction):
+            def open(self, runtime_context: Any) -> None:
+                mkstemp(dir=opened)
+
+            def process_element(self, value: Any, ctx: Any) -> Iterator[Any]:
+                yield value.user, value.row
+
+        opened.mkdir()
+        kind = pa.schema({"user": pa.string(), "row": pa.int64()})
+        noted = streams(env, logs)[0].key_by("user").process(Noted(), kind)
+        sizes = noted.key_by("user").window(TumblingEventTimeWindows.of(Time.milliseconds(50)))
+        # To the next operator, past it to the one behind, and to its other input, too.
+        again = noted.select("user", n=pc.field("row")).union(sizes.aggregate(n=count()).select("user", "n"))
+        directly = noted.select("user", n=pc.field("row") + 1)
+        return again.connect(directly).key_by("user", "user").process(in_order(), SEEN).execute()
+
+    embedded = job(StreamExecutionEnvironment(), tmp_path / "embedded")
+    on_spark = job(SparkExecutionEnvironment(spark).set_parallelism(3), tmp_path / "spark")
+    assert ordered(on_spark.to_arrow()) == ordered(embedded.to_arrow())
+    assert on_spark.report == embedded.report
+    assert len(list((tmp_path / "spark").iterdir())) == 3
 
 
 def test_a_job_of_two_logs_reads_small_dataframes_of_several_partitions(spark: Any) -> None:

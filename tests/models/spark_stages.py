@@ -24,7 +24,7 @@ from flinkcore.replay.time_plane.time_pass import time_planes_of
 from flinkcore.replay.time_plane.timeline import Timeline, TimePlane
 from flinkcore.runtime.checkpoint import Checkpoint, OperatorPart, OperatorSnapshot, PendingCheckpoint
 from flinkcore.spark.columnar.map_task import MapTask
-from flinkcore.spark.columnar.reduce_task import ReduceTask
+from flinkcore.spark.columnar.reduce_task import ReduceStage, ReduceTask
 from flinkcore.spark.columnar.task_outputs import (
     BATCH,
     CHECKPOINT,
@@ -80,13 +80,13 @@ class SmallReplay:
             self.plan.stages[0].uid, (0, key_groups - 1), key_groups
         )
 
-    def tasks(self, slots: tuple[int, ...], pending: PendingCheckpoint) -> tuple[MapTask, ReduceTask]:
+    def tasks(self, slots: tuple[int, ...], pending: PendingCheckpoint) -> tuple[MapTask, ReduceStage]:
         plan, time_plane = self.plan, self.time_plane
         timeline = without_end(time_plane.timeline)
         time = PackedTime.of(ReplayTime(timeline, time_plane.last_arrival_ms, [0]))
         return (
             MapTask(plan.logs[0], time_plane, self.log, self.partitions, slots, arrival_span_ms=1.0),
-            ReduceTask(plan, time, self.partitions, 1, BlocksOutput(), pending=pending),
+            ReduceStage((ReduceTask(plan, time, self.partitions, 1, BlocksOutput(), pending=pending),)),
         )
 
 

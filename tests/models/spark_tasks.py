@@ -13,7 +13,7 @@ from flinkcore.replay.time_plane.job_time import ReplayTime
 from flinkcore.replay.time_plane.time_pass import TimePass
 from flinkcore.replay.time_plane.timeline import TimePlane
 from flinkcore.spark.columnar.map_task import MapTask
-from flinkcore.spark.columnar.reduce_task import ReduceTask
+from flinkcore.spark.columnar.reduce_task import ReduceStage, ReduceTask
 from flinkcore.spark.columnar.task_outputs import BATCH, BlocksOutput, read_batch
 from flinkcore.spark.columnar.time_pass import CountTask, SummariseTask
 from flinkcore.spark.exchange.blocks import SHUFFLE_ORDER
@@ -60,7 +60,7 @@ def results_by_tasks(
     time = PackedTime.of(ReplayTime(time_plane.timeline, time_plane.last_arrival_ms, [0]))
     reduce_task = ReduceTask(plan, time, partitions, len(log.all_chunks), BlocksOutput())
     rows: dict[str | None, list[dict[str, Any]]] = {}
-    for batch in run_task(reduce_task, *ordered.combine_chunks().to_batches()):
+    for batch in run_task(ReduceStage((reduce_task,)), *ordered.combine_chunks().to_batches()):
         for row in batch.to_pylist():
             for part in read_batch(row["payload"]) if row["kind"] == BATCH else []:
                 rows.setdefault(row["output"], []).extend(part.to_pylist())

@@ -41,12 +41,15 @@ class LogPlace:
         Its chunks and splits are counted from these on, so that those of all logs differ.
     is_broadcast
         Whether its events go to every partition.
+    first_partition
+        Number of the first partition of its operator among those of the job.
     """
 
     number: int = 0
     first_chunk: int = 0
     first_split: int = 0
     is_broadcast: bool = False
+    first_partition: int = 0
 
 
 @dataclass(frozen=True)
@@ -95,7 +98,7 @@ class MapTask:
             yield from self._exchange(stage, chunk)
 
     def _exchange(self, stage: MapStage, chunk: Chunk) -> Iterator[pa.RecordBatch]:
-        writer = BlockWriter(self.slots)
+        writer = BlockWriter(self.slots, self.place.first_partition)
         number = self.place.first_chunk + chunk.index
         own_partition = chunk.index % self.partitions
         enough_rows = 2 * LEAST_BLOCK_ROWS * self.partitions

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from flinkcore._native.exchange import partition_rows
@@ -28,13 +27,11 @@ SENT_BYTES = 16 << 20
 
 
 @dataclass(frozen=True)
-class BlocksForNext:
-    """Sends results to the next operator, and side outputs along with them; a `ReduceOutput`.
+class WayToNext:
+    """A way that the results of an operator go: to an input of another one.
 
     Attributes
     ----------
-    plan
-        The job.
     number
         Of the next operator, from 0 on.
     input_number
@@ -43,80 +40,133 @@ class BlocksForNext:
         From which operator, and what is done with them.
     partitions
         Into how many ranges its key groups are divided.
-    slots
-        What stands for each of its partitions in the shuffle.
+    first_partition
+        Number of the first of them among those of the job.
     first_sender
-        Partitions are counted from this number on, so that they differ from all others that send to the next operator.
-    reports
-        Whether side outputs and counts go along: where several operators take the results, to one of them.
+        Partitions that send are counted from this number on, so that they differ from all others that send to the next
+        operator.
     """
 
-    plan: JobPlan
     number: int
     input_number: int
     between: StageResults
     partitions: int
-    slots: tuple[int, ...]
+    first_partition: int
     first_sender: int
-    reports: bool
+
+
+@dataclass(frozen=True)
+class BlocksForNext:
+    """Sends results to the next operators, and side outputs and counts to one of them; a `ReduceOutput`.
+
+    Attributes
+    ----------
+    plan
+        The job.
+    ways
+        All that the results go, at least one.
+    slots
+        For each partition of the job, its slot in the shuffle.
+    """
+
+    plan: JobPlan
+    ways: tuple[WayToNext, ...]
+    slots: tuple[int, ...]
 
     def batches(self, replay: PartitionReplay) -> Iterator[pa.RecordBatch]:
         """Rows of the shuffle, manifests last."""
-        link = StageLink(self.plan.stages[self.number], self.number, self.input_number, self.between)
-        sender = self.first_sender + replay.partition
         writer = BlockWriter(self.slots)
-        own_partition = replay.partition % self.partitions
-        sent = np.zeros(self.partitions, np.int64)
-        held: list[PlacedEvents] = []
+        first, *others = (_Sender(self.plan, way, replay.partition, writer) for way in self.ways)
         for output in replay.run():
             if isinstance(output, PlacedOutput):
-                held.append(link.passed_on(output.events))
-                n_rows = sum(part.batch.num_rows for part in held)
-                if n_rows >= SENT_ROWS or sum(part.nbytes for part in held) >= SENT_BYTES:
-                    yield from self._distribute(writer, held, sender, sent)
-                    held = []
-            elif self.reports:
+                for sender in (first, *others):
+                    yield from sender.add(output.events)
+            else:
                 assert output.tag_id is not None
                 for batch in output.batches:
-                    for start, stop in pieces_of(batch, BLOCK_BYTES):
-                        rows = batch.slice(start, stop - start)
-                        writer.add_side_rows(own_partition, sender, output.tag_id, rows)
-                        yield from writer.take_full()
-        yield from self._distribute(writer, held, sender, sent)
-        passed: dict[str, Any] = {
-            "to": self.number,
-            "sender": sender,
-            "results": link.rows,
-            "filtered": link.filtered,
-        }
-        if self.reports:
-            passed["replay"] = replay.counts()
+                    yield from first.add_side_rows(output.tag_id, batch)
+        reported: dict[str, Any] = {"replay": replay.counts()}
         if replay.part is not None:
-            passed["part"] = replay.part.to_content()
-        for partition, n_rows in enumerate(sent.tolist()):
-            manifest: dict[str, Any] = {"chunk": sender, "rows": n_rows}
-            if partition == own_partition:
-                manifest["passed"] = passed
-            writer.add_manifest(partition, sender, manifest)
+            reported["part"] = replay.part.to_content()
+        yield from first.finish(reported)
+        for sender in others:
+            yield from sender.finish({})
         yield from writer.take()
 
-    def _distribute(
-        self, writer: BlockWriter, held: list[PlacedEvents], sender: int, sent: npt.NDArray[np.int64]
-    ) -> Iterator[pa.RecordBatch]:
-        """Pack results into blocks, and count those for each partition; rows of the shuffle when there are enough."""
-        held = [part for part in held if part.batch.num_rows]
-        if not held:
+
+class _Sender:
+    """Sends what one partition gives on one way.
+
+    Parameters
+    ----------
+    plan
+        The job.
+    way
+        To which operator.
+    partition
+        Number of the partition.
+    writer
+        Packs the blocks of all ways.
+    """
+
+    def __init__(self, plan: JobPlan, way: WayToNext, partition: int, writer: BlockWriter) -> None:
+        self._way = way
+        self._stage = plan.stages[way.number]
+        self._link = StageLink(self._stage, way.number, way.input_number, way.between)
+        self._number = way.first_sender + partition
+        self._own_partition = way.first_partition + partition % way.partitions
+        self._writer = writer
+        self._sent = np.zeros(way.partitions, np.int64)
+        self._held: list[PlacedEvents] = []
+
+    def add(self, events: PlacedEvents) -> Iterator[pa.RecordBatch]:
+        """Take results; rows of the shuffle when there are enough."""
+        events = self._link.passed_on(events)
+        if not events.batch.num_rows:
             return
-        stage = self.plan.stages[self.number]
-        target = stage.inputs[self.input_number]
-        results = PlacedEvents.concatenate(held).sorted()
+        self._held.append(events)
+        n_rows = sum(part.batch.num_rows for part in self._held)
+        if n_rows >= SENT_ROWS or sum(part.nbytes for part in self._held) >= SENT_BYTES:
+            yield from self._distribute()
+
+    def add_side_rows(self, tag_id: str, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Take rows of a side output; rows of the shuffle when there are enough."""
+        for start, stop in pieces_of(batch, BLOCK_BYTES):
+            rows = batch.slice(start, stop - start)
+            self._writer.add_side_rows(self._own_partition, self._number, tag_id, rows)
+            yield from self._writer.take_full()
+
+    def finish(self, reported: dict[str, Any]) -> Iterator[pa.RecordBatch]:
+        """Pack what is left, and a manifest for each partition; one of them has what the partition reports."""
+        yield from self._distribute()
+        passed: dict[str, Any] = {
+            "to": self._way.number,
+            "sender": self._number,
+            "results": self._link.rows,
+            "filtered": self._link.filtered,
+        }
+        for partition, n_rows in enumerate(self._sent.tolist(), self._way.first_partition):
+            manifest: dict[str, Any] = {"chunk": self._number, "rows": n_rows}
+            if partition == self._own_partition:
+                manifest["passed"] = passed | reported
+            self._writer.add_manifest(partition, self._number, manifest)
+
+    def _distribute(self) -> Iterator[pa.RecordBatch]:
+        """Pack results into blocks, and count those for each partition; rows of the shuffle when there are enough."""
+        if not self._held:
+            return
+        way, stage = self._way, self._stage
+        target = stage.inputs[way.input_number]
+        results = PlacedEvents.concatenate(self._held).sorted()
+        self._held = []
         order = None
         if not target.is_broadcast:
             groups = event_key_groups(results.batch, target.keys, stage.max_parallelism)
-            order, bounds = partition_rows(groups, stage.max_parallelism, self.partitions, None)
-        for partition in range(self.partitions):
-            own = results if order is None else results.take(order[bounds[partition] : bounds[partition + 1]])
+            order, bounds = partition_rows(groups, stage.max_parallelism, way.partitions, None)
+        for number in range(way.partitions):
+            own = results if order is None else results.take(order[bounds[number] : bounds[number + 1]])
             for start, stop in pieces_of(own.batch, BLOCK_BYTES):
-                writer.add_placed(partition, own.slice(start, stop), self.input_number, sender)
-                yield from writer.take_full()
-            sent[partition] += own.batch.num_rows
+                partition, events = way.first_partition + number, own.slice(start, stop)
+                self._writer.add_placed(partition, events, way.input_number, self._number)
+                yield from self._writer.take_full()
+            self._sent[number] += own.batch.num_rows

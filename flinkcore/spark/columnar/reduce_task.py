@@ -24,6 +24,7 @@ from flinkcore.spark.columnar.progress import ProgressAddress, TaskProgress
 from flinkcore.spark.exchange.blocks import (
     Block,
     BlockKind,
+    BlockWriter,
     read_blocks,
     read_events,
     read_manifest,
@@ -202,7 +203,7 @@ class PartitionReplay:
 
 @dataclass(frozen=True)
 class ReduceTask:
-    """Runs the keyed operator of a plan over the blocks of partitions; picklable.
+    """Runs an operator of a plan over the blocks of its partitions; picklable.
 
     Attributes
     ----------
@@ -236,9 +237,50 @@ class ReduceTask:
     pending: PendingCheckpoint | None = None
     number: int = 0
 
+    def context(self) -> StageContext:
+        """The operator as all its partitions see it."""
+        return StageContext.of(self.plan, self.number, self.time.unpacked(), self.partitions, self.restored)
+
+
+@dataclass(frozen=True)
+class ReduceStage:
+    """Runs the operators of a level, and passes on blocks for later ones; picklable.
+
+    Attributes
+    ----------
+    tasks
+        Of the operators.
+    first_partitions
+        Of each of them, the number of its first partition among those of the job.
+    slots
+        For each partition of the job, its slot in the shuffle before the next level; none if there is no such level.
+    """
+
+    tasks: tuple[ReduceTask, ...]
+    first_partitions: tuple[int, ...] = (0,)
+    slots: tuple[int, ...] = ()
+
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Outputs of the task's partitions, one after the other."""
-        time = self.time.unpacked()
-        context = StageContext.of(self.plan, self.number, time, self.partitions, self.restored)
-        for partition, blocks in groupby(read_blocks(batches), key=lambda block: block.partition):
-            yield from self.output.batches(PartitionReplay(self, context, partition, blocks))
+        operators = {
+            first + partition: (task, partition)
+            for task, first in zip(self.tasks, self.first_partitions, strict=True)
+            for partition in range(task.partitions)
+        }
+        contexts: dict[int, StageContext] = {}
+        for number, blocks in groupby(read_blocks(batches), key=lambda block: block.partition):
+            if number not in operators:
+                yield from self._passed_on(blocks)
+                continue
+            task, partition = operators[number]
+            if task.number not in contexts:
+                contexts[task.number] = task.context()
+            replay = PartitionReplay(task, contexts[task.number], partition, blocks)
+            yield from task.output.batches(replay)
+
+    def _passed_on(self, blocks: Iterator[Block]) -> Iterator[pa.RecordBatch]:
+        writer = BlockWriter(self.slots)
+        for block in blocks:
+            writer.add_block(block)
+            yield from writer.take_full()
+        yield from writer.take()

@@ -22,14 +22,15 @@ from flinkcore.replay.time_plane.timeline import ArrivalFloors, Statuses, Timeli
 from flinkcore.runtime.checkpoint import OperatorPart, PendingCheckpoint
 from flinkcore.spark.columnar.element_pass import run_element_pass
 from flinkcore.spark.columnar.map_task import BLOCK_ROWS, LogPlace, MapTask
-from flinkcore.spark.columnar.next_blocks import BlocksForNext
+from flinkcore.spark.columnar.next_blocks import BlocksForNext, WayToNext
+from flinkcore.spark.columnar.operator_levels import OperatorLevels
 from flinkcore.spark.columnar.progress import ProgressAddress, progress_of
-from flinkcore.spark.columnar.reduce_task import ReduceOutput, ReduceTask
+from flinkcore.spark.columnar.reduce_task import ReduceOutput, ReduceStage, ReduceTask
 from flinkcore.spark.columnar.task_outputs import TASK_ROW_SCHEMA
 from flinkcore.spark.columnar.time_pass import run_time_passes
 from flinkcore.spark.exchange.blocks import SHUFFLE_ORDER, SHUFFLE_SCHEMA
 from flinkcore.spark.exchange.packed_timeline import PackedTime
-from flinkcore.spark.exchange.partitioning import chooses_partitions, partition_slots, to_partitions
+from flinkcore.spark.exchange.partitioning import chooses_partitions, to_partitions
 from flinkcore.spark.logs.spark_log import SparkLog, UnreadDataFrame
 from flinkcore.spark.sessions.session import short_job
 from flinkcore.spark.sessions.spark_jobs import SparkJobs
@@ -72,7 +73,7 @@ class SparkReplay:
     ) -> None:
         self.plan = plan
         self.checkpoints = JobCheckpoints(plan) if checkpoints is None else checkpoints
-        self._partitions = [stage.partitions(parallelism) for stage in plan.stages]
+        self._levels = OperatorLevels.of(plan, parallelism)
         self._spark = spark
         self.jobs = SparkJobs(spark)
         self._given_logs = logs
@@ -94,7 +95,7 @@ class SparkReplay:
                         time_plane,
                         log.log,
                         log.dataframe,
-                        self._partitions[0],
+                        self._levels.partitions[0],
                         cut,
                     )
                     if log.plan.is_by_element
@@ -163,43 +164,42 @@ class SparkReplay:
             log.dataframe.mapInArrow(portable(self._spark, task), SHUFFLE_SCHEMA)
             for log, task in zip(self._logs, self._map_tasks(progress), strict=True)
         ]
-        last = len(self._partitions) - 1
-        task = self._reduce_task(last, output, progress, pending)
-        blocks = self._blocks_for(last, mapped, set(), pending)
-        return blocks.mapInArrow(portable(self._spark, task), schema)
-
-    def _blocks_for(
-        self, number: int, mapped: list[Any], reported: set[int], pending: PendingCheckpoint | None
-    ) -> Any:
-        """What comes to an operator: from map tasks, and from the operators before it, whose counts are reported once.
-
-        Where several operators take the results of one, that runs for each way from it to the end of the job.
-        """
-        stage = self.plan.stages[number]
-        blocks = [mapped[log] for log in stage.logs]
-        first_sender = self._chunks
-        for input_number, between in stage.results:
-            taken = self._blocks_for(between.stage, mapped, reported, pending)
-            slots = tuple(partition_slots(self._partitions[number], chooses_partitions(taken)))
-            to_next = BlocksForNext(
-                self.plan,
-                number,
-                input_number,
-                between,
-                self._partitions[number],
-                slots,
-                first_sender,
-                reports=between.stage not in reported,
+        by_id = chooses_partitions(self._logs[0].dataframe)
+        levels = self._levels
+        passed_on: list[Any] = []
+        for level, operators in enumerate(levels.levels):
+            is_last = level + 1 == len(levels.levels)
+            slots = () if is_last else levels.slots(level + 1, by_id)
+            logs = [mapped[log] for number in operators for log in self.plan.stages[number].logs]
+            blocks = reduce(lambda some, more: some.union(more), [*logs, *passed_on])
+            ordered = to_partitions(blocks, len(levels.partitions_of(level)), "slot").sortWithinPartitions(
+                *SHUFFLE_ORDER
             )
-            reported.add(between.stage)
-            first_sender += self._partitions[between.stage]
-            task = self._reduce_task(between.stage, to_next, None, pending)
-            blocks.append(taken.mapInArrow(portable(self._spark, task), SHUFFLE_SCHEMA))
-        return self._in_partitions(reduce(lambda some, more: some.union(more), blocks), number)
+            tasks = [
+                self._reduce_task(number, output, progress, pending)
+                if is_last
+                else self._reduce_task(number, self._blocks_for_next(number, slots), None, pending)
+                for number in operators
+            ]
+            first_partitions = tuple(levels.first_partitions[number] for number in operators)
+            stage = ReduceStage(tuple(tasks), first_partitions, slots)
+            passed_on = [
+                ordered.mapInArrow(portable(self._spark, stage), schema if is_last else SHUFFLE_SCHEMA)
+            ]
+        (results,) = passed_on
+        return results
 
-    def _in_partitions(self, blocks: Any, number: int) -> Any:
-        """Blocks in the partitions of an operator, in order."""
-        return to_partitions(blocks, self._partitions[number], "slot").sortWithinPartitions(*SHUFFLE_ORDER)
+    def _blocks_for_next(self, number: int, slots: tuple[int, ...]) -> BlocksForNext:
+        """What becomes of the results of an operator that others follow."""
+        levels, ways = self._levels, []
+        for following, stage in enumerate(self.plan.stages):
+            first_sender = self._chunks
+            for input_number, between in stage.results:
+                if between.stage == number:
+                    partitions, first = levels.partitions[following], levels.first_partitions[following]
+                    ways.append(WayToNext(following, input_number, between, partitions, first, first_sender))
+                first_sender += levels.partitions[between.stage]
+        return BlocksForNext(self.plan, tuple(ways), slots)
 
     def _reduce_task(
         self,
@@ -211,7 +211,7 @@ class SparkReplay:
         return ReduceTask(
             self.plan,
             PackedTime.of(self._times[number]),
-            self._partitions[number],
+            self._levels.partitions[number],
             self._senders(number),
             output,
             progress,
@@ -224,23 +224,29 @@ class SparkReplay:
         """How many chunks, and partitions of other operators, send to each partition of an operator."""
         stage = self.plan.stages[number]
         chunks = sum(len(self.time_planes[log].starts.chunks) for log in stage.logs)
-        return chunks + sum(self._partitions[each.stage] for _, each in stage.results)
+        return chunks + sum(self._levels.partitions[each.stage] for _, each in stage.results)
 
     def _map_tasks(self, progress: ProgressAddress | None) -> Iterator[MapTask]:
         broadcast = self.plan.broadcast_logs
         first_chunk = 0
+        levels = self._levels
+        level_of = {number: level for level, operators in enumerate(levels.levels) for number in operators}
         for number, (time_plane, log) in enumerate(self._first_pass):
-            partitions = self._partitions[self.plan.stage_of_log(number)]
+            operator = self.plan.stage_of_log(number)
+            partitions, first = levels.partitions[operator], levels.first_partitions[operator]
+            slots = levels.slots(level_of[operator], chooses_partitions(log.dataframe))
             yield MapTask(
                 plan=log.plan,
                 time_plane=_without_timeline(time_plane),
                 log=log.log,
                 partitions=partitions,
-                slots=tuple(partition_slots(partitions, chooses_partitions(log.dataframe))),
+                slots=slots[first : first + partitions],
                 arrival_span_ms=_arrival_span_ms(time_plane),
                 block_rows=self._block_rows,
                 progress=progress,
-                place=LogPlace(number, first_chunk, self._times[0].first_splits[number], number in broadcast),
+                place=LogPlace(
+                    number, first_chunk, self._times[0].first_splits[number], number in broadcast, first
+                ),
             )
             first_chunk += int(time_plane.starts.chunks.max(initial=-1)) + 1
 
@@ -252,7 +258,11 @@ class SparkReplay:
             self.jobs.described(PASS_2),
             self._shortly(),
             progress_of(
-                self._spark, rows, self._partitions[-1], len(self._partitions) + 1, self._progress
+                self._spark,
+                rows,
+                self._levels.partitions[-1],
+                len(self._levels.levels) + 1,
+                self._progress,
             ) as progress,
         ):
             rows_of_tasks = self.dataframe(output, TASK_ROW_SCHEMA, progress, stopping.pending)
@@ -311,7 +321,7 @@ class SparkReplay:
     def _partitions_of(self, number: int, reported: Iterable[dict[str, Any]]) -> dict[int, dict[str, Any]]:
         """What each partition of an operator reported; each once."""
         by_partition = {each["partition"]: each for each in reported if each["operator"] == number}
-        partitions = self._partitions[number]
+        partitions = self._levels.partitions[number]
         if len(by_partition) != partitions:
             raise FlinkcoreError(
                 f"{len(by_partition)} of {partitions} partitions of operator {number + 1} came back from Spark; this "

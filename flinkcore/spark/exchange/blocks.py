@@ -13,7 +13,7 @@ A manifest says how much a map task has sent to the partition, so that the reduc
 
 Between two operators of a job, the events are results of the first with their places (`PlacedEvents`), and
 `first_split` is -1 or -2 for the first or second input of the next. Manifests and side rows are then of
-a partition of the first operator, not of a map task.
+a partition of the first operator, not of a map task. Partitions are counted over all operators (`OperatorLevels`).
 """
 
 from __future__ import annotations
@@ -77,6 +77,8 @@ class Block:
         Arrival of its first event, ms since the epoch; 0 if it has no events.
     first_split : int
         Split of its first event, or below 0 for results; the number of the log if it has no events.
+    first_position : int
+        Position of its first event; of results, and where there are no events, the number of what has sent it.
     payload : pyarrow.Buffer
         A manifest as JSON; rows or events as an Arrow stream.
     """
@@ -85,6 +87,7 @@ class Block:
     kind: BlockKind
     first_arrival: int
     first_split: int
+    first_position: int
     payload: pa.Buffer
 
     @property
@@ -102,10 +105,13 @@ class BlockWriter:
     ----------
     slots : sequence of int
         For each partition, the value of the column `slot` (`partition_slots`).
+    first_partition : int
+        Number of the first of these partitions among those of the job.
     """
 
-    def __init__(self, slots: Any) -> None:
+    def __init__(self, slots: Any, first_partition: int = 0) -> None:
         self._slots = slots
+        self._first_partition = first_partition
         self._begin()
 
     def _begin(self) -> None:
@@ -152,6 +158,13 @@ class BlockWriter:
             stream.write_batch(rows)
         self._add_header(partition, BlockKind.SIDE_ROWS, (0, 0, source))
 
+    def add_block(self, block: Block) -> None:
+        """Pack a block of another writer, which passes through a task to its partition."""
+        self._sink.write(block.payload)
+        self._add_header(
+            block.partition, block.kind, (block.first_arrival, block.first_split, block.first_position)
+        )
+
     def _add_header(self, partition: int, kind: BlockKind, key: tuple[int, int, int]) -> None:
         end = self._sink.tell()
         n_bytes = end - self._offsets[-1]
@@ -160,7 +173,7 @@ class BlockWriter:
                 f"an event or result for partition {partition} has {n_bytes:,} bytes, and a row of Spark's shuffle "
                 f"has at most {MOST_BLOCK_BYTES:,}: make its values smaller, or leave them out by select() or filter()"
             )
-        self._headers.append((self._slots[partition], partition, kind, *key))
+        self._headers.append((self._slots[partition], self._first_partition + partition, kind, *key))
         self._offsets.append(end)
 
     def take_full(self) -> Iterator[pa.RecordBatch]:
@@ -213,11 +226,12 @@ def read_blocks(batches: Iterator[pa.RecordBatch]) -> Iterator[Block]:
         kinds = batch.column("kind").to_pylist()
         arrivals = batch.column("first_arrival").to_pylist()
         splits = batch.column("first_split").to_pylist()
+        positions = batch.column("first_position").to_pylist()
         payloads = batch.column("payload")
-        for row, (partition, kind, arrival, split) in enumerate(
-            zip(partitions, kinds, arrivals, splits, strict=True)
+        for row, (partition, kind, arrival, split, position) in enumerate(
+            zip(partitions, kinds, arrivals, splits, positions, strict=True)
         ):
-            yield Block(partition, BlockKind(kind), arrival, split, payloads[row].as_buffer())
+            yield Block(partition, BlockKind(kind), arrival, split, position, payloads[row].as_buffer())
 
 
 def read_manifest(block: Block) -> dict[str, Any]:

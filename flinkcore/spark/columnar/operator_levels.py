@@ -1,0 +1,81 @@
+"""Which operators of a job run in one stage of Spark, and which rows of the shuffle before it they get."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from flinkcore.replay.plans.job_plan import JobPlan
+from flinkcore.spark.exchange.partitioning import partition_slots
+
+
+@dataclass(frozen=True)
+class OperatorLevels:
+    """The operators of a job by the stages of Spark that run them, each operator once.
+
+    ::
+
+        log ──▶ 1 ──┬─────────▶ 4        level 0   1
+                    └──▶ 2 ──▶ 3 ──▶ 4   level 1   2, and blocks from 1 to 4 pass through
+        log ───────────▶ 3               level 2   3, and the same blocks
+                                         level 3   4
+
+    An operator runs as late as those that take its results allow, so that few blocks pass through a level. Blocks are
+    for a partition of the job: its number counts the partitions of all operators, one after the other.
+
+    Attributes
+    ----------
+    levels : tuple of tuple of int
+        Numbers of the operators of each level; the last level has the last operator alone.
+    partitions : tuple of int
+        Number of partitions of each operator.
+    """
+
+    levels: tuple[tuple[int, ...], ...]
+    partitions: tuple[int, ...]
+
+    @classmethod
+    def of(cls, plan: JobPlan, parallelism: int) -> OperatorLevels:
+        """Return the levels of a plan, each of whose operators has at most so many partitions."""
+        behind = [0] * len(plan.stages)
+        for number, stage in reversed(list(enumerate(plan.stages))):
+            for _, results in stage.results:
+                behind[results.stage] = max(behind[results.stage], behind[number] + 1)
+        levels = (
+            tuple(number for number, found in enumerate(behind) if found == wanted)
+            for wanted in range(max(behind), -1, -1)
+        )
+        return cls(tuple(levels), tuple(stage.partitions(parallelism) for stage in plan.stages))
+
+    @property
+    def first_partitions(self) -> tuple[int, ...]:
+        """For each operator the number of its first partition among those of the job."""
+        return tuple(accumulate(self.partitions[:-1], initial=0))
+
+    def partitions_of(self, level: int) -> list[int]:
+        """Return the partitions of a level among those of the job."""
+        first = self.first_partitions
+        return [
+            first[number] + partition
+            for number in self.levels[level]
+            for partition in range(self.partitions[number])
+        ]
+
+    def slots(self, level: int, by_id: bool) -> tuple[int, ...]:
+        """Return for each partition of the job the slot by which a block for it comes to a level.
+
+        Blocks for later levels are spread over the partitions of this one.
+
+        Parameters
+        ----------
+        level : int
+        by_id : bool
+            As of `partition_slots`.
+        """
+        here: Sequence[int] = self.partitions_of(level)
+        slots = partition_slots(len(here), by_id)
+        places = {partition: place for place, partition in enumerate(here)}
+        return tuple(
+            slots[places.get(partition, partition % len(here))] for partition in range(sum(self.partitions))
+        )
