@@ -31,6 +31,10 @@ class LifecycleError(FlinkcoreError, RuntimeError):
     """A call on an object that is not open yet, or closed already."""
 
 
+class JobCancelledError(FlinkcoreError, RuntimeError):
+    """There is no result: the job was cancelled."""
+
+
 class TimerError(FlinkcoreError, RuntimeError):
     """A callback of a processing-time timer failed; its cause is the callback's own exception.
 

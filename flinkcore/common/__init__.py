@@ -1,9 +1,12 @@
 """PyFlink's ``pyflink.common`` names: time, watermark strategies and settings, without a JVM."""
 
+from flinkcore.common.completable_future import CompletableFuture
 from flinkcore.common.configuration import Configuration
 from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.common.execution_config import ExecutionConfig
+from flinkcore.common.job_client import JobClient
 from flinkcore.common.job_execution_result import JobExecutionResult
+from flinkcore.common.job_status import JobStatus
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.percentile_watermarks import PercentileOutOfOrdernessWatermarks
 from flinkcore.common.row import Row
@@ -36,13 +39,16 @@ __all__ = [
     "AscendingTimestampsWatermarks",
     "BoundedOutOfOrdernessWatermarks",
     "ByteArraySchema",
+    "CompletableFuture",
     "Configuration",
     "DeserializationSchema",
     "Duration",
     "Encoder",
     "ExecutionConfig",
     "Instant",
+    "JobClient",
     "JobExecutionResult",
+    "JobStatus",
     "NoWatermarksGenerator",
     "OutputTag",
     "PercentileOutOfOrdernessWatermarks",

@@ -3,11 +3,14 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
 from flinkcore.common.configuration import Configuration
 from flinkcore.common.constants import MAX_TIMESTAMP
 from flinkcore.errors import ConfigurationError, UnsupportedOperationError
+
+JobClockName: TypeAlias = Literal["arrival", "system"]
+"""What processing time is: the arrivals of elements, or the time of the machine."""
 
 
 def _whole_number_within(value: int, setting: str, lowest: int, highest: int) -> int:
@@ -25,8 +28,8 @@ def checked_auto_watermark_interval(interval_ms: int) -> int:
 class ExecutionConfig:
     """Parallelism, maximum parallelism, auto-watermark interval and other settings of a job.
 
-    Read and changed through :meth:`StreamExecutionEnvironment.get_config`. No setting but the auto-watermark interval
-    can change a row of the result.
+    Read and changed through :meth:`StreamExecutionEnvironment.get_config`. On the arrival clock, no setting but the
+    auto-watermark interval can change a row of the result.
 
     Notes
     -----
@@ -41,6 +44,7 @@ class ExecutionConfig:
     _max_parallelism: int = 128
     _auto_watermark_interval_ms: int = 200
     _arrival_rate: float = 1000.0
+    _clock: JobClockName = "arrival"
     _chaining_enabled: bool = True
     _is_batch: bool = False
     _allow_unaligned_source_splits: bool = False
@@ -117,6 +121,24 @@ class ExecutionConfig:
         self._arrival_rate = float(rate)
         return self
 
+    def get_clock(self) -> JobClockName:
+        """Return which clock shows the processing time of jobs: ``arrival``, the default, or ``system``."""
+        return self._clock
+
+    def set_clock(self, clock: JobClockName) -> "ExecutionConfig":
+        """Set which clock shows the processing time of jobs; see :meth:`StreamExecutionEnvironment.set_clock`."""
+        if clock not in get_args(JobClockName):
+            raise ConfigurationError(f"flinkcore.clock is 'arrival' or 'system', not {clock!r}")
+        self._clock = clock
+        return self
+
+    def require_arrival_clock(self, job: str, reason: str) -> None:
+        """Raise a ConfigurationError if a job, such as "a job on Spark", is to run on the system clock."""
+        if self._clock != "arrival":
+            raise ConfigurationError(
+                f"{job} cannot run on the system clock: {reason}. Leave flinkcore.clock at 'arrival'"
+            )
+
     def is_chaining_enabled(self) -> bool:
         """Return whether operators call the next one directly where they can."""
         return self._chaining_enabled
@@ -183,6 +205,9 @@ class ExecutionConfig:
         self.set_chaining_enabled(
             configuration.get_boolean("pipeline.operator-chaining.enabled", self._chaining_enabled)
         )
+        if configuration.contains_key("flinkcore.clock"):
+            clock: Any = configuration.get_string("flinkcore.clock", self._clock)
+            self.set_clock(clock)
         self._job_name = configuration.get_string("pipeline.name", self._job_name)
         parameters = configuration.get_string("pipeline.global-job-parameters", "")
         pairs = (pair.partition(":") for pair in parameters.split(",") if pair.strip())

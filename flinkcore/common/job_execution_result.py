@@ -9,6 +9,11 @@ from typing import Any
 from flinkcore.errors import UnsupportedOperationError
 
 
+def new_job_id() -> str:
+    """Return the unique id of a job: 32 hexadecimal digits."""
+    return os.urandom(16).hex()
+
+
 class JobExecutionResult:
     """The result of a job that has ended.
 
@@ -19,14 +24,22 @@ class JobExecutionResult:
     job_name : str
     metrics : mapping of str to object, optional
         Values of the metrics of its functions by their names.
+    job_id : str, optional
+        By default a new one.
 
     Notes
     -----
     Follows ``pyflink.common.JobExecutionResult``. Functions of PyFlink have no accumulators; metrics take their place.
     """
 
-    def __init__(self, net_runtime: int, job_name: str, metrics: Mapping[str, Any] | None = None) -> None:
-        self._job_id = os.urandom(16).hex()
+    def __init__(
+        self,
+        net_runtime: int,
+        job_name: str,
+        metrics: Mapping[str, Any] | None = None,
+        job_id: str | None = None,
+    ) -> None:
+        self._job_id = new_job_id() if job_id is None else job_id
         self._net_runtime = net_runtime
         self.job_name = job_name
         self.metrics: dict[str, Any] = dict(metrics or {})

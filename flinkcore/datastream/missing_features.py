@@ -31,7 +31,6 @@ MISSING_METHODS: Final = {
     "add_jars": "there is no JVM; sources and sinks are those of flinkcore.datastream.connectors",
     "add_classpaths": "there is no JVM; sources and sinks are those of flinkcore.datastream.connectors",
     "create_input": "take from_source(FileSource...) or from_event_log(...)",
-    "execute_async": "call execute() in a thread of your own, or take the elements by execute_and_collect()",
     "get_execution_plan": "take explain() of a stream",
     "register_cached_file": "open the file in the function's open()",
     "enable_changelog_state_backend": "leave it out: state is held in memory",

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, cast
 
 from flinkcore.common.execution_config import ExecutionConfig
+from flinkcore.common.job_client import RunningJob
 from flinkcore.common.job_execution_result import JobExecutionResult
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.datastream.element_transformations import SinkTransformation
@@ -165,6 +166,9 @@ class PipelineExecutor(Protocol):
 
     def start(self, job: ElementJob, configuration: ExecutionConfig) -> ElementJobRun:
         """Plan and open a job that runs element by element; raise ConfigurationError if it cannot run."""
+
+    def start_in_background(self, job: ElementJob, configuration: ExecutionConfig) -> RunningJob:
+        """Let a job that runs element by element run by itself; raise ConfigurationError if it cannot."""
 
     def add_python_file(self, path: Path) -> None:
         """Make a module, or the content of a folder or an archive, importable for later jobs; the path exists."""

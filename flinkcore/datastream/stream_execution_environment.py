@@ -10,8 +10,9 @@ from os import PathLike
 from typing import Any, Literal, NoReturn, TypeVar
 
 from flinkcore.common.configuration import Configuration
-from flinkcore.common.execution_config import ExecutionConfig
+from flinkcore.common.execution_config import ExecutionConfig, JobClockName
 from flinkcore.common.expressions import Expression, is_expression
+from flinkcore.common.job_client import JobClient
 from flinkcore.common.job_execution_result import JobExecutionResult
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.split_origin import FILE, SplitOrigin
@@ -88,22 +89,25 @@ class StreamExecutionEnvironment:
             environment.configure(configuration)
         return environment
 
-    def configure(self, configuration: Configuration) -> None:
+    def configure(self, configuration: Configuration | Mapping[str, str]) -> None:
         """Apply settings.
 
         Parameters
         ----------
-        configuration : Configuration
+        configuration : Configuration or mapping of str to str
             ``parallelism.default``, ``pipeline.max-parallelism``, ``pipeline.auto-watermark-interval`` (ms),
             ``pipeline.watermark-alignment.allow-unaligned-source-splits``,
-            ``pipeline.watermark-alignment.buffer-size``, ``pipeline.operator-chaining.enabled``, ``pipeline.name`` and
-            ``pipeline.global-job-parameters`` have an effect; others, such as ``python.execution-mode``, have none.
+            ``pipeline.watermark-alignment.buffer-size``, ``pipeline.operator-chaining.enabled``, ``pipeline.name``,
+            ``pipeline.global-job-parameters`` and ``flinkcore.clock`` (`set_clock`) have an effect; others, such as
+            ``python.execution-mode``, have none.
 
         Raises
         ------
         ConfigurationError
             If a value is invalid.
         """
+        if isinstance(configuration, Mapping):
+            configuration = Configuration.from_dict(configuration)
         self._config.configure(configuration)
 
     def get_config(self) -> ExecutionConfig:
@@ -155,6 +159,31 @@ class StreamExecutionEnvironment:
             )
         self._time_characteristic = characteristic
         self._config.set_auto_watermark_interval(characteristic.auto_watermark_interval_ms)
+
+    def set_clock(self: S, clock: JobClockName) -> S:
+        """Set which clock shows the processing time of jobs of Python functions.
+
+        Parameters
+        ----------
+        clock : {"arrival", "system"}
+            ``arrival``, the default: when elements arrive, which does not depend on how fast the job runs. ``system``:
+            the time of this machine, as in PyFlink. Processing-time timers and windows, periodic watermarks, idleness
+            and times to live follow it, and sources may go on without end. Such a job runs by itself in one thread,
+            which calls functions and, between elements, timers. It ends with its sources, by Ctrl-C, by the end of
+            ``with stream.execute_and_collect() as results``, or by ``execute_async().cancel()``.
+
+        Raises
+        ------
+        ConfigurationError
+            If it is neither of these. Jobs on Spark, columnar jobs and event logs refuse the system clock when they are
+            executed.
+        """
+        self._config.set_clock(clock)
+        return self
+
+    def get_clock(self) -> JobClockName:
+        """Return which clock shows the processing time of jobs of Python functions."""
+        return self._config.get_clock()
 
     def from_collection(self, collection: Any, type_info: TypeInformation | None = None) -> DataStream:
         """Return the stream of the elements of a collection.
@@ -282,24 +311,54 @@ class StreamExecutionEnvironment:
         UserCodeError
             If a function raises.
         """
+        self._require_sinks()
+        return self._start_job(job_name, None).run_to_end()
+
+    def execute_async(self, job_name: str = "Flink Streaming Job") -> JobClient:
+        """Let the steps that lead to the sinks of this environment run in the background, and clear the sinks.
+
+        Parameters
+        ----------
+        job_name : str
+
+        Returns
+        -------
+        JobClient
+            Cancels the job, or waits for its result. The job ends with the program at the latest.
+
+        Raises
+        ------
+        ConfigurationError
+            If there is no sink, or the job is invalid, or it is one on Spark.
+
+        Notes
+        -----
+        Follows ``pyflink.datastream.StreamExecutionEnvironment.execute_async``.
+        """
+        self._require_sinks()
+        return JobClient(self.executor.start_in_background(self._job(job_name, None), self._config))
+
+    def _require_sinks(self) -> None:
         if not self._sinks:
             raise ConfigurationError(
                 "there is nothing to execute: give a stream to print(), sink_to(...) or add_sink(...), or take its "
                 "elements by execute_and_collect()"
             )
-        return self._start_job(job_name, None).run_to_end()
 
     def _add_sink(self, sink: SinkTransformation) -> None:
         self._sinks.append(sink)
 
     def _start_job(self, job_name: str | None, collected: Transformation | None) -> ElementJobRun:
+        return self.executor.start(self._job(job_name, collected), self._config)
+
+    def _job(self, job_name: str | None, collected: Transformation | None) -> ElementJob:
         if job_name is not None and not isinstance(job_name, str):
             raise ConfigurationError(f"the name of a job is a text, not {job_name!r}")
         job = ElementJob(
             job_name or self._config.get_job_name(), tuple(self._sinks), collected, self._time_characteristic
         )
         self._sinks.clear()
-        return self.executor.start(job, self._config)
+        return job
 
     def disable_operator_chaining(self) -> StreamExecutionEnvironment:
         """Disable operator chaining; results stay the same."""

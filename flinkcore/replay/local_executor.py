@@ -20,6 +20,7 @@ from flinkcore.runtime.working_directory import WorkingDirectory
 
 if TYPE_CHECKING:
     from flinkcore.datastream.python_dependencies import PythonArchive
+    from flinkcore.replay.elements.background_run import BackgroundRun
     from flinkcore.replay.elements.element_run import ElementRun
     from flinkcore.replay.results.result import EmbeddedResult
 
@@ -49,10 +50,16 @@ class LocalExecutor:
         """Plan a columnar job; parameters as of :func:`flinkcore.replay.embedded.embedded_replay.embedded_result`."""
         from flinkcore.replay.embedded.embedded_replay import embedded_result
 
+        configuration.require_arrival_clock(
+            "a columnar job", "it is a replay of a log, whose arrivals are the processing time"
+        )
         return embedded_result(graph, configuration, self._directory, progress, checkpoints)
 
-    def start(self, job: ElementJob, configuration: ExecutionConfig) -> ElementRun:
-        """Plan and open a job that runs element by element; it goes on as its elements are asked for.
+    def start(self, job: ElementJob, configuration: ExecutionConfig) -> ElementRun | BackgroundRun:
+        """Plan a job that runs element by element.
+
+        On the arrival clock it is opened, and goes on as its elements are asked for; on the system clock it runs by
+        itself, since time goes on.
 
         Parameters
         ----------
@@ -62,9 +69,17 @@ class LocalExecutor:
             Parallelism (subtasks in one thread; one by default), number of key groups, auto-watermark interval,
             arrival rate.
         """
+        if configuration.get_clock() == "system":
+            return self.start_in_background(job, configuration)
         from flinkcore.replay.elements.element_run import ElementRun
 
         return ElementRun(job, configuration, self._directory)
+
+    def start_in_background(self, job: ElementJob, configuration: ExecutionConfig) -> BackgroundRun:
+        """Plan a job that runs element by element, and let it run on a thread of its own."""
+        from flinkcore.replay.elements.background_run import BackgroundRun
+
+        return BackgroundRun(job, configuration, self._directory)
 
     def add_python_file(self, path: Path) -> None:
         """Put a folder on the path of this process: that of a module, a given one, or that of an unpacked archive."""

@@ -472,12 +472,18 @@ class SystemProcessingTimeService(ProcessingTimeService):
                 self._changed.wait(min(remaining_ms / 1000, threading.TIMEOUT_MAX))
             return False
 
-    def _run_one(self) -> None:
+    def run_due(self) -> None:
+        """Run all callbacks that are due in the calling thread, instead of waiting until the service does."""
+        with self._task_lock:
+            while self._run_one():
+                pass
+
+    def _run_one(self) -> bool:
         # The task may have cancelled the timer, or ended the service, while this thread waited for its lock.
         with self._changed:
             due = self._schedule.pop_due(self.current_processing_time() - 1)
             if due is None:
-                return
+                return False
             self._running = True
         timestamp_ms, timer = due
         try:
@@ -489,3 +495,4 @@ class SystemProcessingTimeService(ProcessingTimeService):
                 self._schedule.repeat_after_delay(timer, self.current_processing_time())
                 self._running = False
                 self._changed.notify_all()
+        return True

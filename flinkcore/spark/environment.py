@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal, NoReturn
 
 from flinkcore.common import ExecutionConfig, OutputTag
 from flinkcore.common.expressions import Expression
@@ -143,6 +143,11 @@ def replay(dataframe: Any, job: Callable[[DataStream], DataStream], **log: Any) 
     return results.to_dataframe()
 
 
+_NO_COMMON_CLOCK: Final = (
+    "its tasks run one after the other, are run again after a failure, and have no clock in common"
+)
+
+
 class SparkExecutor:
     """Runs jobs on Spark.
 
@@ -180,6 +185,7 @@ class SparkExecutor:
             executors share.
         """
         check_session(self._spark)
+        configuration.require_arrival_clock("a job on Spark", _NO_COMMON_CLOCK)
         plan = make_plan(graph, configuration)
         job = JobCheckpoints.of(plan, checkpoints)
         parallelism = configuration.get_parallelism()
@@ -213,7 +219,15 @@ class SparkExecutor:
             Parallelism, number of key groups, auto-watermark interval, arrival rate.
         """
         check_session(self._spark)
+        configuration.require_arrival_clock("a job on Spark", _NO_COMMON_CLOCK)
         return SparkElementRun(self._spark, job, configuration, self.execute)
+
+    def start_in_background(self, job: ElementJob, configuration: ExecutionConfig) -> NoReturn:
+        """Raise a ConfigurationError: a job on Spark runs while the program waits for it."""
+        raise ConfigurationError(
+            "execute_async() runs a job in this process; a job on Spark runs within execute(): call that in a thread "
+            "of your own"
+        )
 
     def add_python_file(self, path: Path) -> None:
         """Send a module, folder or archive of modules to the executors, for the later jobs of the session."""

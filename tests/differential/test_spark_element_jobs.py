@@ -419,6 +419,19 @@ def test_elements_that_cannot_go_to_a_worker_are_named(spark: Any) -> None:
         list(unread.execute_and_collect())
 
 
+def test_the_system_clock_and_jobs_in_the_background_are_refused(spark: Any) -> None:
+    env = SparkExecutionEnvironment(spark)
+    env.from_collection([1]).print()
+    with pytest.raises(ConfigurationError, match=r"a job on Spark runs within execute\(\)"):
+        env.execute_async()
+    env.set_clock("system")
+    refused = "a job on Spark cannot run on the system clock: its tasks run one after the other"
+    with pytest.raises(ConfigurationError, match=refused):
+        env.from_collection([1]).execute_and_collect()
+    with pytest.raises(ConfigurationError, match=refused):
+        env.from_event_log(pa.table({"at": [1]}), timestamp="at").to_arrow()
+
+
 def test_settings_that_have_no_meaning_are_refused_before_anything_runs(spark: Any) -> None:
     env = on_spark(spark)
     table = pa.table({"ts": [1]})

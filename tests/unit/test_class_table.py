@@ -52,7 +52,7 @@ def test_a_row_says_which_jobs_reach_it(row: list[str]) -> None:
     assert row[3] in JOBS
 
 
-# ---- what element jobs with sources reach ----
+# ---- what element jobs reach of sources and time ----
 
 
 def rows_of(*sections: str) -> Iterator[list[str]]:
@@ -75,8 +75,10 @@ def classes_of(row: list[str]) -> Iterator[type]:
                 yield found
 
 
-SOURCE_ROWS = [
-    row for row in rows_of("Source contexts (1.20)", "Sources with splits") if row[3] == "element jobs"
+REACHED_ROWS = [
+    row
+    for row in rows_of("Source contexts (1.20)", "Sources with splits", "Processing time")
+    if row[3] == "element jobs"
 ]
 
 
@@ -139,6 +141,15 @@ def assigner_jobs() -> None:
         assert list(stream.execute_and_collect()) == [1, 2]
 
 
+def system_clock_jobs() -> None:
+    for chaining in (True, False):
+        env = StreamExecutionEnvironment.get_execution_environment().set_clock("system")
+        env.get_config().set_chaining_enabled(chaining)
+        strategy = WatermarkStrategy.for_monotonous_timestamps()
+        stream = env.from_source(NumberSequenceSource(1, 2), strategy, "numbers")
+        assert list(stream.execute_and_collect()) == [1, 2]
+
+
 def with_subclasses(found: type) -> set[type]:
     return {found}.union(*(with_subclasses(derived) for derived in found.__subclasses__()))
 
@@ -154,8 +165,8 @@ def noting(initialise: Callable[..., None], seen: set[type]) -> Callable[..., No
     return initialise_noted
 
 
-def test_jobs_reach_each_class_of_sources_and_assigners(monkeypatch: pytest.MonkeyPatch) -> None:
-    waited_for = {found for row in SOURCE_ROWS for found in classes_of(row)}
+def test_jobs_reach_each_class_of_sources_assigners_and_clocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    waited_for = {found for row in REACHED_ROWS for found in classes_of(row)}
     assert len(waited_for) > 30
     seen: set[type] = set()
     initialised = {
@@ -170,4 +181,5 @@ def test_jobs_reach_each_class_of_sources_and_assigners(monkeypatch: pytest.Monk
     function_jobs()
     source_jobs()
     assigner_jobs()
+    system_clock_jobs()
     assert {found.__qualname__ for found in waited_for - seen} == set()

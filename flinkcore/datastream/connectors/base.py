@@ -130,7 +130,8 @@ class SourceReader(ABC, Generic[T, SplitT]):
     Notes
     -----
     Flink's ``org.apache.flink.api.connector.source.SourceReader``. Deliberate difference: there is no
-    ``isAvailable``, whose future wakes a waiting task; the reader is polled again when the clock has moved.
+    ``isAvailable``, whose future wakes a waiting task; the reader is polled again when the clock has moved, on the
+    system clock after 5 ms.
     """
 
     @property

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from threading import Condition, Thread
 from typing import Any, Final
 
 from flinkcore.datastream.connectors.base import InputStatus, ReaderOutput, SourceReader, SourceSplit
 
 _NONE_LEFT: Final = object()
+
+_FETCHED_AHEAD: Final = 1024
+"""How many elements of a split are fetched ahead."""
+
+_CLOSE_SECONDS: Final = 1.0
+"""How long a split that is closed waits for what reads it."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +55,10 @@ class _ReadSplit:
         self.held = next(self.source, _NONE_LEFT)
 
     @property
+    def has_element(self) -> bool:
+        return self.held is not _NONE_LEFT
+
+    @property
     def is_at_end(self) -> bool:
         return self.held is _NONE_LEFT
 
@@ -56,13 +68,87 @@ class _ReadSplit:
         return element
 
     def close(self) -> None:
-        close = getattr(self.source, "close", None)
-        if close is not None:
-            close()
+        _close(self.source)
+
+
+def _close(elements: Iterator[Any]) -> None:
+    """Close what reads a split, if it can be closed."""
+    close = getattr(elements, "close", None)
+    if close is not None:
+        close()
+
+
+class _FetchedSplit:
+    """A split whose elements a thread of its own fetches, since they may be long in coming."""
+
+    def __init__(self, split: SourceSplit, wake: Callable[[], None]) -> None:
+        self.split, self.position = (
+            (split.split, split.position) if isinstance(split, ResumedSplit) else (split, 0)
+        )
+        self._elements = split.elements
+        self._wake = wake
+        self._fetched: deque[Any] = deque()
+        self._room = Condition()
+        self._ended = False
+        self._closed = False
+        self._failure: BaseException | None = None
+        self._thread = Thread(target=self._fetch, name=f"split {split.split_id}", daemon=True)
+        self._thread.start()
+
+    @property
+    def has_element(self) -> bool:
+        return bool(self._fetched)
+
+    @property
+    def is_at_end(self) -> bool:
+        if not self._ended or self._fetched:
+            return False
+        if self._failure is not None:
+            raise self._failure
+        return True
+
+    def take(self) -> Any:
+        element = self._fetched.popleft()
+        if len(self._fetched) == _FETCHED_AHEAD - 1:
+            with self._room:
+                self._room.notify()
+        self.position += 1
+        return element
+
+    def close(self) -> None:
+        with self._room:
+            self._closed = True
+            self._room.notify()
+        self._thread.join(_CLOSE_SECONDS)
+
+    def _fetch(self) -> None:
+        elements: Iterator[Any] = iter(())
+        try:
+            elements = self._elements()
+            for element in elements:
+                with self._room:
+                    self._room.wait_for(lambda: self._closed or len(self._fetched) < _FETCHED_AHEAD)
+                if self._closed:
+                    break
+                self._fetched.append(element)
+                if len(self._fetched) == 1:
+                    self._wake()
+        except BaseException as failure:  # a thread would swallow even SystemExit
+            self._failure = failure
+        finally:
+            _close(elements)
+            self._ended = True
+            self._wake()
 
 
 class IteratorSourceReader(SourceReader[Any, SourceSplit]):
     """Emits an element of each of its splits in turn; those that are paused are left out.
+
+    Parameters
+    ----------
+    wake : callable, optional
+        On the system clock: threads fetch the elements of splits, and call this when there is one after there was none.
+        None: elements are read where they are emitted, one ahead.
 
     Notes
     -----
@@ -70,8 +156,9 @@ class IteratorSourceReader(SourceReader[Any, SourceSplit]):
     where Flink reads them one after the other, so that alignment between them has an effect.
     """
 
-    def __init__(self) -> None:
-        self._splits: dict[str, _ReadSplit] = {}
+    def __init__(self, wake: Callable[[], None] | None = None) -> None:
+        self._wake = wake
+        self._splits: dict[str, _ReadSplit | _FetchedSplit] = {}
         self._paused: set[str] = set()
         self._turn: Iterator[str] = iter(())
         self._no_more_splits = False
@@ -90,8 +177,9 @@ class IteratorSourceReader(SourceReader[Any, SourceSplit]):
                 split = self._splits.get(split_id)
                 if split is None or split_id in self._paused:
                     continue
-                if split.is_at_end:
-                    self._release(split_id, output)
+                if not split.has_element:
+                    if split.is_at_end:
+                        self._release(split_id, output)
                     continue
                 output.create_output_for_split(split_id).collect(split.take())
                 return InputStatus.MORE_AVAILABLE
@@ -102,6 +190,7 @@ class IteratorSourceReader(SourceReader[Any, SourceSplit]):
     def take(self, count: int) -> list[Any]:
         """Return the next elements of the only split, to be emitted to its output; none at its end."""
         (split,) = self._splits.values()
+        assert isinstance(split, _ReadSplit)
         if split.is_at_end:
             return []
         taken = [split.held, *islice(split.source, count - 1)]
@@ -115,7 +204,8 @@ class IteratorSourceReader(SourceReader[Any, SourceSplit]):
 
     def add_splits(self, splits: Sequence[SourceSplit]) -> None:
         for split in splits:
-            self._splits[split.split_id] = _ReadSplit(split)
+            wake = self._wake
+            self._splits[split.split_id] = _ReadSplit(split) if wake is None else _FetchedSplit(split, wake)
 
     def notify_no_more_splits(self) -> None:
         self._no_more_splits = True

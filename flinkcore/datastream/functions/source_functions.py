@@ -52,12 +52,15 @@ class PacedSourceContext(SourceContext[T]):
 
     Elements arrive at the rate of :meth:`ExecutionConfig.set_arrival_rate`, however long the function takes for them.
     All that it emits while it holds the checkpoint lock arrives at one time. A watermark, or idleness, comes at the
-    time of the element before it.
+    time of the element before it. On the system clock they arrive when the function emits them.
     """
 
     @abstractmethod
     def sleep(self, duration_ms: int) -> None:
-        """Let the next emission come so much later on the job's clock, without waiting.
+        """Let the next emission come so much later on the job's clock.
+
+        On the arrival clock this takes no time. On the system clock the function waits, but no longer than until it is
+        cancelled.
 
         Parameters
         ----------

@@ -53,15 +53,22 @@ class Origin(Arrivals):
         Whether what comes next is the end.
     is_waiting : bool
         Whether `wait` must be called before it is known what comes next.
+    found_nothing : bool
+        Whether there was nothing to go on its way at the last `emit`.
     """
 
     number: int
     next_arrival_ms: int | None
     at_end: bool
     is_waiting: bool = False
+    found_nothing: bool = False
 
     def wait(self) -> None:
         """Wait until it is known what comes next."""
+
+    def is_available(self) -> bool:
+        """Return whether it is known what comes next, without waiting for it."""
+        return True
 
     @abstractmethod
     def emit(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from contextlib import closing, suppress
 from time import monotonic
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from flinkcore.common.execution_config import ExecutionConfig
 from flinkcore.datastream.connectors.base import Sink
@@ -35,6 +35,9 @@ from flinkcore.runtime.tasks.operator_setup import JobContext
 from flinkcore.runtime.tasks.stream_graph import StreamGraphGenerator, StreamNode, job_vertices
 from flinkcore.runtime.tasks.stream_task import JobTasks
 from flinkcore.runtime.working_directory import WorkingDirectory
+
+if TYPE_CHECKING:
+    from flinkcore.replay.elements.system_clock import SystemJobClock
 
 MOST_COLLECTED = 8192
 """So many collected elements wait until the program takes them."""
@@ -96,11 +99,11 @@ class ElementRun(StartedJob):
             if job.collected is None or all(
                 isinstance(step, _OF_ONE_RESULT) for step in job.transformations()
             ):
-                self._tasks = _RunningTasks(job, configuration, directory)
+                self._tasks = RunningTasks(job, configuration, directory)
                 self._tasks.open()
             else:
                 collecting = PausableCall[list[Any]]()
-                self._tasks = _RunningTasks(job, configuration, directory, collecting.give)
+                self._tasks = RunningTasks(job, configuration, directory, collecting.give)
                 self._parts = collecting.run(self._tasks.run)
                 next(self._parts)
 
@@ -132,20 +135,46 @@ class ElementRun(StartedJob):
                     yield from elements
 
 
-class _RunningTasks:
+class RunningTasks:
+    """The tasks of a job and what they read, all in one thread.
+
+    Parameters
+    ----------
+    job : ElementJob
+    configuration : ExecutionConfig
+    directory : WorkingDirectory
+        Of its functions.
+    give : callable, optional
+        Takes what is collected, in parts, from within the functions that give it.
+    collect : callable, optional
+        Takes each collected element by itself, instead.
+    system_clock : SystemJobClock, optional
+        The clock of the job; by default it shows the arrivals of elements.
+    """
+
     def __init__(
         self,
         job: ElementJob,
         configuration: ExecutionConfig,
         directory: WorkingDirectory,
         give: Callable[[list[Any]], None] | None = None,
+        *,
+        collect: Callable[[Any], None] | None = None,
+        system_clock: SystemJobClock | None = None,
     ) -> None:
         self._elements: list[Any] = []
         self._give = give
         vertices = job_vertices(StreamGraphGenerator(job, configuration).generate())
         self._sources = JobSources(vertices, configuration, job.time_characteristic, directory)
         self._clock = JobClock(self._sources.start_ms)
-        self._context = JobContext(configuration, self._clock.of_task, self._collect(), copied_function)
+        self._system_clock = system_clock
+        self._context = JobContext(
+            configuration,
+            self._clock.of_task if system_clock is None else system_clock.of_task,
+            collect or self._collect(),
+            copied_function,
+            mailbox_of=None if system_clock is None else system_clock.mailbox_of,
+        )
         self._tasks = JobTasks(vertices, self._context)
         self._arrivals: Arrivals = OrderedArrivals([])
         self._has_begun = False
@@ -181,15 +210,19 @@ class _RunningTasks:
         return self._context.metrics.values()
 
     def steps(self) -> Generator[None, None, None]:
-        """Run the tasks to their end, and stop now and then."""
+        """Run the tasks to their end, and stop now and then, the last time when only the end is to come."""
         self._has_begun = True
         try:
             origins = list[Origin]()
             self._arrivals = OrderedArrivals(origins)
             self._add_origins(origins)
-            if len(origins) == 1:
-                self._arrivals = origins[0]
-            yield from self._arrivals.emit_all(self._clock)
+            if self._system_clock is not None:
+                yield from self._system_clock.emit_all(origins)
+            else:
+                if len(origins) == 1:
+                    self._arrivals = origins[0]
+                yield from self._arrivals.emit_all(self._clock)
+            yield
             self._end()
         finally:
             self._cancel()
@@ -211,6 +244,10 @@ class _RunningTasks:
         finally:
             self._cancel()
         self._give_collected()
+
+    def cancel_sources(self) -> None:
+        """Let what emits by itself come to an end soon; may be called in any thread."""
+        self._arrivals.cancel()
 
     def close(self) -> None:
         """Cancel the tasks if they have not begun: else their steps do it."""
@@ -235,6 +272,8 @@ class _RunningTasks:
     def _cancel(self) -> None:
         with suppress(Exception):
             self._arrivals.close()
+        if self._system_clock is not None:
+            self._system_clock.close()
         if not self._has_ended:
             self._has_ended = True
             self._tasks.cancel()

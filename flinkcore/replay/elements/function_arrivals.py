@@ -42,6 +42,12 @@ class FunctionArrivals(Origin):
         if self.is_waiting:
             self._take(wait=True)
 
+    def is_available(self) -> bool:
+        """Return whether the next emission, or the end, has come."""
+        if self.is_waiting and self._source.is_available:
+            self._take(wait=True)
+        return not self.is_waiting
+
     def emit(self) -> None:
         """Let the next emission go on its way, or the end come."""
         if self.at_end:

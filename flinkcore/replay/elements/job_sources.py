@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from flinkcore.common.boundedness import Boundedness
 from flinkcore.common.execution_config import ExecutionConfig
@@ -22,6 +22,9 @@ from flinkcore.replay.elements.task_sources import (
 )
 from flinkcore.runtime.tasks.stream_graph import JobVertex, StreamNode, is_of_log, is_source_node
 from flinkcore.runtime.working_directory import WorkingDirectory
+
+_IN_PYTHON: Final = (SourceTransformation, LegacySourceTransformation)
+"""Sources whose elements come when they come; those of others have arrivals."""
 
 
 class JobSources:
@@ -63,6 +66,10 @@ class JobSources:
         self._configuration = configuration
         self._time_characteristic = time_characteristic
         nodes = [vertex.head for vertex in self._vertices]
+        if not all(isinstance(node.transformation, _IN_PYTHON) for node in nodes):
+            configuration.require_arrival_clock(
+                "a job with an event log or a columnar job", "processing time is the arrival of its events"
+            )
         self._readings: dict[StreamNode, Any] = {
             node: self._reading(node.transformation) for node in nodes if is_of_log(node.transformation)
         }

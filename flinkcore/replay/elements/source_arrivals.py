@@ -81,7 +81,8 @@ class SourceArrivals(Origin):
             self._finish()
             return
         self._schedule_next(now_ms, status)
-        self.is_waiting = not self._is_bounded or status is InputStatus.NOTHING_AVAILABLE
+        self.found_nothing = status is InputStatus.NOTHING_AVAILABLE
+        self.is_waiting = not self._is_bounded or self.found_nothing
 
     def wait(self) -> None:
         """Go on: the next poll waits by itself."""

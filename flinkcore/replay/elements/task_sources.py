@@ -131,8 +131,11 @@ class TaskSplits:
         from flinkcore.runtime.sources.source_operator import SourceOperator
 
         configuration, coordinator = self.configuration, self._coordinator(task)
+        wake = None if task.mailbox is None else task.mailbox.wake
         operator: SourceOperator[Any] = SourceOperator(
-            (lambda context: IteratorSourceReader()) if self.source is None else self.source.create_reader,
+            (lambda context: IteratorSourceReader(wake))
+            if self.source is None
+            else self.source.create_reader,
             self.strategy,
             task.source_output,
             task.clock,
@@ -233,6 +236,7 @@ class TaskFunction:
             auto_watermark_interval_ms=self.configuration.get_auto_watermark_interval(),
             idle_timeout_ms=self.step.idle_timeout_ms,
             emit_progressive_watermarks=not self.configuration.is_batch(),
+            wake=None if task.mailbox is None else task.mailbox.wake,
         )
         rate = self.configuration.get_arrival_rate()
         return [FunctionArrivals(self.origin, source, rate, self.start_ms, task.end_source)]

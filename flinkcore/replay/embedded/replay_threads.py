@@ -91,7 +91,7 @@ class ReplayThreads:
             yield
         except BaseException as error:
             if current_thread() not in self._threads:
-                self._stop(PATIENCE_SECONDS if _is_interrupt(error) else CANCEL_SECONDS)
+                self.stop(PATIENCE_SECONDS if _is_interrupt(error) else CANCEL_SECONDS)
             raise
 
     @contextmanager
@@ -103,7 +103,8 @@ class ReplayThreads:
             if not (self._is_stopped and any(thread.is_alive() for thread in self._threads)):
                 generator.close()
 
-    def _stop(self, patience: float) -> None:
+    def stop(self, patience: float) -> None:
+        """Stop the replay, wait so many seconds for its threads to end by themselves, and then interrupt them."""
         self._is_stopped = True
         for lock, conditions in self._conditions:
             with lock:

@@ -68,7 +68,8 @@ class _Cancelled(BaseException):
 class _EmissionQueue:
     """Emissions on their way from the thread of a function to that of the job."""
 
-    def __init__(self) -> None:
+    def __init__(self, wake: Callable[[], None] | None) -> None:
+        self._wake = wake
         self._changed = Condition()
         self._emissions: list[Emission] = []
         self._cancelled = False
@@ -88,13 +89,29 @@ class _EmissionQueue:
                 return
             self._emissions.append(emission)
             if len(self._emissions) == 1:
-                self._changed.notify()
+                self._notify()
+
+    def _notify(self) -> None:
+        self._changed.notify()
+        if self._wake is not None:
+            self._wake()
+
+    @property
+    def is_available(self) -> bool:
+        """Whether `take` would not wait."""
+        with self._changed:
+            return self.ended or bool(self._emissions)
+
+    def wait_cancelled(self, timeout_s: float) -> None:
+        """Wait for a while, but no longer than until emissions are no more taken."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._cancelled, timeout_s)
 
     def end(self, failure: BaseException | None) -> None:
         """Note that nothing follows."""
         with self._changed:
             self.ended, self.failure = True, failure
-            self._changed.notify()
+            self._notify()
 
     def cancel(self) -> None:
         """Take no further emissions."""
@@ -148,6 +165,8 @@ class FunctionContext(PacedSourceContext[Any]):
     element_type : TypeInformation
     giver : str
         The name of the function in errors.
+    wait : callable, optional
+        Lets the function wait for so many seconds; None: a sleep takes no time.
 
     Attributes
     ----------
@@ -161,8 +180,10 @@ class FunctionContext(PacedSourceContext[Any]):
         put: Callable[[Emission], None],
         element_type: TypeInformation,
         giver: str,
+        wait: Callable[[float], None] | None = None,
     ) -> None:
         self._target = target
+        self._wait = wait
         self._put = put
         self._conversion = element_type.conversion()
         self._changes = not element_type.is_immutable()
@@ -214,6 +235,8 @@ class FunctionContext(PacedSourceContext[Any]):
                     "release it first"
                 )
             self.slept_ms += duration
+        if self._wait is not None:
+            self._wait(duration / 1000)
 
     def close(self) -> None:
         if not self._closed:
@@ -263,6 +286,9 @@ class StreamSource:
         As of :func:`get_source_context`.
     emit_progressive_watermarks : bool
         Likewise.
+    wake : callable, optional
+        On the system clock: called, in the function's thread, when there is an emission after there was none, or the
+        function has ended. A sleep of the function then takes its time. None: on the arrival clock.
 
     Raises
     ------
@@ -286,6 +312,7 @@ class StreamSource:
         auto_watermark_interval_ms: int,
         idle_timeout_ms: int | None = None,
         emit_progressive_watermarks: bool = True,
+        wake: Callable[[], None] | None = None,
     ) -> None:
         self._function = function
         self._name = function_name(function)
@@ -299,8 +326,10 @@ class StreamSource:
             idle_timeout_ms=idle_timeout_ms,
             emit_progressive_watermarks=emit_progressive_watermarks,
         )
-        self._queue = _EmissionQueue()
-        self._function_context = FunctionContext(self._context, self._queue.put, element_type, self._name)
+        queue = self._queue = _EmissionQueue(wake)
+        self._function_context = FunctionContext(
+            self._context, queue.put, element_type, self._name, None if wake is None else queue.wait_cancelled
+        )
         self._thread: Thread | None = None
         self._wait_until_s: float | None = None
         self._taken: list[Emission] = []  # the next one last
@@ -309,6 +338,17 @@ class StreamSource:
     def slept_ms(self) -> int:
         """How long the function has slept in all, in ms, once it has ended."""
         return self._function_context.slept_ms
+
+    @property
+    def is_available(self) -> bool:
+        """Whether `next_emission` would not wait; the first call starts the function's thread."""
+        self._start()
+        return bool(self._taken) or self._queue.is_available
+
+    def _start(self) -> None:
+        if self._thread is None:
+            self._thread = Thread(target=self._run, name=f"source function {self._name}", daemon=True)
+            self._thread.start()
 
     def next_emission(self, wait: bool = True) -> Emission | None:
         """Return the next emission of the function; the first call starts its thread.
@@ -329,9 +369,7 @@ class StreamSource:
             If the function has failed, once all that it emitted before was returned; errors of flinkcore are raised as
             they are.
         """
-        if self._thread is None:
-            self._thread = Thread(target=self._run, name=f"source function {self._name}", daemon=True)
-            self._thread.start()
+        self._start()
         if not self._taken:
             self._taken = self._queue.take(wait)[::-1]
         if self._taken:

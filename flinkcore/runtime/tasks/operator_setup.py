@@ -26,6 +26,7 @@ from flinkcore.runtime.tasks.stream_partitioners import ElementKeyGroups
 
 if TYPE_CHECKING:
     from flinkcore.runtime.sources.watermark_alignment import SourceCoordinators
+    from flinkcore.runtime.tasks.mailbox import TaskMailbox
 
 F = TypeVar("F")
 
@@ -50,6 +51,8 @@ class JobContext:
     serializes : bool
         Whether collected elements, and those between tasks, are serialized at once, so that they need no copy.
     metrics : TaskMetricGroup
+    mailbox_of : callable or None
+        From the number of a task to its mailbox; None: callbacks of its clock need none.
     """
 
     configuration: ExecutionConfig
@@ -59,6 +62,7 @@ class JobContext:
     print_line: Callable[[str], None] = print
     serializes: bool = False
     metrics: TaskMetricGroup = field(default_factory=TaskMetricGroup)
+    mailbox_of: Callable[[int], TaskMailbox] | None = None
 
     @cached_property
     def source_coordinators(self) -> SourceCoordinators:

@@ -50,6 +50,7 @@ from flinkcore.runtime.tasks.task_output import (
 
 if TYPE_CHECKING:
     from flinkcore.runtime.sources.watermark_alignment import SourceCoordinators
+    from flinkcore.runtime.tasks.mailbox import TaskMailbox
 
 
 class Closeable(Protocol):
@@ -149,7 +150,9 @@ class StreamTask:
         self.index = index
         self._job = job
         self._channel_of = channel_of
-        self._clock = job.task_clock(vertex.first_task + index)
+        number = vertex.first_task + index
+        self._clock = job.task_clock(number)
+        self._mailbox = None if job.mailbox_of is None else job.mailbox_of(number)
         self._subtasks: dict[StreamNode, Subtask] = {}
         self._further: list[Function] = []
         self._source_output: TaskOutput | None = None
@@ -161,6 +164,11 @@ class StreamTask:
     def clock(self) -> ProcessingTimeService:
         """The clock of the task."""
         return self._clock
+
+    @property
+    def mailbox(self) -> TaskMailbox | None:
+        """What callbacks of the clock wait in; None if they are called directly."""
+        return self._mailbox
 
     @property
     def source_coordinators(self) -> SourceCoordinators:
@@ -216,7 +224,8 @@ class StreamTask:
     def channel(self, input_index: int, number: int) -> InputChannel:
         """Return a channel of an input of the first operator."""
         collect, process = self._subtasks[self.vertex.head].input(input_index)
-        return InputChannel(collect, process, number, self.end_channel)
+        channel = InputChannel(collect, process, number, self.end_channel)
+        return channel if self._mailbox is None else self._mailbox.before(channel)
 
     def end_channel(self) -> None:
         """Note that a channel has ended."""
