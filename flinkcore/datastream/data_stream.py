@@ -251,7 +251,7 @@ class DataStream(ConfiguredStream):
         """
         if callable(func) or isinstance(func, Function):
             return self._choose(func)
-        of_log = self._in_log([func], lambda data: data.filter(func))
+        of_log = self._in_log(lambda data: data.filter(func))
         if of_log is not None:
             return of_log
         _require_expression(func, "filter")
@@ -313,7 +313,7 @@ class DataStream(ConfiguredStream):
         if not expressions:
             raise ConfigurationError("with_columns needs at least one column: with_columns(name=expression)")
         if not any(isinstance(expression, str) for expression in expressions.values()):
-            of_log = self._in_log(expressions.values(), lambda data: data.with_columns(expressions))
+            of_log = self._in_log(lambda data: data.with_columns(expressions))
             if of_log is not None:
                 self._refuse_replaced(expressions)
                 return of_log
@@ -533,16 +533,13 @@ class DataStream(ConfiguredStream):
     def _then(self, transformation: Transformation) -> DataStream:
         return DataStream(self._environment, transformation)
 
-    def _in_log(
-        self, expressions: Iterable[object], change: Callable[[LogData], LogData]
-    ) -> DataStream | None:
-        """Return the stream of the changed log, where the log itself evaluates these expressions; else None."""
+    def _in_log(self, change: Callable[[LogData], LogData | None]) -> DataStream | None:
+        """Return the stream of the changed log; None if the log does not evaluate the expressions itself."""
         log = self._transformation
         if not isinstance(log, EventLogSource) or not isinstance(log.data, LogData):
             return None
-        if not all(map(log.data.takes, expressions)):
-            return None
-        return self._then(replace(log, data=change(log.data)))
+        changed = change(log.data)
+        return None if changed is None else self._then(replace(log, data=changed))
 
     def _refuse_replaced(self, names: Iterable[str]) -> None:
         log = self._transformation

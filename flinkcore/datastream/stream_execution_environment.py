@@ -6,12 +6,14 @@ import math
 import os
 import reprlib
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from os import PathLike
 from typing import Any, Literal, NoReturn, TypeVar
 
 from flinkcore.common.configuration import Configuration
 from flinkcore.common.execution_config import ExecutionConfig, JobClockName
 from flinkcore.common.expressions import Expression, is_expression
+from flinkcore.common.extras import library
 from flinkcore.common.job_client import JobClient
 from flinkcore.common.job_execution_result import JobExecutionResult
 from flinkcore.common.output_tag import OutputTag
@@ -32,6 +34,7 @@ from flinkcore.datastream.element_transformations import (
 )
 from flinkcore.datastream.execution_mode import RuntimeExecutionMode
 from flinkcore.datastream.functions import ParallelSourceFunction, SourceFunction
+from flinkcore.datastream.lake_tables import DeltaTable, IcebergTable, LakeTable
 from flinkcore.datastream.missing_features import MISSING_METHODS, MissingMethodError
 from flinkcore.datastream.pipeline_executor import ElementJob, ElementJobRun, PipelineExecutor, load_executor
 from flinkcore.datastream.time_characteristic import TimeCharacteristic
@@ -573,6 +576,133 @@ class StreamExecutionEnvironment:
                 has_positions=not isinstance(path_or_table, LogData),
             ),
         )
+
+    def from_delta(
+        self,
+        path_or_table: Any,
+        *,
+        timestamp: str | Expression,
+        version: int | str | datetime | None = None,
+        arrival: str | Expression | None = None,
+        split: str | None = None,
+        rate: float = 1000.0,
+        arrival_start_ms: int = 0,
+        storage_options: Mapping[str, str] | None = None,
+        filesystem: Any = None,
+        on_bad_row: Literal["fail", "drop"] | OutputTag = "fail",
+    ) -> DataStream:
+        """Return the stream of events of a Delta table, through the library `deltalake` (``flinkcore[delta]``).
+
+        The log has the rows that the table has at one version; the data files are read by the workers themselves.
+        Files are found when the job is planned: without a version, those that the table has then. Rows of a table have
+        no positions: those of a split are ordered by `arrival`, and where that is the same by their content, so that
+        compacting the table changes no result. A :meth:`DataStream.filter` with a pyarrow expression, as a first step,
+        belongs to the log: files and row groups that cannot meet it are not read, and rows that do not are not counted.
+
+        Parameters
+        ----------
+        path_or_table : str, os.PathLike or deltalake.DeltaTable
+            Path or URI; or a table, at the version that it has loaded.
+        timestamp, arrival, split, rate, arrival_start_ms, on_bad_row
+            As of :meth:`from_event_log`. Without `arrival`, the order is that of the table's files.
+        version : int, str or datetime, optional
+            Number of the version, or the time as of which the table is read (ISO 8601, UTC without an offset); with a
+            path only.
+        storage_options : mapping of str to str, optional
+            Of deltalake, for the table's log.
+        filesystem : pyarrow.fs.FileSystem, optional
+            File system of the data files; None: by the table's URI.
+
+        Raises
+        ------
+        ConfigurationError
+            If a setting is invalid, or deltalake is not installed.
+        """
+        library("deltalake", "delta", "from_delta")
+        table: Any = path_or_table
+        if isinstance(table, str | PathLike) and os.fspath(table):
+            table = os.fspath(table)
+            table = table if "://" in table else os.path.abspath(os.path.expanduser(table))
+        elif not hasattr(table, "get_add_actions"):
+            raise ConfigurationError(
+                f"from_delta takes the path of a table, or a deltalake.DeltaTable, not {reprlib.repr(table)}"
+            )
+        elif version is not None or storage_options is not None:
+            raise ConfigurationError(
+                "version= and storage_options= are for a path: give deltalake.DeltaTable(path, version=...) with them"
+            )
+        if isinstance(version, bool) or not isinstance(version, int | str | datetime | None):
+            raise ConfigurationError(f"version= is a number, or a time as text or datetime, not {version!r}")
+        return self._from_lake_table(
+            DeltaTable(table, filesystem, (), version, storage_options),
+            timestamp=timestamp,
+            arrival=arrival,
+            split=split,
+            rate=rate,
+            arrival_start_ms=arrival_start_ms,
+            on_bad_row=on_bad_row,
+        )
+
+    def from_iceberg(
+        self,
+        table: Any,
+        *,
+        timestamp: str | Expression,
+        snapshot: int | str | None = None,
+        arrival: str | Expression | None = None,
+        split: str | None = None,
+        rate: float = 1000.0,
+        arrival_start_ms: int = 0,
+        filesystem: Any = None,
+        on_bad_row: Literal["fail", "drop"] | OutputTag = "fail",
+    ) -> DataStream:
+        """Return the stream of events of an Iceberg table, through the library `pyiceberg` (``flinkcore[iceberg]``).
+
+        The log has the rows, and the columns, that the table has in one snapshot. Otherwise as :meth:`from_delta`.
+
+        Parameters
+        ----------
+        table : pyiceberg.table.Table or str
+            ``catalog.load_table("logs.clicks")``; or the name of a table in the default catalog; or path or URI of a
+            metadata file.
+        timestamp, arrival, split, rate, arrival_start_ms, filesystem, on_bad_row
+            As of :meth:`from_delta`.
+        snapshot : int or str, optional
+            Id of a snapshot, or name of a branch or tag; None: the current one.
+
+        Raises
+        ------
+        ConfigurationError
+            If a setting is invalid, or pyiceberg is not installed.
+        """
+        library("pyiceberg", "iceberg", "from_iceberg")
+        if not (isinstance(table, str) and table) and not hasattr(table, "snapshot_by_id"):
+            raise ConfigurationError(
+                "from_iceberg takes a pyiceberg.table.Table, the name of a table or the path of a metadata file, not "
+                f"{reprlib.repr(table)}"
+            )
+        if isinstance(snapshot, bool) or not isinstance(snapshot, int | str | None):
+            raise ConfigurationError(
+                f"snapshot= is the id of a snapshot, or the name of a branch or tag, not {snapshot!r}"
+            )
+        return self._from_lake_table(
+            IcebergTable(table, filesystem, (), snapshot),
+            timestamp=timestamp,
+            arrival=arrival,
+            split=split,
+            rate=rate,
+            arrival_start_ms=arrival_start_ms,
+            on_bad_row=on_bad_row,
+        )
+
+    def _from_lake_table(
+        self, table: LakeTable, *, split: str | SplitOrigin | None, **settings: Any
+    ) -> DataStream:
+        if split is FILE:
+            raise ConfigurationError(
+                "the files of a table are no splits, since compacting it changes them: name a column, or none"
+            )
+        return self.from_event_log(table, split=split, **settings)
 
     def set_runtime_mode(self: S, execution_mode: RuntimeExecutionMode) -> S:
         """Set whether a job of Python functions emits results for each element, or final ones only.

@@ -137,19 +137,23 @@ class Transformation:
 
 
 class LogData(ABC):
-    """The data of a log which its executor's package reads, and which has expressions of its own: a Spark DataFrame."""
+    """The data of a log whose rows have no positions, and which evaluates expressions itself.
+
+    A Spark DataFrame, or a table of a lake.
+    """
+
+    @property
+    @abstractmethod
+    def order(self) -> str:
+        """The order of the rows of a log without arrivals, in words."""
 
     @abstractmethod
-    def takes(self, expression: object) -> bool:
-        """Return whether it evaluates an expression itself."""
+    def filter(self, condition: Any) -> LogData | None:
+        """Return the data with the rows for which a condition is true; None if it does not evaluate that itself."""
 
     @abstractmethod
-    def filter(self, condition: Any) -> LogData:
-        """Return the data with the rows for which a condition is true."""
-
-    @abstractmethod
-    def with_columns(self, expressions: Mapping[str, Any]) -> LogData:
-        """Return the data with computed columns, new or in the place of others."""
+    def with_columns(self, expressions: Mapping[str, Any]) -> LogData | None:
+        """Return the data with computed columns, new or in the place of others; None if it does not compute them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,7 +192,11 @@ class EventLogSource(Transformation):
         if arrival is None:
             arrival = f"by position, {self.rate:g} records/s from {self.arrival_start_ms} ms"
         order = (
-            "" if self.has_positions else ", in order of arrival" if self.arrival else ", in Spark's order"
+            ""
+            if not isinstance(self.data, LogData)
+            else ", in order of arrival"
+            if self.arrival is not None
+            else f", in {self.data.order}"
         )
         split = "one split" if self.split is None else str(self.split)
         if isinstance(self.split, str):

@@ -5,9 +5,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import deltalake
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from models.delta_tables import add_file, column, deletion_vector, write_delta_log
+from models.iceberg_tables import catalog_at
 from models.spark_sessions import dataframe_of, spark_session
 from models.unordered_rows import UnorderedRows
 
@@ -223,3 +227,41 @@ def test_rows_that_are_lost_with_their_executor_are_an_error_and_not_computed_ag
         WorkerLostError, match=r"rows of the DataFrame for this replay is gone.*Run the job again"
     ):
         result.write_parquet(tmp_path / "results")
+
+
+def test_tasks_read_the_files_of_a_delta_table_at_a_version(spark: Any, tmp_path: Path) -> None:
+    table = rides().append_column("third", pa.array([i // 200 for i in range(600)], pa.int64()))
+    deltalake.write_deltalake(tmp_path / "rides", table, partition_by=["third"])
+    deltalake.write_deltalake(tmp_path / "rides", table.slice(0, 3), mode="overwrite")
+    log = SparkExecutionEnvironment(spark).from_delta(
+        tmp_path / "rides", version=0, timestamp=pc.field("ended") * 1000, arrival="received"
+    )
+    two_thirds = table.filter(pc.field("third") != 1)
+    assert content(per_minute(log.filter(pc.field("third") != 1)).to_arrow()) == expected(two_thirds)
+
+
+def test_tasks_leave_out_the_rows_that_a_delta_table_has_no_longer(spark: Any, tmp_path: Path) -> None:
+    path, table = tmp_path / "rides", rides(60)
+    columns = [column(name, "string" if name == "meter" else "long") for name in table.column_names]
+    file = add_file(path, "a.parquet", table, deletionVector=deletion_vector(range(10, 30)))
+    write_delta_log(path, columns, [file], features=["deletionVectors"])
+    log = SparkExecutionEnvironment(spark).from_delta(
+        path, timestamp=pc.field("ended") * 1000, arrival="received"
+    )
+    left = pa.concat_tables([table.slice(0, 10), table.slice(30)])
+    assert content(per_minute(log).to_arrow()) == expected(left)
+
+
+def test_tasks_read_the_files_of_an_iceberg_table_by_the_ids_of_columns(spark: Any, tmp_path: Path) -> None:
+    catalog = catalog_at(tmp_path)
+    older = rides(300).rename_columns(["ended", "received", "sensor", "distance"])
+    table = catalog.create_table("logs.rides", schema=older.schema)
+    table.append(older)
+    with table.update_schema() as schema:
+        schema.rename_column("sensor", "meter")
+    table.append(rides().slice(300))
+    log = SparkExecutionEnvironment(spark).from_iceberg(
+        table, timestamp=pc.field("ended") * 1000, arrival="received"
+    )
+    assert content(per_minute(log).to_arrow()) == expected(rides())
+    catalog.close()

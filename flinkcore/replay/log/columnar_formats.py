@@ -7,10 +7,12 @@ from functools import reduce
 from operator import and_
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs, ipc
 
+from flinkcore.replay.log.arrays import Int64s
 from flinkcore.replay.log.column_ops import expression_columns
 from flinkcore.replay.log.file_format import ColumnsToRead, source_faults
 from flinkcore.replay.log.files import LogFile
@@ -76,11 +78,14 @@ class ParquetFormat:
             runs = [groups] if local else _runs(opened.metadata, groups)
             for run in runs:
                 rows = sum(opened.metadata.row_group(group).num_rows for group in run)
+                kept = None if file.deleted is None else _kept_rows(opened.metadata, run, file.deleted)
                 for batch in opened.iter_batches(
                     batch_size=columns.batch_rows, row_groups=run, columns=names, use_threads=False
                 ):
                     check_values(batch)
                     rows -= batch.num_rows
+                    if kept is not None:
+                        batch, kept = batch.filter(kept[: batch.num_rows]), kept[batch.num_rows :]
                     yield _as_in_table(batch, columns.schema, located) if in_table else batch
                 if rows:
                     raise pa.ArrowInvalid(
@@ -178,6 +183,19 @@ def _check_footer(metadata: Any, groups: Sequence[int], names: Iterable[str]) ->
                 )
     if len(groups) == metadata.num_row_groups and rows != metadata.num_rows:
         raise pa.ArrowInvalid(f"its row groups have {rows} rows, but the footer says {metadata.num_rows}")
+
+
+def _kept_rows(metadata: Any, groups: Sequence[int], deleted: Int64s) -> pa.BooleanArray:
+    """Which rows of row groups are not among the deleted ones, which are counted in the whole file."""
+    ends = np.cumsum([metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)])
+    kept = []
+    for group in groups:
+        rows = metadata.row_group(group).num_rows
+        of_group = np.ones(rows, bool)
+        numbers = deleted - (ends[group] - rows)
+        of_group[numbers[(numbers >= 0) & (numbers < rows)]] = False
+        kept.append(of_group)
+    return pa.array(np.concatenate([np.empty(0, bool), *kept]))
 
 
 def _runs(metadata: Any, groups: Iterable[int]) -> list[list[int]]:

@@ -11,8 +11,10 @@ import pyarrow as pa
 from flinkcore.common.expressions import Expression, is_expression
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.split_origin import FILE, SplitOrigin
+from flinkcore.datastream.lake_tables import LakeTable
 from flinkcore.errors import ConfigurationError, SchemaError
 from flinkcore.replay.log.chunks import Chunk
+from flinkcore.replay.log.lake_files import table_files
 from flinkcore.replay.log.log_sources import LogFiles, TableSource
 
 
@@ -109,8 +111,8 @@ class EventLog:
 
         Parameters
         ----------
-        data : str, path, sequence of these, LogFiles, or Arrow data
-            Paths as :func:`~flinkcore.replay.log.files.discover_files` takes them; the files of a table; otherwise
+        data : str, path, sequence of these, LakeTable, LogFiles, or Arrow data
+            Paths as :func:`~flinkcore.replay.log.files.discover_files` takes them; a table, or its files; otherwise
             anything with ``__arrow_c_stream__`` or ``__arrow_c_array__``, as ``TableSource.of`` takes it.
         timestamp, arrival, split, rate, arrival_start_ms, on_bad_row, has_positions
             See :class:`EventLog`.
@@ -139,6 +141,8 @@ class EventLog:
                     "format=, filesystem= and format_options= have no meaning for in-memory data"
                 )
             source = TableSource.of(data)
+        elif isinstance(data, LakeTable):
+            source = table_files(data)
         elif isinstance(data, LogFiles):
             source = data
         elif isinstance(data, str | os.PathLike | Iterable):
@@ -173,7 +177,9 @@ class EventLog:
         if self.by_arrival:
             return "arrival, then the content of the rows"
         if not self.has_positions:
-            return "that in which Spark gave the rows, for there is no arrival"
+            is_table = isinstance(self.source, LogFiles)
+            rows = "of the table's files" if is_table else "in which Spark gave the rows"
+            return f"that {rows}, for there is no arrival"
         lie = (
             f"that of the {'files, and of the rows in them' if isinstance(self.source, LogFiles) else 'rows'}"
         )

@@ -3,19 +3,21 @@
 import os
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 from pyarrow import fs
 
 from flinkcore.errors import ConfigurationError, FlinkcoreError, SchemaError, SourceError
+from flinkcore.replay.log.arrays import Int64s
 
 NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 _NUMBER = re.compile(r"([0-9]+)")
 _WILDCARD = re.compile(r"[*?\[]")
+_S3A = re.compile(r"^s3[an]://")
 _SCHEME = re.compile(r"^([a-zA-Z][a-zA-Z0-9+.-]+)://")
 
 
@@ -39,6 +41,8 @@ class LogFile:
         and the file, outermost first, as text, None for hive's null; of a table's file as its column has it.
     modified_ns : int or None
         When it was last modified, in ns since the epoch; None if the filesystem does not say.
+    deleted : ndarray of int64, shape (n_deleted,), or None
+        Rows of the file, counted from 0 and ascending, that a table has no longer; None: it has all.
     """
 
     filesystem: Any
@@ -47,6 +51,7 @@ class LogFile:
     size_bytes: int | None
     partition: tuple[tuple[str, Any], ...]
     modified_ns: int | None
+    deleted: Int64s | None = field(default=None, compare=False, repr=False)
 
     def check_unchanged(self) -> None:
         """Assert that size and time of modification are still these.
@@ -204,6 +209,24 @@ def _as_arrow_filesystem(filesystem: Any) -> Any:
     raise ConfigurationError(
         f"filesystem is a pyarrow.fs.FileSystem or an fsspec filesystem, not {type(filesystem).__name__}"
     )
+
+
+def file_system_of(location: str, given: Any = None) -> tuple[Any, str]:
+    """Return the file system of a path or URI, which may be given, and the path in it.
+
+    Raises
+    ------
+    SourceError
+        If pyarrow does not reach it.
+    ConfigurationError
+        If what is given is no file system.
+    """
+    if given is None:
+        where, inside, _ = _locate(_S3A.sub("s3://", location), None)
+        return where, inside
+    uri = urlsplit(location)
+    inside = unquote(uri.path) if uri.scheme == "file" else f"{uri.netloc}{uri.path}"
+    return _as_arrow_filesystem(given), inside
 
 
 def _locate(path: str, given: Any) -> tuple[Any, str, str]:

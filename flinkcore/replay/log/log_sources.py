@@ -180,6 +180,7 @@ class LogFiles:
             for run in runs:
                 count = sum(rows[run.start : run.stop]) if known else None
                 whole = len(runs) == 1
+                is_all = not self.where and file.deleted is None
                 part = (
                     f"{file.name} ({'row groups' if known else 'record batches'} {run.start}-{run.stop - 1})"
                 )
@@ -187,9 +188,9 @@ class LogFiles:
                     FileChunk(
                         index=len(chunks),
                         label=file.name if whole else part,
-                        rows=count,
+                        rows=count if is_all else None,
                         size_bytes=None if size is None else size // len(runs),
-                        first_row=first_row if (whole or known) and not self.where else None,
+                        first_row=first_row if (whole or known) and is_all else None,
                         file=file,
                         format=self.format,
                         pieces=None if whole else run,

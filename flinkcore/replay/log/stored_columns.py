@@ -23,10 +23,14 @@ class StoredColumns:
         names.
     ignores_case : bool
         Whether names are found in whatever case.
+    without_ids : mapping of str to tuple of str, or None
+        Column of the table to its names in files without field ids, where it is found by its id; None: such files are
+        refused.
     """
 
     names: Mapping[str, str | int] = field(default_factory=dict)
     ignores_case: bool = False
+    without_ids: Mapping[str, tuple[str, ...]] | None = None
 
     def located(self, wanted: pa.Schema, found: pa.Schema, found_in: str) -> dict[str, str | None]:
         """Return the names of columns in a file.
@@ -48,12 +52,24 @@ class StoredColumns:
         Raises
         ------
         SchemaError
-            If several columns of the file have the name, or the values of one may not fit into the table's type.
+            If several columns of the file have the name, the values of one may not fit into the table's type, or the
+            file has no field ids.
         """
-        return {column.name: self._located(column, found, found_in) for column in wanted}
+        lacks_ids = not any(_FIELD_ID in (each.metadata or {}) for each in found)
+        if lacks_ids and self.without_ids is None:
+            by_id = [each.name for each in wanted if isinstance(self.names.get(each.name), int)]
+            if by_id:
+                raise SchemaError(
+                    f"{found_in} has no field ids, by which columns such as {by_id[0]!r} of the table are found: give "
+                    "the table a name mapping (schema.name-mapping.default), or rewrite its files"
+                )
+        return {column.name: self._located(column, found, found_in, lacks_ids) for column in wanted}
 
-    def _located(self, column: pa.Field, found: pa.Schema, found_in: str) -> str | None:
-        fits = [each for each in found if self._is(each, self.names.get(column.name, column.name))]
+    def _located(self, column: pa.Field, found: pa.Schema, found_in: str, lacks_ids: bool) -> str | None:
+        wanted: str | int | tuple[str, ...] = self.names.get(column.name, column.name)
+        if lacks_ids and isinstance(wanted, int):
+            wanted = (self.without_ids or {}).get(column.name, ())
+        fits = [each for each in found if self._is(each, wanted)]
         if len(fits) > 1:
             raise SchemaError(
                 f"several columns of {found_in} are column {column.name!r} of the table: "
@@ -70,7 +86,9 @@ class StoredColumns:
         name: str = fits[0].name
         return name
 
-    def _is(self, stored: pa.Field, wanted: str | int) -> bool:
+    def _is(self, stored: pa.Field, wanted: str | int | tuple[str, ...]) -> bool:
+        if isinstance(wanted, tuple):
+            return stored.name in wanted
         if isinstance(wanted, int):
             return bool((stored.metadata or {}).get(_FIELD_ID) == b"%d" % wanted)
         if self.ignores_case:

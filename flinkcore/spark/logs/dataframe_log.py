@@ -35,16 +35,20 @@ class DataFrameLog(LogData):
     def __str__(self) -> str:
         return f"Spark DataFrame[{', '.join(self.dataframe.columns)}]"
 
-    def takes(self, expression: object) -> bool:
-        """Return whether it is a column of Spark, or a condition as text."""
-        return isinstance(expression, str) or is_spark_column(expression)
+    @property
+    def order(self) -> str:
+        return "Spark's order"
 
-    def filter(self, condition: Any) -> DataFrameLog:
-        """Return the log with the rows for which a condition is true."""
+    def filter(self, condition: Any) -> DataFrameLog | None:
+        """Return the log with the rows for which a condition of Spark, or one as text, is true."""
+        if not isinstance(condition, str) and not is_spark_column(condition):
+            return None
         return DataFrameLog(self.dataframe.filter(condition))
 
-    def with_columns(self, expressions: Mapping[str, Any]) -> DataFrameLog:
-        """Return the log with computed columns, new or in the place of others."""
+    def with_columns(self, expressions: Mapping[str, Any]) -> DataFrameLog | None:
+        """Return the log with columns of Spark, new or in the place of others."""
+        if not all(map(is_spark_column, expressions.values())):
+            return None
         return DataFrameLog(self.dataframe.withColumns(dict(expressions)))
 
     def with_column_of(self, setting: str, expression: Any) -> tuple[DataFrameLog, str]:
@@ -60,7 +64,7 @@ class DataFrameLog(LogData):
         if str(expression) == f"Column<'{name}'>" and not self._is_constant(expression, name):
             return self, name
         computed = f"{COMPUTED_PREFIX}{setting}: {name}"
-        return self.with_columns({computed: expression}), computed
+        return DataFrameLog(self.dataframe.withColumns({computed: expression})), computed
 
     def _is_constant(self, expression: Any, name: str) -> bool:
         """Return whether an expression written as a name is a literal, which has a value without that column, too."""

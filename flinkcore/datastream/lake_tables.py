@@ -1,0 +1,95 @@
+"""Tables of a lake as the data of an event log: which table, which version of it, and which of its rows."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from flinkcore.common.expressions import Expression, is_expression
+from flinkcore.datastream.transformations import LogData
+
+T = TypeVar("T", bound="LakeTable")
+
+
+@dataclass(frozen=True, eq=False)
+class LakeTable(LogData):
+    """A table whose catalog or log says which data files it has; nothing of it has been read.
+
+    Attributes
+    ----------
+    table : Any
+        Where it is, or the table itself, as its library gives it.
+    filesystem : pyarrow.fs.FileSystem or None
+        Of the data files; None: as the table's location says.
+    where : tuple of pyarrow.compute.Expression
+        Conditions that are true of the rows; the others are no part of the log.
+    """
+
+    table: Any
+    filesystem: Any = None
+    where: tuple[Expression, ...] = ()
+
+    @property
+    def order(self) -> str:
+        return "the order of the table's files"
+
+    def filter(self: T, condition: Any) -> T | None:
+        return replace(self, where=(*self.where, condition)) if is_expression(condition) else None
+
+    def with_columns(self, expressions: Mapping[str, Any]) -> None:
+        return None
+
+    def __str__(self) -> str:
+        where = "".join(f", where {condition}" for condition in self.where)
+        return f"{self.name}{where}"
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """What messages call the table, with its version where one is asked for."""
+
+
+@dataclass(frozen=True, eq=False)
+class DeltaTable(LakeTable):
+    """A Delta table.
+
+    Attributes
+    ----------
+    table : str or deltalake.DeltaTable
+        Path or URI, or the table at the version that it has loaded.
+    version : int, datetime, str or None
+        Number, or the time as of which the table is read; None: the latest.
+    storage_options : mapping or None
+        Of deltalake.
+    """
+
+    version: Any = None
+    storage_options: Mapping[str, str] | None = None
+
+    @property
+    def name(self) -> str:
+        location = self.table if isinstance(self.table, str) else self.table.table_uri
+        version = self.version if isinstance(self.table, str) else self.table.version()
+        return f"Delta table {location}{'' if version is None else f' at version {version}'}"
+
+
+@dataclass(frozen=True, eq=False)
+class IcebergTable(LakeTable):
+    """An Iceberg table.
+
+    Attributes
+    ----------
+    table : str or pyiceberg.table.Table
+        Path or URI of a metadata file, the name of a table in the default catalog, or the table.
+    snapshot : int, str or None
+        Id, or name of a branch or tag; None: the current one.
+    """
+
+    snapshot: int | str | None = None
+
+    @property
+    def name(self) -> str:
+        name = self.table if isinstance(self.table, str) else ".".join(self.table.name())
+        return f"Iceberg table {name}{'' if self.snapshot is None else f' at snapshot {self.snapshot}'}"

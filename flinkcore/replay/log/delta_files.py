@@ -1,0 +1,122 @@
+"""The data files of a Delta table at a version, as the library `deltalake` finds them in the table's log."""
+
+import json
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import fs
+
+from flinkcore.common.extras import library
+from flinkcore.datastream.lake_tables import DeltaTable
+from flinkcore.errors import SourceError
+from flinkcore.replay.log.arrays import Int64s
+from flinkcore.replay.log.files import LogFile, file_system_of
+from flinkcore.replay.log.stored_columns import StoredColumns
+
+# The other features of readers change what the files of a table mean, or where they are.
+_READ = frozenset(
+    [
+        *("columnMapping", "deletionVectors", "timestampNtz", "typeWidening", "typeWidening-preview"),
+        *("v2Checkpoint", "vacuumProtocolCheck"),
+    ]
+)
+
+
+def delta_files(table: DeltaTable) -> tuple[list[LogFile], pa.Schema, StoredColumns]:
+    """Return a table's files, its columns, and how the files hold these.
+
+    Files are in the order of their times of modification. Rows that a deletion vector removes are deleted from their
+    file; columns of a table with column mapping are found by their ids or physical names.
+
+    Raises
+    ------
+    ConfigurationError
+        If deltalake is not installed.
+    SourceError
+        If deltalake cannot read the table's log, or the table has a feature that changes what its files mean.
+    """
+    opened = opened_table(table)
+    _refuse_unknown_features(table, opened)
+    fields = json.loads(opened.schema().to_json())["fields"]
+    schema = pa.schema(opened.schema().to_arrow())
+    stored = StoredColumns(_names_in_files(fields, opened.metadata().configuration))
+    location = opened.table_uri.rstrip("/")
+    filesystem, root = file_system_of(location, table.filesystem)
+    deleted = _deleted_rows(opened)
+    actions = pa.table(opened.get_add_actions())
+    partitions = opened.metadata().partition_columns
+    values: list[dict[str, Any]] = [{}] * actions.num_rows
+    if partitions:
+        values = actions.column("partition").to_pylist()
+    files = []
+    for path, size, modified, partition in zip(
+        *(actions.column(name).to_pylist() for name in ("path", "size_bytes", "modification_time")),
+        values,
+        strict=True,
+    ):
+        if urlsplit(path).scheme or path.startswith("/"):
+            raise SourceError(
+                f"{table.name} has files elsewhere, as a shallow clone has, such as {path}: read it with Spark, and "
+                "give from_event_log the DataFrame, or write the table anew"
+            )
+        inside = f"{root.rstrip('/')}/{unquote(path)}"
+        name = inside if isinstance(filesystem, fs.LocalFileSystem) else f"{location}/{path}"
+        constants = tuple((column, partition[column]) for column in partitions)
+        rows = deleted.get(f"{location}/{path}")
+        files.append((modified, LogFile(filesystem, inside, name, size, constants, None, rows)))
+    files.sort(key=lambda each: (each[0], each[1].path))
+    return [file for _, file in files], schema, stored
+
+
+def opened_table(table: DeltaTable) -> Any:
+    """Return the table as deltalake has it.
+
+    Raises
+    ------
+    ConfigurationError
+        If deltalake is not installed.
+    SourceError
+        If there is no such table or version, or its log cannot be read.
+    """
+    if not isinstance(table.table, str):
+        return table.table
+    deltalake = library("deltalake", "delta", "from_delta")
+    options = None if table.storage_options is None else dict(table.storage_options)
+    try:
+        opened = deltalake.DeltaTable(table.table, storage_options=options)
+        if table.version is not None:
+            opened.load_as_version(table.version)
+    except (deltalake.exceptions.DeltaError, OSError, ValueError) as error:
+        reason = str(error).strip().partition("\n")[0]
+        raise SourceError(f"{table.name} cannot be read: {reason}") from error
+    return opened
+
+
+def _refuse_unknown_features(table: DeltaTable, opened: Any) -> None:
+    unknown = sorted(set(opened.protocol().reader_features or ()) - _READ)
+    if unknown:
+        raise SourceError(
+            f"{table.name} has the feature {', '.join(unknown)}, with which its files cannot be read as they are: read "
+            "it with Spark, and give from_event_log the DataFrame"
+        )
+
+
+def _names_in_files(fields: list[dict[str, Any]], configuration: dict[str, str]) -> dict[str, str | int]:
+    mode = configuration.get("delta.columnMapping.mode", "none")
+    if mode == "none":
+        return {}
+    key = "delta.columnMapping.id" if mode == "id" else "delta.columnMapping.physicalName"
+    return {field["name"]: field["metadata"][key] for field in fields}
+
+
+def _deleted_rows(opened: Any) -> dict[str, Int64s]:
+    """The rows that deletion vectors remove, by the location of their file."""
+    if "deletionVectors" not in (opened.protocol().reader_features or ()):
+        return {}
+    deleted = {}
+    for batch in pa.RecordBatchReader.from_stream(opened.deletion_vectors()):
+        for path, kept in zip(batch.column("filepath"), batch.column("selection_vector"), strict=True):
+            deleted[path.as_py()] = np.flatnonzero(~kept.values.to_numpy(zero_copy_only=False))
+    return deleted

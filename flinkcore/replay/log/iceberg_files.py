@@ -1,0 +1,221 @@
+"""The data files of an Iceberg table in a snapshot, as the library `pyiceberg` finds them in the table's metadata."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow import fs
+
+from flinkcore.common.extras import library
+from flinkcore.datastream.lake_tables import IcebergTable
+from flinkcore.errors import SourceError
+from flinkcore.replay.log.arrays import Int64s
+from flinkcore.replay.log.files import LogFile, file_system_of
+from flinkcore.replay.log.stored_columns import StoredColumns
+
+_WITH_SPARK = "read it with Spark, and give from_event_log the DataFrame"
+
+
+def iceberg_files(table: IcebergTable) -> tuple[list[LogFile], pa.Schema, StoredColumns]:
+    """Return a table's files, its columns in that snapshot, and how the files hold these.
+
+    Files are in the order of their paths. Columns are found by their field ids; those by whose values the table is
+    partitioned have the value that the metadata give. Rows of position deletes and deletion vectors are deleted from
+    their file.
+
+    Raises
+    ------
+    ConfigurationError
+        If pyiceberg is not installed.
+    SourceError
+        If pyiceberg cannot plan to read the table, or it has what cannot be read right: equality deletes, other files
+        than Parquet, default values of columns, changed columns of structs.
+    """
+    opened = opened_table(table)
+    scan = _scan(table, opened)
+    projected = scan.projection()
+    _refuse_what_files_do_not_tell(table, opened, projected)
+    try:
+        tasks = sorted(scan.plan_files(), key=lambda task: str(task.file.file_path))
+        schema = _arrow_schema(projected)
+    except Exception as error:
+        way_out = "compact it, or " if "equality" in str(error) else ""
+        raise SourceError(f"{table.name} cannot be read: {error}. {way_out}{_WITH_SPARK}".strip()) from error
+    deleted = _deleted_rows(table, opened, [each for task in tasks for each in task.delete_files])
+    constants = {
+        number: _constant_columns(spec, projected, schema) for number, spec in opened.specs().items()
+    }
+    files = []
+    for task in tasks:
+        location = str(task.file.file_path)
+        if task.file.file_format.value != "PARQUET":
+            raise SourceError(
+                f"{table.name} has a file that is not Parquet, {location}: rewrite its data files as Parquet, or "
+                f"{_WITH_SPARK}"
+            )
+        if task.file.key_metadata is not None:
+            raise SourceError(f"{table.name} has an encrypted file, {location}: {_WITH_SPARK}")
+        filesystem, path = file_system_of_table(opened, location, table.filesystem)
+        partition = tuple(
+            (name, _value(task.file.partition[at], kind))
+            for at, name, kind in constants[task.file.spec_id or 0]
+        )
+        size, rows = task.file.file_size_in_bytes, deleted.get(location)
+        files.append(LogFile(filesystem, path, location, size, partition, None, rows))
+    return files, schema, _stored_columns(opened, projected)
+
+
+def opened_table(table: IcebergTable) -> Any:
+    """Return the table as pyiceberg has it.
+
+    Raises
+    ------
+    ConfigurationError
+        If pyiceberg is not installed.
+    SourceError
+        If there is no such table.
+    """
+    if not isinstance(table.table, str):
+        return table.table
+    catalogs = library("pyiceberg.catalog", "iceberg", "from_iceberg")
+    tables = library("pyiceberg.table", "iceberg", "from_iceberg")
+    try:
+        if "/" in table.table:
+            return tables.StaticTable.from_metadata(table.table)
+        return catalogs.load_catalog().load_table(table.table)
+    except Exception as error:
+        raise SourceError(
+            f"{table.name} cannot be opened: {error}. Give the path of a metadata file, the name of a table in the "
+            "default catalog, or catalog.load_table(name)"
+        ) from error
+
+
+def file_system_of_table(opened: Any, location: str, given: Any) -> tuple[Any, str]:
+    """Return the file system of a location in a table, and the path in it: with the settings of the table's catalog."""
+    io = library("pyiceberg.io.pyarrow", "iceberg", "an Iceberg table")
+    if given is None and isinstance(opened.io, io.PyArrowFileIO):
+        scheme, netloc, path = opened.io.parse_location(location)
+        if scheme != "file":
+            return opened.io.fs_by_scheme(scheme, netloc), path
+        return fs.LocalFileSystem(), path
+    return file_system_of(location, given)
+
+
+def _scan(table: IcebergTable, opened: Any) -> Any:
+    try:
+        if isinstance(table.snapshot, str):
+            return opened.scan().use_ref(table.snapshot)
+        if table.snapshot is not None and opened.snapshot_by_id(table.snapshot) is None:
+            raise ValueError("there is no such snapshot")
+        return opened.scan(snapshot_id=table.snapshot)
+    except ValueError as error:
+        known = ", ".join(str(each.snapshot_id) for each in opened.snapshots()) or "none"
+        raise SourceError(
+            f"{table.name} cannot be read: {error}; snapshots: {known}, branches and tags: {', '.join(opened.refs())}"
+        ) from error
+
+
+def _refuse_what_files_do_not_tell(table: IcebergTable, opened: Any, projected: Any) -> None:
+    earlier: dict[int, set[str]] = {}
+    for schema in opened.schemas().values():
+        for field in schema.fields:
+            earlier.setdefault(field.field_id, set()).add(str(field.field_type))
+    for field in projected.fields:
+        if getattr(field, "initial_default", None) is not None:
+            raise SourceError(
+                f"column {field.name!r} of {table.name} has a default value for files that were written before: "
+                f"rewrite these, or {_WITH_SPARK}"
+            )
+        if len(earlier.get(field.field_id, ())) > 1 and not field.field_type.is_primitive:
+            raise SourceError(
+                f"column {field.name!r} of {table.name} is nested, and its fields have changed: {_WITH_SPARK}, or "
+                "rewrite the table under another name"
+            )
+
+
+def _arrow_schema(projected: Any) -> pa.Schema:
+    """The columns in Arrow's types, with offsets of 32 bits, also in nested ones."""
+    arrow = projected.as_arrow()
+    return pa.schema([(field.name, _small(field.type)) for field in arrow])
+
+
+def _small(kind: pa.DataType) -> pa.DataType:
+    types = pa.types
+    if types.is_large_string(kind):
+        return pa.string()
+    if types.is_large_binary(kind):
+        return pa.binary()
+    if types.is_list(kind) or types.is_large_list(kind):
+        return pa.list_(_small(kind.value_type))
+    if types.is_map(kind):
+        return pa.map_(_small(kind.key_type), _small(kind.item_type))
+    if types.is_struct(kind):
+        return pa.struct([(field.name, _small(field.type)) for field in kind])
+    return kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
+
+
+def _stored_columns(opened: Any, projected: Any) -> StoredColumns:
+    mapping = opened.name_mapping()
+    names = None
+    if mapping is not None:
+        of_ids = {each.field_id: tuple(each.names) for each in mapping.root}
+        names = {field.name: of_ids.get(field.field_id, ()) for field in projected.fields}
+    return StoredColumns({field.name: field.field_id for field in projected.fields}, without_ids=names)
+
+
+def _constant_columns(spec: Any, projected: Any, schema: pa.Schema) -> list[tuple[int, str, pa.DataType]]:
+    """The columns whose value a partition of this spec has: its place there, the column's name and type."""
+    names = {field.field_id: field.name for field in projected.fields}
+    return [
+        (at, names[field.source_id], schema.field(names[field.source_id]).type)
+        for at, field in enumerate(spec.fields)
+        if str(field.transform) == "identity" and field.source_id in names
+    ]
+
+
+def _value(value: Any, kind: pa.DataType) -> Any:
+    """A value of a partition, as metadata have it, as its column has it."""
+    if isinstance(value, int) and pa.types.is_temporal(kind):
+        return pa.array([value], f"int{kind.bit_width}").view(kind)[0].as_py()
+    return value
+
+
+def _deleted_rows(table: IcebergTable, opened: Any, deletes: Iterable[Any]) -> Mapping[str, Int64s]:
+    """The deleted rows by the location of their data file."""
+    found: dict[str, list[Int64s]] = {}
+    for location, delete in {str(each.file_path): each for each in deletes}.items():
+        if delete.content.name != "POSITION_DELETES":
+            raise SourceError(f"{table.name} has equality deletes, {location}: compact it, or {_WITH_SPARK}")
+        for file, rows in _positions(table, opened, location, delete.file_format.value):
+            found.setdefault(file, []).append(rows)
+    return {file: np.unique(np.concatenate(rows)) for file, rows in found.items()}
+
+
+def _positions(table: IcebergTable, opened: Any, location: str, form: str) -> list[tuple[str, Int64s]]:
+    filesystem, path = file_system_of_table(opened, location, table.filesystem)
+    try:
+        if form == "PARQUET":
+            rows = pq.read_table(path, filesystem=filesystem, columns=["file_path", "pos"], partitioning=None)
+            grouped = rows.group_by("file_path").aggregate([("pos", "list")])
+            return [
+                (file.as_py(), positions.values.to_numpy().astype(np.int64))
+                for file, positions in zip(grouped["file_path"], grouped["pos_list"], strict=True)
+            ]
+        if form == "PUFFIN":
+            puffin = library("pyiceberg.table.puffin", "iceberg", "from_iceberg")
+            vectors = library("pyiceberg.table.deletion_vector", "iceberg", "from_iceberg")
+            with filesystem.open_input_file(path) as file:
+                stored = puffin.PuffinFile(file.read())
+            return [
+                (vector.referenced_data_file, vector.to_vector().to_numpy().astype(np.int64))
+                for vector in vectors.deletion_vectors_from_puffin_file(stored)
+            ]
+    except (OSError, ValueError, KeyError, pa.ArrowException) as error:
+        raise SourceError(
+            f"{location}, with deleted rows of {table.name}, cannot be read: {error}"
+        ) from error
+    raise SourceError(
+        f"{table.name} has deleted rows in a file of the format {form}, {location}: compact it, or {_WITH_SPARK}"
+    )
