@@ -26,6 +26,7 @@ from flinkcore.datastream import (
     TumblingEventTimeWindows,
 )
 from flinkcore.datastream.aggregates import collect, count, count_distinct, max_, sum_
+from flinkcore.datastream.functions import ProcessJoinFunction
 from flinkcore.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from flinkcore.datastream.window import CountSlidingWindowAssigner
 from flinkcore.errors import ConfigurationError, SourceError
@@ -291,6 +292,35 @@ def test_jobs_of_several_logs_and_operators_on_spark_go_on_though_workers_die(
         assert rows(ds.dataset(tmp_path / "first").to_table(), second.to_arrow()) == rows(whole.to_arrow())
         late = ds.dataset(tmp_path / "late").to_table(), second.get_side_output(LATE).to_arrow()
         assert rows(*late) == rows(whole.get_side_output(LATE).to_arrow())
+
+
+def counted_and_joined(env: StreamExecutionEnvironment, log: Any) -> DataStream:
+    """Events near the ends of the sessions of their users."""
+
+    class Near(ProcessJoinFunction[Any, Any]):
+        def process_element(self, left: Any, right: Any, ctx: Any) -> Iterator[Any]:
+            yield left.user, left.n, right.row
+
+    env.get_config().set_auto_watermark_interval(7)
+    sessions = keyed(env, log).window(EventTimeSessionWindows.with_gap(Time.milliseconds(60)))
+    counted = sessions.aggregate(n=count()).key_by("user")
+    columns = pa.schema({"user": pa.string(), "n": pa.int64(), "row": pa.int64()})
+    return counted.interval_join(keyed(env, log)).between(-90, 90).process(Near(), columns)
+
+
+def test_a_later_operator_that_takes_a_log_goes_on_on_spark(
+    spark: Any, log: pa.Table, tmp_path: Path
+) -> None:
+    cut = log["at"][1700]
+    parts = [log.filter(pc.field("at") < cut), log.filter(pc.field("at") >= cut)]
+    embedded = StreamExecutionEnvironment().set_parallelism(1)
+    whole = counted_and_joined(embedded, log).to_arrow()
+    env = SparkExecutionEnvironment(spark).set_parallelism(3)
+    first = counted_and_joined(env, parts[0]).execute(stop_with_checkpoint=tmp_path / "c").to_arrow()
+    for going_on in (env.set_parallelism(2), embedded):
+        second = counted_and_joined(going_on, parts[1]).execute(restore_from=tmp_path / "c").to_arrow()
+        assert rows(first, second) == rows(whole)
+    assert whole.num_rows > 500
 
 
 def test_tasks_that_run_twice_leave_one_checkpoint(

@@ -433,6 +433,10 @@ class Job:
         return True
 
     @property
+    def reads_a_log_several_times(self) -> bool:
+        return False
+
+    @property
     def other_path(self) -> "Job | None":
         """The same job on the other one of two paths, if there are two."""
         return None
@@ -693,6 +697,10 @@ class Several(Job):
     @property
     def shape(self) -> str:
         return self.name
+
+    @property
+    def reads_a_log_several_times(self) -> bool:
+        return self.name in {job.__name__ for job in resumed_jobs.READ_SEVERAL_TIMES}
 
     def build(self, logs: Logs) -> DataStream:
         named = [log.select("number", "ts", "at", "split", "actions", user=pc.field("k0")) for log in logs]

@@ -86,7 +86,9 @@ class Scenario:
             return None  # which checkpoints do not know
         if not self.job.goes_into_checkpoints:
             return None
-        places = list(total_order(self.logs))
+        arrivals, places = (
+            zip(*total_order(self.logs), strict=True) if any(log.events for log in self.logs) else ((), ())
+        )
         first = rows_until_all_splits(self.logs, places)
         if first is None:
             return None
@@ -94,14 +96,18 @@ class Scenario:
         at_once = way.source == "dataframe"
         if any(goes_back(self.logs, places[:bound], places[bound:], at_once) for bound in bounds):
             return None  # for what was left out or comes twice, which is refused, looks so
+        if self.job.reads_a_log_several_times and any(
+            bound < len(places) and arrivals[bound - 1] == arrivals[bound] for bound in bounds
+        ):
+            return None  # the events of one moment are in order of the logs, one of which comes again behind them
         return [
             [[row for number, row in places[start:stop] if number == log] for log in range(len(self.logs))]
             for start, stop in pairwise([0, *bounds, len(places)])
         ]
 
 
-def total_order(logs: Sequence[Log]) -> Iterator[tuple[int, int]]:
-    """Log and row of each event, in the total order."""
+def total_order(logs: Sequence[Log]) -> Iterator[tuple[int, tuple[int, int]]]:
+    """When each event is read, and its log and row, in the total order."""
     found = []
     for number, log in enumerate(logs):
         latest: dict[Any, int] = {}
@@ -113,8 +119,8 @@ def total_order(logs: Sequence[Log]) -> Iterator[tuple[int, int]]:
             if values["ts"] is not None:
                 arrival = latest[split] = max(latest.get(split, arrival), arrival)
             found.append((arrival, number, split_order(split), row))
-    for _, number, _, row in sorted(found):
-        yield number, row
+    for arrival, number, _, row in sorted(found):
+        yield arrival, (number, row)
 
 
 def split_order(split: Any) -> Any:

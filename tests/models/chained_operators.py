@@ -9,7 +9,7 @@ from models.recorders import OutputRecorder
 from models.watermarks import MAX_TIMESTAMP, MIN_TIMESTAMP, ReplayModel
 
 from flinkcore.common import OutputTag, Row, Watermark
-from flinkcore.datastream import KeyedProcessFunction
+from flinkcore.datastream import KeyedCoProcessFunction, KeyedProcessFunction
 from flinkcore.datastream.functions import ProcessWindowFunction
 from flinkcore.datastream.state import ListStateDescriptor
 from flinkcore.datastream.window import TimeWindow, WindowOperation
@@ -58,6 +58,16 @@ class Follower(KeyedProcessFunction):
         timers = ctx.timer_service()
         times = timers.current_watermark(), timers.current_processing_time(), ctx.timestamp()
         return ctx.get_current_key(), what, number, *times, list(self.seen.get() or ())
+
+
+class Followers(KeyedCoProcessFunction):
+    """Does for either stream what `Follower` does."""
+
+    open = Follower.open
+    process_element1 = Follower.process_element
+    process_element2 = Follower.process_element
+    on_timer = Follower.on_timer
+    _told = Follower._told
 
 
 class Counts(ProcessWindowFunction):

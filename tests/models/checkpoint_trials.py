@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from models.resumed_jobs import ONE_LOG, TWO_LOGS, entries_of, tables_of
+from models.resumed_jobs import ONE_LOG, TWO_LOGS, entries_of, not_amid_an_arrival, tables_of
 
 from flinkcore.common import Duration, WatermarkStrategy
 from flinkcore.datastream import StreamExecutionEnvironment
@@ -34,7 +34,7 @@ def run_job(name: str, half: int, **checkpoints: Any) -> dict[str, Any]:
     """The rows of one half of a job's logs, by output; its order is by key."""
     logs = 2 if JOBS[name] in TWO_LOGS else 1
     entries = entries_of(_ENTRIES, logs, True)
-    middle = 2 * len(entries) // 3
+    middle = not_amid_an_arrival(entries, 2 * len(entries) // 3)
     env = StreamExecutionEnvironment().set_parallelism(2)
     env.get_config().set_auto_watermark_interval(5)
     strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(15))

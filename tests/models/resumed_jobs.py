@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 from models.batch_functions import scripted_batches
-from models.chained_operators import TOLD, Follower
+from models.chained_operators import TOLD, Follower, Followers
 from models.process_replay import Scripted
 from models.scripted_logs import RESULTS, SIDES
 from models.two_inputs import RULES, ScriptedCo, ScriptedRules, TellingRules
@@ -14,7 +14,12 @@ from models.two_inputs import RULES, ScriptedCo, ScriptedRules, TellingRules
 from flinkcore.common import OutputTag, Row, Time, Watermark, WatermarkGenerator, WatermarkOutput
 from flinkcore.datastream import CoProcessFunction, DataStream, KeyedProcessFunction
 from flinkcore.datastream.aggregates import collect, count, max_, min_, sum_
-from flinkcore.datastream.functions import CoGroupFunction, ProcessJoinFunction, ProcessWindowFunction
+from flinkcore.datastream.functions import (
+    CoGroupFunction,
+    JoinFunction,
+    ProcessJoinFunction,
+    ProcessWindowFunction,
+)
 from flinkcore.datastream.state import MapStateDescriptor
 from flinkcore.datastream.window import (
     CountEvictor,
@@ -80,6 +85,11 @@ class Groups(CoGroupFunction[Row, Row]):
     def co_group(self, first: list[Row], second: list[Row]) -> Any:
         user = first[0].user if first else second[0].who
         return [(user, [row.number for row in first], [row.number for row in second])]
+
+
+class WithBoth(JoinFunction[Row, Row, Any]):
+    def join(self, first: Row, second: Row) -> Any:
+        return first.user, [first.number], [second.number]
 
 
 class EvenTimestamps(WatermarkGenerator[Any]):
@@ -248,6 +258,59 @@ def co_group(logs: Logs) -> DataStream:
     return grouped.window(tumbling(40)).allowed_lateness(10).apply(Groups(), NUMBERS, **TIME)
 
 
+def counted(log: DataStream, size_ms: int = 20) -> DataStream:
+    counts = log.key_by("user").window(tumbling(size_ms)).allowed_lateness(9).aggregate(number=count())
+    return counts.select("user", "number")
+
+
+def timed_results(log: DataStream) -> DataStream:
+    """Results of a function; those of processing-time timers have no timestamps, which joins ask for."""
+    results = log.key_by("user").process(Scripted(), RESULTS, side_outputs=[SIDE])
+    return results.filter(pc.field("what") != "PROCESSING_TIME")
+
+
+def results_joined_with_a_log(logs: Logs) -> DataStream:
+    joined = counted(logs[0]).co_group(second_names(logs[1])).where("user").equal_to("who")
+    return joined.window(tumbling(40)).allowed_lateness(10).apply(Groups(), NUMBERS, **TIME)
+
+
+def results_of_two_operators(logs: Logs) -> DataStream:
+    second = timed_results(logs[1]).select("number", who=pc.field("user"))
+    joined = counted(logs[0]).key_by("user").interval_join(second.key_by("who")).between(-20, 12)
+    return joined.process(Pairs(), NUMBERS, **TIME)
+
+
+def unions_of_results_and_logs(logs: Logs) -> DataStream:
+    """Each input of the last operator is a union, with a valve of its own."""
+    first = counted(logs[0]).union(logs[1].select("user", "number"))
+    second = timed_results(logs[1]).select("user", "number").union(logs[0].select("user", "number"))
+    return first.connect(second).key_by("user", "user").process(Followers(), TOLD, **TIME)
+
+
+def windows_of_a_union_of_results(logs: Logs) -> DataStream:
+    union = counted(logs[0]).union(counted(logs[1], 30), timed_results(logs[1]).select("user", "number"))
+    return union.key_by("user").window(tumbling(40)).aggregate(n=count(), numbers=collect("number"))
+
+
+def a_log_on_two_ways(logs: Logs) -> DataStream:
+    joined = counted(logs[0]).join(second_names(logs[0])).where("user").equal_to("who")
+    return joined.window(tumbling(40)).apply(WithBoth(), NUMBERS, **TIME)
+
+
+def results_on_two_ways(logs: Logs) -> DataStream:
+    first = timed_results(logs[0]).select("user", "number")
+    second = counted(first).select("number", who=pc.field("user"))
+    connected = first.connect(second).key_by("user", "who")
+    followed = connected.process(Followers(), TOLD, **TIME)
+    return followed.select("number", "key").key_by("key").process(Follower(), TOLD, **TIME)
+
+
+def results_are_rules(logs: Logs) -> DataStream:
+    rules = counted(logs[1]).select("number", who=pc.field("user"))
+    connected = logs[0].key_by("user").connect(rules.broadcast(RULES))
+    return connected.process(ScriptedRules(), RESULTS, side_outputs=[SIDE], **TIME)
+
+
 ONE_LOG: list[Callable[[Logs], DataStream]] = [
     function_alone,
     batches_alone,
@@ -259,6 +322,8 @@ ONE_LOG: list[Callable[[Logs], DataStream]] = [
     three_operators,
     counts_in_a_row,
     windows_of_functions_in_a_row,
+    a_log_on_two_ways,
+    results_on_two_ways,
 ]
 TWO_LOGS: list[Callable[[Logs], DataStream]] = [
     union_of_logs,
@@ -271,7 +336,20 @@ TWO_LOGS: list[Callable[[Logs], DataStream]] = [
     broadcast_without_keys,
     interval_join,
     co_group,
+    results_joined_with_a_log,
+    results_of_two_operators,
+    unions_of_results_and_logs,
+    windows_of_a_union_of_results,
+    results_are_rules,
 ]
+
+
+READ_SEVERAL_TIMES: list[Callable[[Logs], DataStream]] = [
+    a_log_on_two_ways,
+    unions_of_results_and_logs,
+    windows_of_a_union_of_results,
+]
+"""A log that is read on two ways is two logs, and events that arrive together are in order of the logs."""
 
 
 def entries_of(
@@ -293,6 +371,13 @@ def entries_of(
         clock += stride
         found.append((log % logs, (user, number, clock - delay, clock, split if has_splits else 0, actions)))
     return entries + sorted(found, key=lambda entry: (entry[1][3], entry[0], entry[1][4]))
+
+
+def not_amid_an_arrival(entries: Sequence[tuple[int, tuple[Any, ...]]], bound: int) -> int:
+    """The next bound behind which nothing arrives together with what is before it."""
+    while 0 < bound < len(entries) and entries[bound][1][3] == entries[bound - 1][1][3]:
+        bound += 1
+    return bound
 
 
 def tables_of(entries: Sequence[tuple[int, tuple[Any, ...]]], logs: int) -> list[pa.Table]:

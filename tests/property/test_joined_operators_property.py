@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from models.chained_operators import TOLD, Counts, Follower, Leader, happenings_behind
+from models.chained_operators import TOLD, Counts, Followers, Leader, happenings_behind
 from models.joined_logs import co_group, interval_join
 from models.process_replay import Emitted, Scripted
 from models.scripted_logs import RESULTS, ROWS, WATERMARKS, by_key
@@ -19,7 +19,6 @@ from flinkcore.common import OutputTag, Row, Time
 from flinkcore.datastream import (
     DataStream,
     EventTimeSessionWindows,
-    KeyedCoProcessFunction,
     SlidingEventTimeWindows,
     TumblingEventTimeWindows,
 )
@@ -61,16 +60,6 @@ class Groups(CoGroupFunction[Row, Row]):
     def co_group(self, first: list[Row], second: list[Row]) -> Any:
         user = first[0].user if first else second[0].who
         return [(user, [row.number for row in first], [row.number for row in second])]
-
-
-class Followers(KeyedCoProcessFunction):
-    """Does for either stream what `Follower` does."""
-
-    open = Follower.open
-    process_element1 = Follower.process_element
-    process_element2 = Follower.process_element
-    on_timer = Follower.on_timer
-    _told = Follower._told
 
 
 class TwoOperators:

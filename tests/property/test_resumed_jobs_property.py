@@ -12,7 +12,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from models import scripted_logs
-from models.resumed_jobs import ONE_LOG, TWO_LOGS, EvenTimestamps, Logs, entries_of, tables_of
+from models.resumed_jobs import (
+    ONE_LOG,
+    READ_SEVERAL_TIMES,
+    TWO_LOGS,
+    EvenTimestamps,
+    Logs,
+    entries_of,
+    not_amid_an_arrival,
+    tables_of,
+)
 from models.scripted_logs import ROWS
 
 from flinkcore.common import Duration, WatermarkStrategy
@@ -92,6 +101,8 @@ def test_a_job_goes_on_as_if_its_logs_had_not_been_cut(
     entries = entries_of(rows, logs, has_splits)
     first = len(entries) - len(rows)
     bounds = [0, *sorted(first + cut % (len(rows) + 1) for cut in cuts), len(entries)]
+    if job in READ_SEVERAL_TIMES:
+        bounds = [not_amid_an_arrival(entries, bound) for bound in bounds]
     whole = outputs_of(job, tables_of(entries, logs), of_logs, interval, has_splits, parallelism[-1])
     found: dict[Any, dict[Any, list[Any]]] = {tag: defaultdict(list) for tag in whole}
     with TemporaryDirectory() as folder:

@@ -1,7 +1,6 @@
 """Operators that take what others give, on both sides or along with a log, in an embedded replay."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from threading import enumerate as enumerate_threads
 from typing import Any
 
@@ -19,7 +18,7 @@ from flinkcore.datastream import (
 )
 from flinkcore.datastream.aggregates import count, max_
 from flinkcore.datastream.functions import CoGroupFunction, JoinFunction, ProcessJoinFunction
-from flinkcore.errors import ConfigurationError, DataError, SchemaError, UserCodeError
+from flinkcore.errors import DataError, SchemaError, UserCodeError
 
 CLICKS = [("a", 1, 1), ("a", 4, 4), ("b", 5, 5), ("a", 12, 12), ("b", 19, 19), ("b", 18, 21), ("b", 40, 40)]
 ORDERS = [("a", 7, 7), ("b", 16, 16), ("b", 17, 17)]
@@ -144,13 +143,6 @@ def test_united_results_have_the_columns_of_the_other_streams() -> None:
     unlike = counted(clicks).union(orders).key_by("user").window(TumblingEventTimeWindows(10))
     with pytest.raises(SchemaError, match="streams of a union have the same columns, but stream 1 has"):
         unlike.aggregate(rows=count()).execute()
-
-
-def test_a_job_in_which_a_later_operator_takes_a_log_has_no_checkpoints(tmp_path: Path) -> None:
-    clicks, orders = logs()
-    joined = counted(clicks).join(orders).where("user").equal_to("user").window(TumblingEventTimeWindows(10))
-    with pytest.raises(ConfigurationError, match="or the results of several operators, neither stops with"):
-        joined.apply(WithClicks(), PAIRS).execute(stop_with_checkpoint=tmp_path / "checkpoint")
 
 
 @pytest.mark.parametrize("parallelism", [1, 3])

@@ -1,25 +1,27 @@
 """Jobs of several logs or operators that go on from checkpoints: what they refuse, and how they name their parts."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from models.forged_checkpoints import forge
 
 from flinkcore.cli import main
 from flinkcore.common import Duration, Time, Watermark, WatermarkGenerator, WatermarkStrategy
 from flinkcore.datastream import (
     CoProcessFunction,
     DataStream,
+    KeyedCoProcessFunction,
     KeyedProcessFunction,
     StreamExecutionEnvironment,
     TumblingEventTimeWindows,
 )
 from flinkcore.datastream.aggregates import count, sum_
 from flinkcore.datastream.functions import ProcessJoinFunction
-from flinkcore.errors import ConfigurationError, DataError, SchemaError, UserCodeError
+from flinkcore.errors import CheckpointError, ConfigurationError, DataError, SchemaError, UserCodeError
 from flinkcore.runtime.checkpoint import Checkpoint
 
 SECOND = Time.seconds(1)
@@ -66,6 +68,11 @@ class Either(CoProcessFunction):
     process_element2 = process_element1
 
 
+class KeyedEither(KeyedCoProcessFunction):
+    process_element1 = Either.process_element1
+    process_element2 = Either.process_element1
+
+
 def two_operators(
     table: pa.Table,
     *,
@@ -96,6 +103,16 @@ def union(clicks: pa.Table, rates: pa.Table, strategy: WatermarkStrategy = BOUND
     return (
         both.key_by("user").window(TumblingEventTimeWindows.of(SECOND)).aggregate(n=count(), total=sum_("at"))
     )
+
+
+def diamond(clicks: pa.Table, rates: pa.Table, *, is_swapped: bool = False) -> DataStream:
+    """A function takes the windows of a union, and what windows of these and of a log give."""
+    first = union(clicks, rates).select("user", at=pc.field("n"))
+    again = read(first.get_execution_environment(), rates).select("user", "at").union(first)
+    second = again.key_by("user").window(TumblingEventTimeWindows.of(SECOND)).aggregate(at=count())
+    streams = [first, second.select("user", "at")]
+    left, right = reversed(streams) if is_swapped else streams
+    return left.connect(right).key_by("user", "user").process(KeyedEither(), TOLD)
 
 
 def rows(*tables: pa.Table) -> list[str]:
@@ -134,6 +151,41 @@ def test_another_bound_of_a_join_and_another_shape_of_the_job_are_refused(tmp_pa
     alone = read(env, CLICKS).with_columns(n=pc.field("at")).key_by("user").process(Copies(), TOLD)
     with pytest.raises(ConfigurationError, match="operators process-1 then, 1 log with 1 operator now"):
         alone.execute(restore_from=tmp_path / "c")
+
+
+def test_results_that_come_to_another_input_are_refused(tmp_path: Path) -> None:
+    diamond(CLICKS, RATES).execute(stop_with_checkpoint=tmp_path / "c").to_arrow()
+    told = "process-3: results of stream 1: window-1 then, window-2 now; process-3: results of stream 2: window-2"
+    with pytest.raises(ConfigurationError, match=told):
+        diamond(CLICKS_TODAY, RATES_TODAY, is_swapped=True).execute(restore_from=tmp_path / "c")
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda later: later.pop(), "the watermarks of 2 operators, and 3 take part"),
+        (lambda later: later[1].__setitem__(0, 5000), "'process-3' has the watermark 5000 of inputs"),
+        (lambda later: later[1].__setitem__(1, 7), "'process-3' has the watermark .* of inputs with .7, "),
+        (lambda later: later[0].__setitem__(1, 5000), "'window-2' has the watermark .* of inputs with .5000"),
+        (lambda later: later[0].__setitem__(0, None), "has None, no watermark"),
+        (lambda later: later[0].pop(), "is not the watermark of an operator and of one or two inputs"),
+        (lambda later: later.append({}), "is not the watermark of an operator and of one or two inputs"),
+    ],
+)
+def test_watermarks_of_later_operators_that_contradict_what_comes_to_them_are_refused(
+    change: Callable[[list[Any]], Any], told: str, tmp_path: Path
+) -> None:
+    diamond(CLICKS, RATES).execute(stop_with_checkpoint=tmp_path / "c").to_arrow()
+
+    def of_all_logs(content: dict[str, Any]) -> None:
+        for part in content["parts"]:
+            for table in part["tables"]:
+                if table["kind"] == "time_plane":
+                    change(table["attributes"]["later_operators_ms"])
+
+    forge(tmp_path / "c", of_all_logs)
+    with pytest.raises(CheckpointError, match=told):
+        diamond(CLICKS_TODAY, RATES_TODAY).execute(restore_from=tmp_path / "c")
 
 
 def test_a_join_that_is_no_join_any_more_is_refused(tmp_path: Path) -> None:

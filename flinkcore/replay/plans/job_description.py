@@ -62,6 +62,9 @@ def describe_job(plan: JobPlan) -> dict[str, str]:
             if each.logs and len(plan.logs) > 1:
                 logs = ", ".join(str(log + 1) for log in each.logs)
                 settings["logs" if len(stage.inputs) == 1 else f"logs of stream {number}"] = logs
+            if each.results and not plan.is_chain:
+                given = ", ".join(plan.operator_uids[results.stage] for results in each.results)
+                settings["results" if len(stage.inputs) == 1 else f"results of stream {number}"] = given
         settings |= _describe_operator(stage)
         description |= {f"{stage.uid}: {name}": value for name, value in settings.items()}
     return description

@@ -56,12 +56,6 @@ class JobCheckpoints:
         """
         if settings.restore_from is None and settings.stop_with_checkpoint is None:
             return cls(plan)
-        if not plan.is_chain:
-            raise ConfigurationError(
-                "a job in which an operator behind the first one takes a log, or the results of several operators, "
-                "neither stops with a checkpoint nor is restored from one: leave restore_from and stop_with_checkpoint "
-                "out"
-            )
         for log in plan.logs:
             _refuse_what_is_not_carried(log)
         if settings.restore_from is None:
@@ -190,6 +184,10 @@ def _refuse_other_watermarks(checkpoint: Checkpoint, plan: JobPlan, cuts: Sequen
     expected = {log.watermarks_uid: cut.watermark_ms for log, cut in zip(plan.logs, cuts, strict=True)}
     of_operators = cuts[0].watermark_ms if len(cuts) == 1 else cuts[0].operator_watermark_ms
     expected |= dict.fromkeys(plan.operator_uids, of_operators)
+    if not plan.is_chain:
+        _refuse_other_inputs(plan, cuts)
+        own = (watermarks_ms[0] for watermarks_ms in cuts[0].later_operators_ms)
+        expected |= dict(zip(plan.operator_uids[1:], own, strict=True))
     for uid, watermark_ms in expected.items():
         for part in parts[uid]:
             if part.watermark_ms != watermark_ms:
@@ -197,6 +195,35 @@ def _refuse_other_watermarks(checkpoint: Checkpoint, plan: JobPlan, cuts: Sequen
                     f"subtask {part.subtask} of the operator {uid!r} has the watermark {part.watermark_ms}, and the "
                     f"time plane has {watermark_ms} for it"
                 )
+
+
+def _refuse_other_inputs(plan: JobPlan, cuts: Sequence[TimeCut]) -> None:
+    """Accept the watermarks of the inputs of later operators if they can come from what these take."""
+    later = plan.streams.operators[1:]
+    passed_on = [cuts[0].operator_watermark_ms, *(each[0] for each in cuts[0].later_operators_ms)]
+    if len(passed_on) != 1 + len(later):
+        raise SchemaError(
+            f"it has the watermarks of {len(passed_on)} operators, and {1 + len(later)} take part"
+        )
+    for uid, streams, (own_ms, *inputs_ms) in zip(
+        plan.operator_uids[1:], later, cuts[0].later_operators_ms, strict=True
+    ):
+        inputs = [
+            [*(cuts[log].watermark_ms for log in each.logs), *(passed_on[each] for each in each.operators)]
+            for each in streams.inputs
+        ]
+        if streams.unites_inputs:
+            inputs = [[each for one in inputs for each in one]]
+        # A valve never passes on more than one of its channels has; of one channel, all that this has.
+        wrong = len(inputs) != len(inputs_ms) or any(
+            input_ms > max(channels) or (len(channels) == 1 and input_ms != channels[0])
+            for input_ms, channels in zip(inputs_ms, inputs, strict=True)
+        )
+        if wrong or own_ms > max(inputs_ms) or (len(inputs_ms) == 1 and own_ms != inputs_ms[0]):
+            raise SchemaError(
+                f"the operator {uid!r} has the watermark {own_ms} of inputs with {inputs_ms}, and to these come "
+                f"{inputs}"
+            )
 
 
 def _refuse_other_tables(checkpoint: Checkpoint, plan: JobPlan) -> None:

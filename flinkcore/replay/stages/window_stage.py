@@ -82,6 +82,7 @@ class WindowStage(Stage[EncodedEvents]):
         kernel, self._accumulators = aggregation.native(schema)
         rises = timeline.rises()
         restored = context.restored
+        steps_done = timeline.steps_done(None if restored is None else restored.last_arrival_ms)
         self._operator = WindowOperator(
             kernel,
             keys=KeyEncoder(schema, self._keys),
@@ -94,7 +95,7 @@ class WindowStage(Stage[EncodedEvents]):
             byte_limit=RESULT_BATCH_BYTES,
             retracting=aggregation.is_retracting,
             time_format=f"tsm:{time_type.tz or ''}" if pa.types.is_timestamp(time_type) else "l",
-            steps_done=timeline.steps_done(None if restored is None else restored.last_arrival_ms),
+            steps_done=int(np.searchsorted(rises, steps_done)),
         )
         if restored is not None:
             self._restore(restored, aggregation, schema)

@@ -143,18 +143,22 @@ class JobTime:
         """Where the logs end, if the job stops with a checkpoint; none if it does not."""
         if any(time_plane.cut is None for time_plane in self.time_planes):
             return []
-        inputs, outputs = self._inputs, self._outputs
-        operator_ms = outputs[0].final_watermark_ms
+        operator_ms = self._outputs[0].final_watermark_ms
         by_log = {
             number: stream.final_watermark_ms
-            for stream, each in zip(inputs, self._streams.operators[0].inputs, strict=False)
+            for stream, each in zip(self._inputs[0], self._streams.operators[0].inputs, strict=False)
             for number in each.logs
         }
+        later = zip(self._outputs[1:], self._inputs[1:], strict=True)
+        later_operators_ms = tuple(
+            tuple(stream.final_watermark_ms for stream in (output, *inputs)) for output, inputs in later
+        )
         return [
             replace(
                 time_plane.cut,
                 input_watermark_ms=by_log.get(number, operator_ms),
                 operator_watermark_ms=operator_ms,
+                later_operators_ms=() if self._streams.is_chain else later_operators_ms,
             )
             for number, time_plane in enumerate(self.time_planes)
             if time_plane.cut is not None
@@ -171,41 +175,46 @@ class JobTime:
         cut = self._cuts[number]
         return StreamStart(cut.watermark_ms, cut.is_idle(self.time_planes[number].split_values))
 
-    @property
-    def _restored_ms(self) -> int:
-        """The last watermark of the first operator before the logs."""
-        return self._cuts[0].operator_watermark_ms if self._cuts else MIN_TIMESTAMP
+    def _restored_ms(self, number: int) -> tuple[int, ...]:
+        """What an operator has passed on last before the logs, and what its inputs had."""
+        streams = self._streams.operators[number]
+        if not self._cuts:
+            return (MIN_TIMESTAMP,) * (1 + len(streams.inputs))
+        if number == 0:
+            inputs_ms = (self._cuts[each.logs[0]].input_watermark_ms for each in streams.inputs)
+            return self._cuts[0].operator_watermark_ms, *inputs_ms
+        if self._streams.is_chain:
+            return (self._cuts[0].operator_watermark_ms,) * 2
+        return self._cuts[0].later_operators_ms[number - 1]
 
     @cached_property
-    def _inputs(self) -> list[Stream]:
-        """What comes to the inputs of the first operator, to which logs come; all together, if it unites them."""
-        first, logs = self._streams.operators[0], self._logs.streams
-        if first.unites_inputs:
-            return [merged_by_valve(logs, self._restored_ms)]
-        return [
-            merged_by_valve(
-                [logs[number] for number in each.logs],
-                self._cuts[each.logs[0]].input_watermark_ms if self._cuts else MIN_TIMESTAMP,
-            )
-            for each in first.inputs
-        ]
-
-    @cached_property
-    def _outputs(self) -> list[Stream]:
-        """What each operator meets, and passes on when it has done what that is the cause of."""
-        outputs = [combined_by_operator(self._inputs, self._restored_ms)]
-        for streams in self._streams.operators[1:]:
-            inputs = [
+    def _inputs_and_outputs(self) -> tuple[list[list[Stream]], list[Stream]]:
+        all_inputs, outputs = list[list[Stream]](), list[Stream]()
+        for number, streams in enumerate(self._streams.operators):
+            channels = [
                 [
-                    *(self._logs.streams[number] for number in each.logs),
-                    *(outputs[number] for number in each.operators),
+                    *(self._logs.streams[log] for log in each.logs),
+                    *(outputs[operator] for operator in each.operators),
                 ]
                 for each in streams.inputs
             ]
+            operator_ms, *inputs_ms = self._restored_ms(number)
             if streams.unites_inputs:
-                inputs = [[each for one in inputs for each in one]]
-            outputs.append(combined_by_operator([merged_by_valve(channels) for channels in inputs]))
-        return outputs
+                channels, inputs_ms = [[each for one in channels for each in one]], [operator_ms]
+            inputs = [merged_by_valve(*each) for each in zip(channels, inputs_ms, strict=True)]
+            all_inputs.append(inputs)
+            outputs.append(combined_by_operator(inputs, operator_ms))
+        return all_inputs, outputs
+
+    @property
+    def _inputs(self) -> list[list[Stream]]:
+        """What comes to the inputs of each operator; all together, if it unites them."""
+        return self._inputs_and_outputs[0]
+
+    @property
+    def _outputs(self) -> list[Stream]:
+        """What each operator meets, and passes on when it has done what that is the cause of."""
+        return self._inputs_and_outputs[1]
 
     @cached_property
     def timelines(self) -> list[Timeline]:
@@ -227,13 +236,19 @@ class JobTime:
         start: StreamStart | None,
     ) -> Timeline:
         first_step = None
-        if start is not None and start.watermark_ms != MIN_TIMESTAMP:
+        if start is not None and self._has_restored_watermark:
             assert self._cuts[0].last_arrival_ms is not None
             first_step = self._cuts[0].last_arrival_ms - 1, start.watermark_ms
         stops = self.time_planes[0].cut is not None
         return Timeline.between_cuts(
             clock_ms, watermark_ms, split, position, first_step=first_step, stops=stops
         )
+
+    @property
+    def _has_restored_watermark(self) -> bool:
+        """Whether some operator had a watermark before the logs: then all count the step that stands for it."""
+        starts = [stream.start for stream in self._outputs]
+        return any(start is not None and start.watermark_ms != MIN_TIMESTAMP for start in starts)
 
     def replay_times(self) -> list[ReplayTime]:
         """The time as each operator sees it."""

@@ -70,6 +70,9 @@ class TimeCut:
     input_watermark_ms, operator_watermark_ms : int
         Where the log is one of several: what the valve of all logs of the same input has emitted last, and what the
         operator behind has.
+    later_operators_ms : tuple of tuple of int
+        Where later operators do not take all of what one operator gives, and nothing else: the watermark of each of
+        them, and those of its inputs.
     beside_last : int
         Whether the last event is in this log (0), or in one that comes later (-1) or earlier (1) in the job.
     """
@@ -82,6 +85,7 @@ class TimeCut:
     generators: list[Any] | None = None
     input_watermark_ms: int = MIN_TIMESTAMP
     operator_watermark_ms: int = MIN_TIMESTAMP
+    later_operators_ms: tuple[tuple[int, ...], ...] = ()
     beside_last: int = 0
 
     @classmethod
@@ -190,6 +194,7 @@ class TimeCut:
                 "watermark_ms": self.watermark_ms,
                 "input_watermark_ms": self.input_watermark_ms,
                 "operator_watermark_ms": self.operator_watermark_ms,
+                **({"later_operators_ms": self.later_operators_ms} if self.later_operators_ms else {}),
             }
         )
 
@@ -213,6 +218,7 @@ class TimeCut:
             table.values("generator") if has_generators else None,
             table.attributes["input_watermark_ms"],
             table.attributes["operator_watermark_ms"],
+            tuple(map(tuple, table.attributes.get("later_operators_ms", ()))),
         )
         cut._check()
         return cut
@@ -271,7 +277,10 @@ def cuts_of_one_replay(cuts: Sequence[TimeCut]) -> tuple[TimeCut, ...]:
     SchemaError
         If they are not those of one replay.
     """
-    ends = {(cut.last_arrival_ms, cut.opened_ms, cut.operator_watermark_ms) for cut in cuts}
+    ends = {
+        (cut.last_arrival_ms, cut.opened_ms, cut.operator_watermark_ms, cut.later_operators_ms)
+        for cut in cuts
+    }
     if len(ends) != 1:
         raise SchemaError("the logs of a checkpoint end at different arrivals or watermarks")
     if cuts[0].last_arrival_ms is not None and not any(map(_has_last_event, cuts)):

@@ -180,13 +180,24 @@ def _check_attributes(kind: TableKind, n_rows: int, content: Any, where: str) ->
             raise DataError(f"{where} have the ends {ends}, and the table has {n_rows} rows")
     elif kind is TableKind.TIME_PLANE:
         times = ("watermark_ms", "input_watermark_ms", "operator_watermark_ms")
-        cut = JsonObject(content, where, ("last_arrival_ms", "opened_ms", *times))
+        cut = JsonObject(content, where, ("last_arrival_ms", "opened_ms", *times), ("later_operators_ms",))
         for name in times:
             cut.integer(name)
+        if "later_operators_ms" in content:
+            _check_later_operators(cut.items("later_operators_ms"), f"later_operators_ms of {where}")
         if (cut.integer_or_none("last_arrival_ms") is None) != (cut.integer_or_none("opened_ms") is None):
             raise DataError(f"{where} have one of last_arrival_ms and opened_ms")
     else:
         JsonObject(content, where, ())
+
+
+def _check_later_operators(content: list[Any], where: str) -> None:
+    for number, watermarks in enumerate(content):
+        if type(watermarks) is not list or not 2 <= len(watermarks) <= 3:
+            raise DataError(f"{where}[{number}] is not the watermark of an operator and of one or two inputs")
+        for each in watermarks:
+            if type(each) is not int or not MIN_TIMESTAMP <= each <= MAX_TIMESTAMP:
+                raise DataError(f"{where}[{number}] has {each!r:.80}, no watermark")
 
 
 def _count(content: Any, where: str) -> int:
