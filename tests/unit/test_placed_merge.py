@@ -4,6 +4,7 @@ from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
+import pytest
 
 from flinkcore.replay.stages.placed_events import FIXED_COLUMNS, PlacedEvents, PlacedMerge
 
@@ -33,9 +34,29 @@ def test_rows_come_in_total_order_once_nothing_that_is_still_to_come_can_precede
 
 def test_rows_of_one_arrival_are_not_sorted_again_for_each_block_of_them() -> None:
     merge = PlacedMerge()
-    with patch.object(PlacedEvents, "sorted", autospec=True, side_effect=PlacedEvents.sorted) as sort:
+    order = PlacedEvents.rows_in_order
+    with patch.object(PlacedEvents, "rows_in_order", autospec=True, side_effect=order) as sort:
         for number in range(10, 0, -1):
             assert released(merge, 7) == []
             merge.add(placed([7], [number]))
         assert released(merge, None) == list(range(1, 11))
     assert sort.call_count == 1
+
+
+@pytest.mark.parametrize("held_bytes", [0, 1 << 12, 1 << 14])
+def test_rows_that_wait_in_a_file_come_in_the_order_of_those_in_memory(held_bytes: int) -> None:
+    random = np.random.default_rng(held_bytes)
+    here, spilled = PlacedMerge(), PlacedMerge(held_bytes, piece_bytes=1 << 10)
+    released: list[list[tuple[int, int]]] = [[], []]
+    for until_ms in (0, 3, 3, 4, 9, None):
+        for _ in range(6):
+            arrivals = np.sort(random.integers(until_ms or 9, 12, 50)).tolist()
+            events = placed(arrivals, random.integers(0, 40, 50).tolist())
+            for merge in (here, spilled):
+                merge.add(events)
+        for merge, rows in zip((here, spilled), released, strict=True):
+            for events, _ in merge.release(until_ms):
+                rows += zip(events.arrivals.tolist(), events.batch["n"].to_pylist(), strict=True)
+        assert released[0] == released[1]
+    assert len(released[0]) == 6 * 6 * 50
+    assert released[0] == sorted(released[0])

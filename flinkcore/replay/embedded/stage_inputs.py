@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import replace
 from itertools import zip_longest
 from threading import Lock
@@ -115,16 +116,16 @@ def merged(sources: Sequence[Iterator[StageStep[PlacedEvents]]]) -> Iterator[Sta
     All sources take the same steps; some have more at their ends. Where the time up to which a step goes is open, more
     may come to any place behind the one before: that waits for the end of all sources.
     """
-    merge = PlacedMerge()
-    for together in zip_longest(*sources):
-        steps = [step for step in together if step is not None]
-        outputs: list[StageOutput] = []
-        for step in steps:
-            for events, _ in step.ready:
-                merge.add(events)
-            outputs += step.outputs
-        times = [step.until_ms for step in steps if step.until_ms is not None]
-        until_ms = min(times) if len(times) == len(steps) else None
-        ready = [] if until_ms is None else list(merge.release(until_ms))
-        yield StageStep(ready, until_ms, outputs, sum(step.events_read for step in steps))
-    yield StageStep(list(merge.release(None)), None)
+    with closing(PlacedMerge()) as merge:
+        for together in zip_longest(*sources):
+            steps = [step for step in together if step is not None]
+            outputs: list[StageOutput] = []
+            for step in steps:
+                for events, _ in step.ready:
+                    merge.add(events)
+                outputs += step.outputs
+            times = [step.until_ms for step in steps if step.until_ms is not None]
+            until_ms = min(times) if len(times) == len(steps) else None
+            ready = [] if until_ms is None else list(merge.release(until_ms))
+            yield StageStep(ready, until_ms, outputs, sum(step.events_read for step in steps))
+        yield StageStep(list(merge.release(None)), None)

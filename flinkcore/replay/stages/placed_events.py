@@ -35,6 +35,7 @@ from flinkcore.common import MAX_TIMESTAMP
 from flinkcore.replay.log.arrays import Int32s, Int64s, RowNumbers
 from flinkcore.replay.log.joined_batches import joined
 from flinkcore.replay.plans.connected_inputs import ConnectedInputs
+from flinkcore.replay.stages.external_sort import HELD_BYTES, PIECE_BYTES, ExternalSort
 from flinkcore.replay.time_plane.total_order import Events
 
 Order: TypeAlias = tuple[Int64s, ...]
@@ -89,6 +90,25 @@ class PlacedEvents(Events):
     ) -> PlacedEvents:
         return PlacedEvents.of(batch, rows(self.timestamps), tuple(map(rows, self.order)), rows(self.splits))
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory that the rows take, about."""
+        return int(self.batch.nbytes) + (12 + 8 * len(self.order)) * len(self.timestamps)
+
+    def packed(self) -> pa.RecordBatch:
+        """Timestamps and places behind the columns of the rows, without the inputs."""
+        columns = [*self.batch.columns, pa.array(self.timestamps), *map(pa.array, self.order)]
+        return pa.RecordBatch.from_arrays(columns, [str(number) for number in range(len(columns))])
+
+    @classmethod
+    def unpacked(
+        cls, packed: pa.RecordBatch, schema: pa.Schema, inputs: Int32s | None = None
+    ) -> PlacedEvents:
+        """The rows that were packed, the schema of their columns, and their inputs; None: all are of the first."""
+        timestamps, *order = (column.to_numpy() for column in packed.columns[len(schema) :])
+        rows = pa.RecordBatch.from_arrays(packed.columns[: len(schema)], schema=schema)
+        return cls.of(rows, timestamps, tuple(order), inputs)
+
     def with_batch(self, batch: pa.RecordBatch) -> PlacedEvents:
         """The same places with other columns."""
         return replace(self, batch=batch)
@@ -112,30 +132,73 @@ class PlacedEvents(Events):
             splits=np.full(len(self.splits), input_number, np.int32),
         )
 
-    def sorted(self) -> PlacedEvents:
-        """The rows in total order; where one comes to both inputs of an operator, to the first one first."""
+    def rows_in_order(self) -> npt.NDArray[np.intp]:
+        """The numbers of the rows in total order; one that comes to both inputs comes to the first one first."""
         keys: list[Int32s | Int64s] = [self.splits, *self.order[::-1]]
-        rows = np.lexsort(keys)
+        return np.lexsort(keys)
+
+    def sorted(self) -> PlacedEvents:
+        """The rows in total order."""
+        rows = self.rows_in_order()
         if (rows == np.arange(len(rows))).all():
             return self
         return self.take(rows.astype(np.uint32))
 
 
-class PlacedMerge:
-    """Merges results of an operator; gives those that nothing still to come can precede."""
+class _PlacedSort(ExternalSort[PlacedEvents]):
+    """Sorts results; all have the same columns."""
 
-    def __init__(self) -> None:
-        self._held: list[PlacedEvents] = []
+    _schema: pa.Schema
+
+    def n_rows(self, rows: PlacedEvents) -> int:
+        return int(rows.batch.num_rows)
+
+    def nbytes(self, rows: PlacedEvents) -> int:
+        return rows.nbytes
+
+    def concatenated(self, parts: Sequence[PlacedEvents]) -> PlacedEvents:
+        return PlacedEvents.concatenate(parts)
+
+    def order(self, rows: PlacedEvents) -> npt.NDArray[np.intp]:
+        return rows.rows_in_order()
+
+    def taken(self, rows: PlacedEvents, numbers: RowNumbers) -> PlacedEvents:
+        return rows.take(numbers)
+
+    def sliced(self, rows: PlacedEvents, start: int, stop: int) -> PlacedEvents:
+        return rows.slice(start, stop)
+
+    def packed(self, rows: PlacedEvents) -> pa.RecordBatch:
+        self._schema = rows.batch.schema
+        return rows.packed().append_column("inputs", pa.array(rows.splits))
+
+    def unpacked(self, batch: pa.RecordBatch) -> PlacedEvents:
+        *columns, inputs = batch.columns
+        packed = pa.RecordBatch.from_arrays(columns, batch.schema.names[:-1])
+        return PlacedEvents.unpacked(packed, self._schema, inputs.to_numpy())
+
+
+class PlacedMerge:
+    """Merges results of an operator; gives those that nothing still to come can precede.
+
+    Parameters
+    ----------
+    held_bytes, piece_bytes
+        Results that take more memory wait in a temporary file; see `ExternalSort`.
+    """
+
+    def __init__(self, held_bytes: int = HELD_BYTES, piece_bytes: int = PIECE_BYTES) -> None:
+        self._sort = _PlacedSort("results of operators", held_bytes, piece_bytes)
         self._first_ms = MAX_TIMESTAMP
 
     def add(self, events: PlacedEvents) -> None:
         """Add rows, in any order."""
         if events.batch.num_rows:
-            self._held.append(events)
+            self._sort.add(events)
             self._first_ms = min(self._first_ms, int(events.arrivals.min()))
 
     def release(self, arrival: int | None) -> Iterator[tuple[PlacedEvents, None]]:
-        """Give all rows that arrive before a time, as they lie in total order.
+        """Give all rows that arrive before a time, in total order.
 
         Parameters
         ----------
@@ -143,16 +206,22 @@ class PlacedMerge:
             No row that is still to be added arrives earlier (ms since the epoch); None: no more rows come.
         """
         # What one watermark fires may be many blocks, all of one arrival: they are sorted once.
-        if not self._held or (arrival is not None and arrival <= self._first_ms):
+        if arrival is not None and arrival <= self._first_ms:
             return
-        held = PlacedEvents.concatenate(self._held).sorted()
-        n_rows = len(held.arrivals)
-        cut = n_rows if arrival is None else int(np.searchsorted(held.arrivals, arrival, side="left"))
-        self._held, self._first_ms = [], MAX_TIMESTAMP
-        if cut < n_rows:
-            self.add(held.slice(cut, n_rows))
-        if cut:
-            yield held.slice(0, cut), None
+        self._first_ms = MAX_TIMESTAMP
+        while (events := self._sort.take()) is not None:
+            n_rows = len(events.arrivals)
+            cut = n_rows if arrival is None else int(np.searchsorted(events.arrivals, arrival, side="left"))
+            if cut:
+                yield events.slice(0, cut), None
+            if cut < n_rows:
+                self._sort.put_back(events.slice(cut, n_rows))
+                self._first_ms = int(events.arrivals[cut])
+                return
+
+    def close(self) -> None:
+        """Give back memory and file."""
+        self._sort.close()
 
 
 def order_of(events: Events, number: int) -> Order:

@@ -2,23 +2,73 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from flinkcore.common import MAX_TIMESTAMP
 from flinkcore.datastream.columnar_windows import columnar_trigger
 from flinkcore.datastream.window import TumblingEventTimeWindows, WindowStagger
-from flinkcore.replay.log.arrays import Int64s
-from flinkcore.replay.log.joined_batches import joined
+from flinkcore.replay.log.arrays import Int64s, RowNumbers
+from flinkcore.replay.log.joined_batches import joined, taken
 from flinkcore.replay.plans.operators import WindowAggregation
+from flinkcore.replay.stages.external_sort import ExternalSort
 from flinkcore.replay.stages.placed_events import FIXED_COLUMNS, Order, PlacedEvents
 from flinkcore.replay.stages.stage import StageContext
 from flinkcore.replay.stages.stage_output import PlacedOutput
 from flinkcore.replay.time_plane.timeline import AFTER_ALL_SPLITS
 from flinkcore.runtime.element_rows import event_key_groups
+
+_MOMENTS: Final = 4
+"""Columns behind the results, as long as they are sorted: clock, step, what fired, key group."""
+
+
+class _FiredSort(ExternalSort[pa.RecordBatch]):
+    """Sorts results by what fired them, their key groups and some of their columns.
+
+    Parameters
+    ----------
+    what
+        As of `ExternalSort`.
+    columns
+        Numbers of the columns.
+    """
+
+    def __init__(self, what: str, columns: list[int]) -> None:
+        super().__init__(what)
+        self._columns = columns
+
+    def n_rows(self, rows: pa.RecordBatch) -> int:
+        return int(rows.num_rows)
+
+    def nbytes(self, rows: pa.RecordBatch) -> int:
+        return int(rows.nbytes)
+
+    def concatenated(self, parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+        return joined(parts)
+
+    def order(self, rows: pa.RecordBatch) -> npt.NDArray[np.intp]:
+        _, *by_step = range(rows.num_columns - _MOMENTS, rows.num_columns)
+        keys = pa.table({str(number): rows.column(number) for number in (*by_step, *self._columns)})
+        indices = pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in keys.column_names])
+        order: npt.NDArray[np.intp] = indices.to_numpy().astype(np.intp)
+        return order
+
+    def taken(self, rows: pa.RecordBatch, numbers: RowNumbers) -> pa.RecordBatch:
+        return taken(rows, numbers)
+
+    def sliced(self, rows: pa.RecordBatch, start: int, stop: int) -> pa.RecordBatch:
+        return rows.slice(start, stop - start)
+
+    def packed(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        return rows
+
+    def unpacked(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        return batch
 
 
 class WindowPlaces:
@@ -44,6 +94,9 @@ class WindowPlaces:
         self._keys = list(context.plan.keys)
         self._max_parallelism = context.plan.max_parallelism
         self._sequence = 1
+        self._schema = context.plan.result_schema()
+        sorted_by = [self._schema.get_field_index(name) for name in ("window_start", *self._keys)]
+        self._fired = _FiredSort("results of windows", sorted_by)
 
     def rows_alone(self, timestamps: Int64s, steps: Int64s) -> list[int]:
         """Return which rows may fire a window: one with a count, or one that is over and still kept.
@@ -65,34 +118,34 @@ class WindowPlaces:
             return timestamps - np.mod(timestamps - window.offset_ms, window.size_ms) + (window.size_ms - 1)
         return timestamps
 
-    def fired_by_event(self, batches: list[pa.RecordBatch], place: Order) -> Iterator[PlacedOutput]:
+    def fired_by_event(self, batches: Iterable[pa.RecordBatch], place: Order) -> Iterator[PlacedOutput]:
         """Results of an event, which have its place."""
-        if not batches:
+        fired = list(batches)
+        if not fired:
             return
-        batch = joined(batches)
+        batch = joined(fired)
         places = tuple(np.repeat(column, batch.num_rows) for column in place)
         yield _placed(batch, _timestamps(batch), (*places, self._sequence_of(batch)))
 
-    def fired_by_steps(self, batches: list[pa.RecordBatch]) -> Iterator[PlacedOutput]:
+    def fired_by_steps(self, batches: Iterable[pa.RecordBatch]) -> Iterator[PlacedOutput]:
         """Results in an order that does not depend on what else is in the partition: by window and key."""
-        if not batches:
-            return
-        batch = joined(batches)
+        for batch in batches:
+            self._fired.add(self._with_moments(batch))
+        while (rows := self._fired.take()) is not None:
+            yield self._placed_by_steps(rows)
+
+    def _with_moments(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Results, and behind them when and in which key group they were fired."""
         steps = np.searchsorted(self._timeline.watermark_ms, batch.column("watermark").to_numpy())
         clocks = np.minimum(self._timeline.clock_ms[steps], self._end_ms)
-        fired = _timestamps(batch)
         groups = event_key_groups(batch, self._keys, self._max_parallelism).astype(np.int64)
-        columns = {"steps": steps, "fired": fired, "group": groups}
-        for name in ("window_start", *self._keys):
-            columns[f"column {name}"] = batch.column(name)
-        ordered = pa.table(columns)
-        indices = pc.sort_indices(
-            ordered, sort_keys=[(name, "ascending") for name in ordered.column_names]
-        ).to_numpy()
-        batch, steps, clocks, fired, groups = (
-            batch.take(pa.array(indices)),
-            *(column[indices] for column in (steps, clocks, fired, groups)),
-        )
+        moments = map(pa.array, (clocks, steps, _timestamps(batch), groups))
+        names = [str(number) for number in range(batch.num_columns + _MOMENTS)]
+        return pa.RecordBatch.from_arrays([*batch.columns, *moments], names)
+
+    def _placed_by_steps(self, rows: pa.RecordBatch) -> PlacedOutput:
+        batch = pa.RecordBatch.from_arrays(rows.columns[:-_MOMENTS], schema=self._schema)
+        clocks, steps, fired, groups = (column.to_numpy() for column in rows.columns[-_MOMENTS:])
         n_rows = batch.num_rows
         zeros = np.zeros(n_rows, np.int64)
         order = (
@@ -106,7 +159,11 @@ class WindowPlaces:
             *(zeros for _ in range(self._number)),
         )
         assert len(order) == FIXED_COLUMNS + 1 + self._number
-        yield _placed(batch, fired, order)
+        return _placed(batch, fired, order)
+
+    def close(self) -> None:
+        """Give back what an error has left."""
+        self._fired.close()
 
     def _sequence_of(self, batch: pa.RecordBatch) -> Int64s:
         sequence = np.arange(self._sequence, self._sequence + batch.num_rows)

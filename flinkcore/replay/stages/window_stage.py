@@ -55,8 +55,8 @@ class EncodedEvents:
 class WindowStage(Stage[EncodedEvents]):
     """Runs the window operator of a plan over ordered events of one partition.
 
-    Results are cut into batches of limited size, however many rows one watermark fires; not so where another operator
-    takes them in order.
+    Results are cut into batches of limited size, however many rows one watermark fires; where another operator takes
+    them in order, they wait for that in a temporary file.
 
     Parameters
     ----------
@@ -142,7 +142,7 @@ class WindowStage(Stage[EncodedEvents]):
                     prepared.columns, prepared.keys, rows, events.timestamps, events.steps, taken
                 )
                 if self._operator.is_full:
-                    yield self._results()
+                    yield StageOutput(None, [pa.record_batch(self._operator.take())])
         else:
             all_rows = np.arange(len(events.arrivals), dtype=np.uint32) if rows is None else rows
             yield from self._process_placed(self._places, prepared, all_rows)
@@ -179,30 +179,27 @@ class WindowStage(Stage[EncodedEvents]):
                 f"timestamps from {lowest} to {highest}: results of processing-time timers have none (-2**63)"
             )
 
-    def _results_of_rows(self, prepared: EncodedEvents, rows: RowNumbers) -> list[pa.RecordBatch]:
+    def _results_of_rows(self, prepared: EncodedEvents, rows: RowNumbers) -> Iterator[pa.RecordBatch]:
         events = prepared.events
-        taken, batches = 0, list[pa.RecordBatch]()
+        taken = 0
         while taken < len(rows):
             taken = self._operator.process(
                 prepared.columns, prepared.keys, rows, events.timestamps, events.steps, taken
             )
-            self._take_results(batches)
-        return batches
+            yield from self._results_ready()
 
-    def _results_up_to(self, steps: int) -> list[pa.RecordBatch]:
+    def _results_up_to(self, steps: int) -> Iterator[pa.RecordBatch]:
         return self._all_results(lambda: self._operator.advance(steps))
 
-    def _all_results(self, go_on: Callable[[], bool]) -> list[pa.RecordBatch]:
-        batches: list[pa.RecordBatch] = []
+    def _all_results(self, go_on: Callable[[], bool]) -> Iterator[pa.RecordBatch]:
         done = False
         while not done:
             done = go_on()
-            self._take_results(batches)
-        return batches
+            yield from self._results_ready()
 
-    def _take_results(self, batches: list[pa.RecordBatch]) -> None:
+    def _results_ready(self) -> Iterator[pa.RecordBatch]:
         if self._operator.rows_ready:
-            batches.append(pa.record_batch(self._operator.take()))
+            yield pa.record_batch(self._operator.take())
 
     def advance(self, until_ms: int) -> Iterator[StageOutput]:
         if self._places is not None:
@@ -213,11 +210,8 @@ class WindowStage(Stage[EncodedEvents]):
         if self._places is not None:
             yield from self._places.fired_by_steps(self._all_results(self._operator.finish))
             return
-        done = False
-        while not done:
-            done = self._operator.finish()
-            if self._operator.rows_ready:
-                yield self._results()
+        for batch in self._all_results(self._operator.finish):
+            yield StageOutput(None, [batch])
 
     def stop(self) -> Iterator[StageOutput]:
         """Let everything fire that comes before the cut: the timeline ends there."""
@@ -227,8 +221,9 @@ class WindowStage(Stage[EncodedEvents]):
         """The windows that are open, or kept for late events."""
         return OperatorSnapshot(self._key_group_range, self.current_watermark, windows=[self._windows()])
 
-    def _results(self) -> StageOutput:
-        return StageOutput(None, [pa.record_batch(self._operator.take())])
+    def close(self) -> None:
+        if self._places is not None:
+            self._places.close()
 
     def counts(self) -> dict[str, int]:
         counts = self._operator.counts()

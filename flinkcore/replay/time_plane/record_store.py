@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
-from typing import IO
-
 import numpy as np
 
-from flinkcore.common.free_room import directory_remedy
-from flinkcore.errors import SourceError
+from flinkcore.common.spill_file import SpillFile
 from flinkcore.replay.log.arrays import Int64s
 
 
 class RecordStore:
     """Stores arrays until it is closed, and returns the place of each.
-
-    The file has no name, so that nothing remains of it however the process ends.
 
     Parameters
     ----------
@@ -28,7 +21,7 @@ class RecordStore:
         self._memory_bytes = memory_bytes
         self._places: list[Int64s | int] = []
         self._bytes = self._spilled = 0
-        self._file: IO[bytes] | None = None
+        self._file: SpillFile | None = None
 
     def add(self, records: Int64s) -> int:
         """Take in an array, which must not change; its number.
@@ -41,26 +34,16 @@ class RecordStore:
         self._places.append(records)
         self._bytes += records.nbytes
         if self._bytes > self._memory_bytes:
-            try:
-                self._spill()
-            except OSError as error:
-                raise SourceError(
-                    f"the watermark steps of the log, {self._bytes:,} bytes so far, do not fit into "
-                    f"{tempfile.gettempdir()}: {error}. Let TMPDIR name "
-                    f"{directory_remedy(tempfile.gettempdir(), error)}"
-                ) from error
+            self._spill()
         return len(self._places) - 1
 
     def _spill(self) -> None:
         if self._file is None:
-            self._file = tempfile.TemporaryFile(prefix="flinkcore-", buffering=0)  # noqa: SIM115
+            self._file = SpillFile("watermark steps of the log")
         for number in range(self._spilled, len(self._places)):
             records = self._places[number]
             assert not isinstance(records, int)
-            self._places[number] = self._file.tell()
-            unwritten = records.view(np.uint8).data
-            while unwritten:
-                unwritten = unwritten[self._file.write(unwritten) :]
+            self._places[number] = self._file.append(records.view(np.uint8))
         self._spilled = len(self._places)
 
     @property
@@ -85,17 +68,7 @@ class RecordStore:
             return place[start:stop]
         assert self._file is not None
         found = np.empty(stop - start, np.int64)
-        unread, offset = found.view(np.uint8).data, place + start * found.itemsize
-        while unread:
-            try:
-                n_bytes = os.preadv(self._file.fileno(), [unread], offset)
-            except OSError as error:
-                raise SourceError(f"the temporary file of watermark steps cannot be read: {error}") from error
-            if n_bytes == 0:
-                raise SourceError(
-                    "the temporary file of watermark steps cannot be read: it has been cut short"
-                )
-            unread, offset = unread[n_bytes:], offset + n_bytes
+        self._file.read(place + start * found.itemsize, found.view(np.uint8))
         return found
 
     def close(self) -> None:

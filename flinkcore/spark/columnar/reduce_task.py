@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Protocol, TypeVar
@@ -111,7 +112,8 @@ class PartitionReplay:
 
     def _run(self, stage: Stage[Any]) -> Iterator[StageOutput]:
         if self._takes_results:
-            yield from self._process_blocks(stage, PlacedMerge(), self._placed)
+            with closing(PlacedMerge()) as merge:
+                yield from self._process_blocks(stage, merge, self._placed)
         else:
             yield from self._process_blocks(stage, TotalOrderMerge(self._context.timeline), self._events)
         if self._task.pending is None:

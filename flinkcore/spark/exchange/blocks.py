@@ -144,9 +144,7 @@ class BlockWriter:
 
     def add_placed(self, partition: int, events: PlacedEvents, input_number: int, sender: int) -> None:
         """Pack at least one result, in total order, for an input (0 or 1) of the next operator."""
-        columns = [*events.batch.columns, pa.array(events.timestamps), *map(pa.array, events.order)]
-        names = [str(number) for number in range(len(columns))]
-        batch = pa.RecordBatch.from_arrays(columns, names)
+        batch = events.packed()
         with ipc.new_stream(self._sink, batch.schema) as stream:
             stream.write_batch(batch)
         self._add_header(partition, BlockKind.EVENTS, (int(events.arrivals[0]), -1 - input_number, sender))
@@ -266,10 +264,7 @@ def read_events(block: Block, schema: pa.Schema) -> LogEvents:
 
 def read_placed(block: Block, schema: pa.Schema) -> PlacedEvents:
     """Return the results in a block; the schema is that of their columns."""
-    batch = ipc.open_stream(block.payload).read_next_batch()
-    timestamps, *order = (column.to_numpy() for column in batch.columns[len(schema) :])
-    rows = pa.RecordBatch.from_arrays(batch.columns[: len(schema)], schema=schema)
-    return PlacedEvents.of(rows, timestamps, tuple(order))
+    return PlacedEvents.unpacked(ipc.open_stream(block.payload).read_next_batch(), schema)
 
 
 def read_side_rows(block: Block) -> tuple[str, list[pa.RecordBatch]]:
