@@ -12,11 +12,22 @@ from flinkcore.errors import ConfigurationError, UnsupportedOperationError
 JobClockName: TypeAlias = Literal["arrival", "system"]
 """What processing time is: the arrivals of elements, or the time of the machine."""
 
+LatencyGranularity: TypeAlias = Literal["single", "operator", "subtask"]
+"""Which latency markers are measured together: all of an operator; those of a source; those of its subtask."""
+
 
 def _whole_number_within(value: int, setting: str, lowest: int, highest: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not lowest <= value <= highest:
         raise ConfigurationError(f"{setting} must be an integer from {lowest} to {highest}, not {value!r}")
     return value
+
+
+def _interval_ms(configuration: Configuration, key: str) -> int:
+    interval = configuration.get_string(key, "").strip()
+    number = interval[:-2].strip() if interval.endswith("ms") else interval
+    if not number.isdecimal():
+        raise ConfigurationError(f"{key} is a number of milliseconds, not {interval!r}")
+    return int(number)
 
 
 def checked_auto_watermark_interval(interval_ms: int) -> int:
@@ -49,6 +60,9 @@ class ExecutionConfig:
     _is_batch: bool = False
     _allow_unaligned_source_splits: bool = False
     _watermark_alignment_buffer_size: int = 3
+    _latency_tracking_interval_ms: int = 0
+    _latency_granularity: LatencyGranularity = "operator"
+    _latency_history_size: int = 128
     _job_name: str = "Flink Streaming Job"
     _job_parameters: dict[str, str] = field(default_factory=dict)
 
@@ -165,6 +179,41 @@ class ExecutionConfig:
         """Return ``pipeline.watermark-alignment.buffer-size``: the age of compared watermarks in update intervals."""
         return self._watermark_alignment_buffer_size
 
+    def get_latency_tracking_interval(self) -> int:
+        """Return the interval at which sources emit latency markers, in ms; 0 or less: they emit none."""
+        return self._latency_tracking_interval_ms
+
+    def set_latency_tracking_interval(self, interval: int) -> "ExecutionConfig":
+        """Set the interval at which sources of jobs of Python functions emit latency markers.
+
+        Each operator measures how long markers took to it from their source, on the job's clock: the histograms
+        ``latency...`` of ``JobExecutionResult.metrics``, for each source unless ``metrics.latency.granularity`` says
+        otherwise. On the arrival clock an element takes no time on its way.
+
+        Parameters
+        ----------
+        interval : int
+            In ms; 0 or less: no markers, which is the default.
+
+        Raises
+        ------
+        ConfigurationError
+            If it is not a whole number.
+        """
+        lowest = -MAX_TIMESTAMP
+        self._latency_tracking_interval_ms = _whole_number_within(
+            interval, "the latency tracking interval in ms", lowest, MAX_TIMESTAMP
+        )
+        return self
+
+    def get_latency_granularity(self) -> LatencyGranularity:
+        """Return ``metrics.latency.granularity``: which latency markers are measured together."""
+        return self._latency_granularity
+
+    def get_latency_history_size(self) -> int:
+        """Return ``metrics.latency.history-size``: how many latencies a histogram keeps."""
+        return self._latency_history_size
+
     def get_job_name(self) -> str:
         """Return the default name of jobs."""
         return self._job_name
@@ -185,13 +234,19 @@ class ExecutionConfig:
         if configuration.contains_key("pipeline.max-parallelism"):
             self.set_max_parallelism(configuration.get_integer("pipeline.max-parallelism", 128))
         if configuration.contains_key("pipeline.auto-watermark-interval"):
-            interval = configuration.get_string("pipeline.auto-watermark-interval", "200").strip()
-            number = interval[:-2].strip() if interval.endswith("ms") else interval
-            if not number.isdecimal():
-                raise ConfigurationError(
-                    f"pipeline.auto-watermark-interval is a number of milliseconds, not {interval!r}"
-                )
-            self.set_auto_watermark_interval(int(number))
+            self.set_auto_watermark_interval(_interval_ms(configuration, "pipeline.auto-watermark-interval"))
+        if configuration.contains_key("metrics.latency.interval"):
+            self.set_latency_tracking_interval(_interval_ms(configuration, "metrics.latency.interval"))
+        granularity: Any = configuration.get_string("metrics.latency.granularity", self._latency_granularity)
+        if granularity.lower() not in get_args(LatencyGranularity):
+            raise ConfigurationError(
+                f"metrics.latency.granularity is single, operator or subtask, not {granularity!r}"
+            )
+        self._latency_granularity = granularity.lower()
+        history_size = "metrics.latency.history-size"
+        self._latency_history_size = _whole_number_within(
+            configuration.get_integer(history_size, self._latency_history_size), history_size, 1, 1 << 20
+        )
         self._allow_unaligned_source_splits = configuration.get_boolean(
             "pipeline.watermark-alignment.allow-unaligned-source-splits", self._allow_unaligned_source_splits
         )
@@ -233,7 +288,6 @@ _OF_THE_JVM = frozenset(
     for what, verbs in {
         "closure_cleaner": ("enable_", "disable_"),
         "closure_cleaner_enabled": ("is_",),
-        "latency_tracking_interval": ("set_", "get_"),
         "task_cancellation_interval": ("set_", "get_"),
         "task_cancellation_timeout": ("set_", "get_"),
         "force_kryo": ("enable_", "disable_"),

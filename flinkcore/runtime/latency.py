@@ -1,4 +1,4 @@
-"""The latencies of markers from their source to an operator."""
+"""Latency markers: who emits them, and what they take from their source to an operator."""
 
 from collections.abc import Mapping
 from enum import Enum
@@ -8,7 +8,9 @@ from typing import NamedTuple
 from flinkcore.errors import ConfigurationError
 from flinkcore.runtime.elements import LatencyMarker
 from flinkcore.runtime.histogram import DescriptiveStatisticsHistogram
+from flinkcore.runtime.output import Output
 from flinkcore.runtime.processing_time import ProcessingTimeService
+from flinkcore.runtime.task_metrics import TaskMetricGroup
 
 
 class Granularity(Enum):
@@ -27,6 +29,59 @@ class Granularity(Enum):
 
     SUBTASK = "subtask"
     """Those of the same subtask of a source."""
+
+
+class LatencyMarkerEmitter:
+    """Emits a latency marker at once, and then at every interval until it is closed.
+
+    Parameters
+    ----------
+    processing_time_service : ProcessingTimeService
+        Schedules the markers, and gives their time.
+    output : Output
+        Of the source.
+    interval_ms : int
+        At least 1.
+    operator_id : str
+    subtask_index : int
+        Of the source.
+
+    Raises
+    ------
+    ConfigurationError
+        If the interval is not above zero.
+
+    Notes
+    -----
+    Flink's ``LatencyMarkerEmitter`` of ``StreamSource`` and ``SourceOperator``. Deliberate difference: an
+    error downstream fails the task, where Flink logs it.
+    """
+
+    def __init__(
+        self,
+        processing_time_service: ProcessingTimeService,
+        output: Output,
+        interval_ms: int,
+        operator_id: str,
+        subtask_index: int,
+    ) -> None:
+        if interval_ms < 1:
+            raise ConfigurationError(
+                f"the interval of latency markers must be at least 1 ms, it is {interval_ms} ms"
+            )
+        self._time_service = processing_time_service
+        self._output = output
+        self._operator_id = operator_id
+        self._subtask_index = subtask_index
+        self._timer = processing_time_service.schedule_with_fixed_delay(self._emit, 0, interval_ms)
+
+    def close(self) -> None:
+        """Stop the markers."""
+        self._timer.cancel()
+
+    def _emit(self, _: int) -> None:
+        now_ms = self._time_service.current_processing_time()
+        self._output.emit_latency_marker(LatencyMarker(now_ms, self._operator_id, self._subtask_index))
 
 
 class LatencyScope(NamedTuple):
@@ -54,6 +109,8 @@ class LatencyStats:
 
     Parameters
     ----------
+    metric_group : TaskMetricGroup
+        Gets a histogram ``latency`` for each scope.
     processing_time_service : ProcessingTimeService
         Its time is compared with the time of the source in the marker.
     history_size : int
@@ -75,6 +132,7 @@ class LatencyStats:
 
     def __init__(
         self,
+        metric_group: TaskMetricGroup,
         processing_time_service: ProcessingTimeService,
         history_size: int,
         operator_id: str,
@@ -83,6 +141,7 @@ class LatencyStats:
     ) -> None:
         if history_size < 1:
             raise ConfigurationError(f"the history of latencies has at least one, not {history_size}")
+        self._metric_group = metric_group
         self._time_service = processing_time_service
         self._history_size = history_size
         self._operator_id = operator_id
@@ -103,7 +162,15 @@ class LatencyStats:
         histogram = self._histograms.get(scope)
         if histogram is None:
             histogram = self._histograms[scope] = DescriptiveStatisticsHistogram(self._history_size)
+            self._register(scope, histogram)
         histogram.update(self._time_service.current_processing_time() - marker.marked_time)
+
+    def _register(self, scope: LatencyScope, histogram: DescriptiveStatisticsHistogram) -> None:
+        group = self._metric_group
+        for name, value in scope._asdict().items():
+            if value is not None:
+                group = group.add_group(name, str(value))
+        group.histogram("latency", histogram)
 
     @property
     def histograms(self) -> Mapping[LatencyScope, DescriptiveStatisticsHistogram]:

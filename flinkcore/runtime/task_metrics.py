@@ -5,10 +5,11 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from flinkcore.errors import ConfigurationError
 from flinkcore.metrics import Counter, Distribution, Meter, Metric, MetricGroup
+from flinkcore.runtime.histogram import DescriptiveStatisticsHistogram
 
 M = TypeVar("M", bound="TaskMetric")
 
@@ -105,6 +106,48 @@ class TaskGauge(TaskMetric):
         return TaskGauge(partial(_itself, self.value))
 
 
+class TaskTotal(TaskGauge):
+    """A count that something else keeps; those of several tasks are added."""
+
+    def add(self, other: TaskGauge) -> None:
+        self._function = partial(_itself, self.value + other.value)
+
+    def held(self) -> TaskTotal:
+        return TaskTotal(partial(_itself, self.value))
+
+
+class TaskHistogram(TaskMetric):
+    """A histogram: count, minimum, maximum, mean, standard deviation and quantiles, as Flink's reporters give them.
+
+    Parameters
+    ----------
+    histogram : DescriptiveStatisticsHistogram
+    """
+
+    def __init__(self, histogram: DescriptiveStatisticsHistogram) -> None:
+        self._histogram = histogram
+
+    @property
+    def value(self) -> dict[str, float]:
+        statistics = self._histogram.statistics
+        quantiles = {f"p{name}": statistics.quantile(float(f"0.{name}")) for name in _QUANTILES}
+        return {
+            "count": self._histogram.count,
+            "min": statistics.min,
+            "max": statistics.max,
+            "mean": statistics.mean,
+            "stddev": statistics.std_dev,
+            **quantiles,
+        }
+
+    def add(self, other: TaskHistogram) -> None:
+        for value in other._histogram.statistics.values:
+            self._histogram.update(value)
+
+
+_QUANTILES: Final = ("50", "75", "95", "98", "99", "999")
+
+
 def _itself(value: Any) -> Any:
     return value
 
@@ -136,6 +179,14 @@ class TaskMetricGroup(MetricGroup):
 
     def gauge(self, name: str, obj: Callable[[], int]) -> None:
         self._metrics[name] = TaskGauge(obj)
+
+    def total(self, name: str, function: Callable[[], int]) -> None:
+        """Register a function that returns the current value of a count."""
+        self._metrics[name] = TaskTotal(function)
+
+    def histogram(self, name: str, histogram: DescriptiveStatisticsHistogram) -> None:
+        """Register a histogram."""
+        self._metrics[name] = TaskHistogram(histogram)
 
     def meter(self, name: str, time_span_in_seconds: int = 60) -> Meter:
         return self._metric(name, TaskMeter)

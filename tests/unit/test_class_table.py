@@ -77,7 +77,9 @@ def classes_of(row: list[str]) -> Iterator[type]:
 
 REACHED_ROWS = [
     row
-    for row in rows_of("Source contexts (1.20)", "Sources with splits", "Processing time")
+    for row in rows_of(
+        "Source contexts (1.20)", "Sources with splits", "Processing time", "Elements and dispatch"
+    )
     if row[3] == "element jobs"
 ]
 
@@ -129,6 +131,7 @@ def source_jobs() -> None:
         (RuntimeExecutionMode.BATCH, WatermarkStrategy.no_watermarks()),
     ):
         env = StreamExecutionEnvironment.get_execution_environment(Configuration()).set_runtime_mode(mode)
+        env.get_config().set_latency_tracking_interval(1)
         numbers = env.from_source(NumberSequenceSource(1, 2), strategy, "numbers")
         stream = numbers.union(env.from_source(splits, strategy, "splits"))
         assert sorted(stream.execute_and_collect()) == [1, 1, 2, 2, 3]
@@ -165,7 +168,9 @@ def noting(initialise: Callable[..., None], seen: set[type]) -> Callable[..., No
     return initialise_noted
 
 
-def test_jobs_reach_each_class_of_sources_assigners_and_clocks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_jobs_reach_each_class_of_sources_assigners_clocks_and_metrics(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     waited_for = {found for row in REACHED_ROWS for found in classes_of(row)}
     assert len(waited_for) > 30
     seen: set[type] = set()

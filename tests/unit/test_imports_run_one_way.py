@@ -51,8 +51,8 @@ FOLDERS = {
             "processing_time",
             "working_directory",
         ),
-        *("gauges", "histogram", "latency", "combined_watermark_status", "state", "timers", "checkpoint"),
-        *("task_metrics", "streaming_runtime_context", "operators", "windowing", "sources", "tasks"),
+        *("gauges", "histogram", "task_metrics", "latency", "combined_watermark_status", "state", "timers"),
+        *("checkpoint", "streaming_runtime_context", "operators", "windowing", "sources", "tasks"),
     ),
     "replay": (
         "log",

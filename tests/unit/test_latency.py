@@ -5,9 +5,9 @@ from models.recorders import OutputRecorder
 
 from flinkcore.errors import ConfigurationError
 from flinkcore.runtime.elements import LatencyMarker
-from flinkcore.runtime.latency import Granularity, LatencyScope, LatencyStats
+from flinkcore.runtime.latency import Granularity, LatencyMarkerEmitter, LatencyScope, LatencyStats
 from flinkcore.runtime.processing_time import DrivenProcessingTimeService
-from flinkcore.runtime.sources.source_operator import LatencyMarkerEmitter
+from flinkcore.runtime.task_metrics import TaskMetricGroup
 
 MARKERS = [
     LatencyMarker(100, "clicks", 0),
@@ -32,7 +32,7 @@ MARKERS = [
 def test_markers_share_histograms_by_granularity(
     granularity: Granularity, expected: dict[tuple[str | None, int | None], tuple[int, ...]]
 ) -> None:
-    stats = LatencyStats(DrivenProcessingTimeService(100), 128, "sink", 3, granularity)
+    stats = LatencyStats(TaskMetricGroup(), DrivenProcessingTimeService(100), 128, "sink", 3, granularity)
     for marker in MARKERS:
         stats.report_latency(marker)
     assert {scope: histogram.statistics.values for scope, histogram in stats.histograms.items()} == {
@@ -42,7 +42,7 @@ def test_markers_share_histograms_by_granularity(
 
 def test_the_history_slides_and_all_markers_are_counted() -> None:
     clock = DrivenProcessingTimeService(100)
-    stats = LatencyStats(clock, 2, "sink", 0, Granularity.SINGLE)
+    stats = LatencyStats(TaskMetricGroup(), clock, 2, "sink", 0, Granularity.SINGLE)
     for marker in MARKERS[:3]:
         stats.report_latency(marker)
     (histogram,) = stats.histograms.values()
@@ -51,7 +51,9 @@ def test_the_history_slides_and_all_markers_are_counted() -> None:
 
 
 def test_a_marker_of_a_source_whose_clock_is_ahead_counts_as_negative() -> None:
-    stats = LatencyStats(DrivenProcessingTimeService(100), 2, "sink", 0, Granularity.SINGLE)
+    stats = LatencyStats(
+        TaskMetricGroup(), DrivenProcessingTimeService(100), 2, "sink", 0, Granularity.SINGLE
+    )
     stats.report_latency(LatencyMarker(103, "clicks", 0))
     (histogram,) = stats.histograms.values()
     assert histogram.statistics.min == -3
@@ -63,7 +65,7 @@ def test_granularities_are_named_as_in_flinks_setting() -> None:
 
 def test_a_history_without_room_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="at least one, not 0"):
-        LatencyStats(DrivenProcessingTimeService(), 0, "sink", 0, Granularity.SINGLE)
+        LatencyStats(TaskMetricGroup(), DrivenProcessingTimeService(), 0, "sink", 0, Granularity.SINGLE)
 
 
 def test_a_source_emits_a_marker_at_once_and_then_at_every_interval_until_closed() -> None:

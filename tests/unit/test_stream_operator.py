@@ -8,6 +8,7 @@ from flinkcore.common import MAX_TIMESTAMP, Watermark
 from flinkcore.runtime.elements import LatencyMarker, StreamRecord, WatermarkStatus
 from flinkcore.runtime.latency import Granularity, LatencyStats
 from flinkcore.runtime.processing_time import DrivenProcessingTimeService
+from flinkcore.runtime.task_metrics import TaskMetricGroup
 
 IDLE, ACTIVE = WatermarkStatus.IDLE, WatermarkStatus.ACTIVE
 
@@ -41,7 +42,7 @@ def test_an_operator_passes_everything_on(heard: OutputRecorder) -> None:
 
 def test_a_latency_marker_is_measured_and_passed_on(heard: OutputRecorder) -> None:
     clock = DrivenProcessingTimeService(108)
-    stats = LatencyStats(clock, 10, "map", 0, Granularity.SINGLE)
+    stats = LatencyStats(TaskMetricGroup(), clock, 10, "map", 0, Granularity.SINGLE)
     operator = Forward(heard)
     operator.latency_stats = stats
     operator.process_latency_marker(LatencyMarker(100, "source", 0))

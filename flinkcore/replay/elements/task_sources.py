@@ -67,6 +67,7 @@ class TaskElements:
     def origins(self, task: StreamTask) -> list[Origin]:
         """Return the elements."""
         output = task.source_output
+        task.emit_latency_markers()
         collect, close = output.collect, _nothing
         if self.is_in_ingestion_time:
             collect, close = self._in_ingestion_time(task)
@@ -147,9 +148,12 @@ class TaskSplits:
             subtask_index=task.index,
             parallelism=task.vertex.parallelism,
             conversion=None if self.converted_to is None else self.converted_to.conversion(),
+            operator_id=task.source_id,
+            latency_tracking_interval_ms=max(0, configuration.get_latency_tracking_interval()),
         )
         operator.open()
         operator.add_splits(self.splits)
+        operator.register_metrics(task.source_metric_group)
         operator.notify_no_more_splits()
         if coordinator is not None:
             coordinator.subtask_ready(task.index, operator)
@@ -187,6 +191,7 @@ class TaskLog:
         """Return the log."""
         from flinkcore.replay.elements.log_arrivals import LogArrivals  # loads pyarrow
 
+        task.emit_latency_markers()
         return [
             LogArrivals(
                 self.origin,
@@ -227,6 +232,7 @@ class TaskFunction:
         from flinkcore.replay.elements.function_arrivals import FunctionArrivals
         from flinkcore.runtime.sources.stream_source import StreamSource
 
+        task.emit_latency_markers()
         source = StreamSource(
             task.opened_source_function(self.step.function),
             task.source_output,

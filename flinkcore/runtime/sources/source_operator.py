@@ -17,8 +17,8 @@ from flinkcore.datastream.connectors.base import (
 from flinkcore.datastream.connectors.iterator_source_reader import IteratorSourceReader
 from flinkcore.errors import ConfigurationError, LifecycleError, UnsupportedOperationError, UserCodeError
 from flinkcore.runtime.copies import copied_strategy
-from flinkcore.runtime.elements import LatencyMarker
 from flinkcore.runtime.gauges import TimerGauge, WatermarkGauge
+from flinkcore.runtime.latency import LatencyMarkerEmitter
 from flinkcore.runtime.output import Output
 from flinkcore.runtime.processing_time import ProcessingTimeService, ScheduledTimer
 from flinkcore.runtime.sources.source_outputs import Emit, SourceDataOutput, SourceOutputWithWatermarks
@@ -30,60 +30,7 @@ from flinkcore.runtime.sources.timestamps_and_watermarks import (
     TimestampsOnlyOutput,
 )
 from flinkcore.runtime.sources.watermark_alignment import SourceSplitMetrics, SplitAlignment, WatermarkSampler
-
-
-class LatencyMarkerEmitter:
-    """Emits a latency marker at once, and then at every interval until it is closed.
-
-    Parameters
-    ----------
-    processing_time_service : ProcessingTimeService
-        Schedules the markers, and gives their time.
-    output : Output
-        Of the source.
-    interval_ms : int
-        At least 1.
-    operator_id : str
-    subtask_index : int
-        Of the source.
-
-    Raises
-    ------
-    ConfigurationError
-        If the interval is not above zero.
-
-    Notes
-    -----
-    Flink's ``LatencyMarkerEmitter`` of ``StreamSource`` and ``SourceOperator``. Deliberate difference: an
-    error downstream fails the task, where Flink logs it.
-    """
-
-    def __init__(
-        self,
-        processing_time_service: ProcessingTimeService,
-        output: Output,
-        interval_ms: int,
-        operator_id: str,
-        subtask_index: int,
-    ) -> None:
-        if interval_ms < 1:
-            raise ConfigurationError(
-                f"the interval of latency markers must be at least 1 ms, it is {interval_ms} ms"
-            )
-        self._time_service = processing_time_service
-        self._output = output
-        self._operator_id = operator_id
-        self._subtask_index = subtask_index
-        self._timer = processing_time_service.schedule_with_fixed_delay(self._emit, 0, interval_ms)
-
-    def close(self) -> None:
-        """Stop the markers."""
-        self._timer.cancel()
-
-    def _emit(self, _: int) -> None:
-        now_ms = self._time_service.current_processing_time()
-        self._output.emit_latency_marker(LatencyMarker(now_ms, self._operator_id, self._subtask_index))
-
+from flinkcore.runtime.task_metrics import TaskMetricGroup
 
 ALLOW_UNALIGNED_SOURCE_SPLITS = "pipeline.watermark-alignment.allow-unaligned-source-splits"
 
@@ -384,6 +331,13 @@ class SourceOperator(Generic[SplitT]):
             self._reader.close()
 
     # ---- metrics
+
+    def register_metrics(self, group: TaskMetricGroup) -> None:
+        """Register the watermark, the waiting time, and the metrics of the splits that were added, by Flink's names."""
+        if self._alignment is not None:
+            group.gauge("accumulatedAlignmentTimeMs", lambda: self.alignment_waiting_time_ms)
+        for split_id, metrics in self.split_metrics.items():
+            metrics.register(group.add_group("split", split_id).add_group("watermark"))
 
     @property
     def watermark_gauge(self) -> WatermarkGauge:

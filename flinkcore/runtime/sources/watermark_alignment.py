@@ -12,6 +12,7 @@ from flinkcore.common.watermark_strategy import WatermarkAlignmentParams
 from flinkcore.errors import ConfigurationError, LifecycleError
 from flinkcore.runtime.gauges import TimerGauge, WatermarkGauge
 from flinkcore.runtime.processing_time import ProcessingTimeService, ScheduledTimer
+from flinkcore.runtime.task_metrics import TaskMetricGroup
 
 K = TypeVar("K", bound=Hashable)
 
@@ -354,6 +355,13 @@ class SourceSplitMetrics:
     def active_time_ms(self) -> int:
         """How long the split was neither paused nor idle, until now or its end."""
         return max(0, self._lifetime.accumulated_time_ms - self.paused_time_ms - self.idle_time_ms)
+
+    def register(self, group: TaskMetricGroup) -> None:
+        """Register the metrics by the names that Flink has for them."""
+        group.gauge("currentWatermark", lambda: self.current_watermark)
+        group.gauge("accumulatedActiveTimeMs", lambda: self.active_time_ms)
+        group.gauge("accumulatedPausedTimeMs", lambda: self.paused_time_ms)
+        group.gauge("accumulatedIdleTimeMs", lambda: self.idle_time_ms)
 
 
 PauseOrResume = Callable[[Collection[str], Collection[str]], bool]

@@ -84,6 +84,11 @@ class StreamNode:
         return "Collect" if self.collects else self.transformation.settings.name or str(self.transformation)
 
     @property
+    def operator_id(self) -> str:
+        """The name of the operator in latencies: its uid if it has one."""
+        return self.name if self.collects else self.transformation.settings.uid or self.name
+
+    @property
     def giver(self) -> str:
         """The name in messages of the function that gives the elements of the step, or else of the step."""
         step = self.transformation

@@ -20,10 +20,13 @@ from flinkcore.datastream.functions import (
 )
 from flinkcore.datastream.transformations import PartitionTransformation
 from flinkcore.runtime.elements import StreamElement
+from flinkcore.runtime.gauges import WatermarkGauge
+from flinkcore.runtime.latency import Granularity, LatencyMarkerEmitter, LatencyStats
 from flinkcore.runtime.operators import AbstractStreamOperator, OneInputStreamOperator
 from flinkcore.runtime.operators.sink_operators import SinkWriterOperator
 from flinkcore.runtime.operators.stream_operator import Input, OneOfTwoInputs, TwoInputStreamOperator
 from flinkcore.runtime.processing_time import ProcessingTimeService
+from flinkcore.runtime.task_metrics import TaskMetricGroup
 from flinkcore.runtime.tasks import stream_partitioners as partitioners
 from flinkcore.runtime.tasks.operator_makers import make_operator
 from flinkcore.runtime.tasks.operator_setup import JobContext, OperatorSetup
@@ -47,6 +50,7 @@ from flinkcore.runtime.tasks.task_output import (
     detaching,
     selecting,
 )
+from flinkcore.runtime.windowing import WindowOperator
 
 if TYPE_CHECKING:
     from flinkcore.runtime.sources.watermark_alignment import SourceCoordinators
@@ -72,6 +76,10 @@ def close_all(closeables: Iterable[Closeable]) -> None:
         raise failure
 
 
+def _register_watermark(group: TaskMetricGroup, name: str, gauge: WatermarkGauge) -> None:
+    group.gauge(name, lambda: gauge.value)
+
+
 class Subtask:
     """An operator of a task, and its inputs."""
 
@@ -88,6 +96,7 @@ class Subtask:
             self._opened.append(opened)
             opened.open(context)
         self._inputs = self._opened_inputs()
+        self._register_metrics()
 
     def _opened_inputs(self) -> list[tuple[Input, ElementCall, StreamOneInputProcessor]]:
         operator = self.operator
@@ -102,6 +111,32 @@ class Subtask:
             for number, (given, call) in enumerate(inputs)
         ]
 
+    def _register_metrics(self) -> None:
+        """Register the metrics that Flink registers for every operator, by its names."""
+        operator, setup = self.operator, self.setup
+        configuration = setup.job.configuration
+        if configuration.get_latency_tracking_interval() > 0:
+            operator.latency_stats = LatencyStats(
+                setup.job.metrics.add_group("latency"),
+                setup.clock,
+                configuration.get_latency_history_size(),
+                setup.node.operator_id,
+                setup.index,
+                Granularity(configuration.get_latency_granularity()),
+            )
+        if setup.node.collects:
+            return
+        group = setup.metric_group
+        if isinstance(operator, WindowOperator):
+            group.total("numLateRecordsDropped", lambda: operator.num_late_records_dropped)
+        gauges = [processor.watermark_gauge for _, _, processor in self._inputs]
+        if isinstance(operator, TwoInputStreamOperator):
+            group.gauge("currentInputWatermark", lambda: operator.combined_watermark)
+            for number, gauge in enumerate(gauges, 1):
+                _register_watermark(group, f"currentInput{number}Watermark", gauge)
+        else:
+            _register_watermark(group, "currentInputWatermark", gauges[0])
+
     def _channels(self, input_index: int) -> int:
         edges = self.setup.node.inputs[input_index]
         return sum(len(source_indices(edge, self.setup.index)) for edge in edges)
@@ -109,7 +144,10 @@ class Subtask:
     def chained(self) -> Edge:
         """Return the edge that calls the operator directly."""
         given, call, _ = self._inputs[0]
-        return Edge(call, ChainingOutput(given))
+        output = ChainingOutput(given)
+        if not self.setup.node.collects:
+            _register_watermark(self.setup.metric_group, "currentInputWatermark", output.watermark_gauge)
+        return Edge(call, output)
 
     def input(self, input_index: int) -> tuple[ElementCall, Callable[[StreamElement[Any], int], None]]:
         """Return the calls that take the records of an input, and its other elements with their channel."""
@@ -214,6 +252,24 @@ class StreamTask:
         copied.open(self._source_setup.runtime_context())
         return copied
 
+    @property
+    def source_metric_group(self) -> TaskMetricGroup:
+        """The metrics of a task's source."""
+        assert self._source_setup is not None
+        return self._source_setup.metric_group
+
+    @property
+    def source_id(self) -> str:
+        """The name of a task's source in latencies."""
+        assert self._source_setup is not None
+        return self._source_setup.node.operator_id
+
+    def emit_latency_markers(self) -> None:
+        """Let a source emit latency markers until the task ends, if the job has an interval for them."""
+        interval_ms = self._job.configuration.get_latency_tracking_interval()
+        if interval_ms > 0:
+            LatencyMarkerEmitter(self._clock, self.source_output, interval_ms, self.source_id, self.index)
+
     def _open_source(self, setup: OperatorSetup) -> None:
         self._source_setup = setup
         self._source_output = self._output(setup, None)
@@ -275,7 +331,10 @@ class StreamTask:
                 main.append(way)
             else:
                 sides.append((edge.output_tag, way))
-        return TaskOutput(main, sides, conversion)
+        output = TaskOutput(main, sides, conversion)
+        if not setup.node.collects:
+            _register_watermark(setup.metric_group, "currentOutputWatermark", output.watermark_gauge)
+        return output
 
     def _edge(self, edge: StreamEdge, setup: OperatorSetup) -> Edge:
         if edge.chained:

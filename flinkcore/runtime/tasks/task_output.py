@@ -174,6 +174,8 @@ class TaskOutput:
     ----------
     collect : callable
         Emits a record to the main output; readers may change it.
+    watermark_gauge : WatermarkGauge
+        The last watermark that was emitted.
     """
 
     def __init__(
@@ -189,6 +191,7 @@ class TaskOutput:
             by_tag.setdefault(tag.tag_id, []).append(_of_tag(tag, edge.collect))
         self._sides = {tag_id: copying(collects) for tag_id, collects in by_tag.items()}
         self._outputs = [edge.output for edge in (*edges, *(edge for _, edge in side_edges))]
+        self.watermark_gauge = WatermarkGauge()
 
     def collect_side(self, output_tag: OutputTag, record: StreamRecord[Any]) -> None:
         """Emit a record to a side output; it is dropped if nobody reads that."""
@@ -198,6 +201,7 @@ class TaskOutput:
 
     def emit_watermark(self, watermark: Watermark) -> None:
         """Emit a watermark."""
+        self.watermark_gauge.set_current_watermark(watermark.timestamp)
         for output in self._outputs:
             output.emit_watermark(watermark)
 
