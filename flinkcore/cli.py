@@ -1,4 +1,4 @@
-"""The command `flinkcore`: replay a log, inspect a checkpoint, or run the demo."""
+"""The command `flinkcore`: replay a log, run a program, inspect a checkpoint, or run the demo."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 import flinkcore
 from flinkcore.cli_checkpoint import add_checkpoint_command, show_checkpoint
+from flinkcore.cli_run import add_run_command, run_program
 from flinkcore.common import Duration, OutputTag, Time, WatermarkStrategy
 from flinkcore.datastream import (
     FILE,
@@ -212,6 +213,7 @@ def _parser() -> argparse.ArgumentParser:
     demo.add_argument("--output", metavar="DIR", default="flinkcore-demo", help="directory for the results")
     _add_engine(demo)
 
+    add_run_command(commands)
     add_checkpoint_command(commands)
     return parser
 
@@ -411,15 +413,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     It is 141, as after SIGPIPE, if the reader of the output has gone, such as ``head``; nothing is printed then. Errors
     of flinkcore, of files and of Arrow data are printed in one line; any other is a defect, and has its traceback.
     """
-    parsed = _parser().parse_args(_joined_negatives(sys.argv[1:] if arguments is None else arguments))
+    given = sys.argv[1:] if arguments is None else arguments
+    parsed = _parser().parse_args(given if given[:1] == ["run"] else _joined_negatives(given))
     try:
+        if parsed.command == "run":
+            with _without_gateway_log():
+                return run_program(parsed)
         with warnings.catch_warnings(), _without_gateway_log():
             # The printed report has these warnings.
             warnings.filterwarnings("ignore", category=UserWarning, module="flinkcore")
             {"replay": _replay, "demo": _demo, "checkpoint": show_checkpoint}[parsed.command](parsed)
             sys.stdout.flush()
     except KeyboardInterrupt:
-        print("flinkcore: interrupted; no results were written", file=sys.stderr)
+        written = "" if parsed.command == "run" else "; no results were written"
+        print(f"flinkcore: interrupted{written}", file=sys.stderr)
         return 130
     except FlinkcoreError as error:
         print(f"flinkcore: {_of_shell(str(error))}", file=sys.stderr)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import os
 import reprlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from os import PathLike
-from typing import Any, Literal, NoReturn, TypeVar
+from typing import Any, ClassVar, Literal, NoReturn, TypeVar
 
 from flinkcore.common.configuration import Configuration
 from flinkcore.common.execution_config import ExecutionConfig, JobClockName
@@ -70,6 +70,8 @@ class StreamExecutionEnvironment:
     2
     """
 
+    _new_context_environment: ClassVar[Callable[[], StreamExecutionEnvironment] | None] = None
+
     def __init__(self, executor: PipelineExecutor | None = None) -> None:
         self._executor = executor
         self._checkpoint_config = CheckpointConfig()
@@ -80,17 +82,35 @@ class StreamExecutionEnvironment:
 
     @staticmethod
     def get_execution_environment(configuration: Configuration | None = None) -> StreamExecutionEnvironment:
-        """Return a new environment that runs jobs embedded, in this process.
+        """Return a new environment that runs jobs embedded, in this process, or as ``flinkcore run`` was told.
 
         Parameters
         ----------
         configuration : Configuration, optional
             As for :meth:`configure`.
         """
-        environment = StreamExecutionEnvironment()
+        new_environment = StreamExecutionEnvironment._new_context_environment
+        environment = StreamExecutionEnvironment() if new_environment is None else new_environment()
         if configuration is not None:
             environment.configure(configuration)
         return environment
+
+    @staticmethod
+    def initialize_context_environment(
+        new_environment: Callable[[], StreamExecutionEnvironment] | None,
+    ) -> None:
+        """Set which environments programs get, in all of this process.
+
+        Parameters
+        ----------
+        new_environment : callable or None
+            Makes the environments that :meth:`get_execution_environment` returns; None: embedded ones.
+
+        Notes
+        -----
+        Follows ``StreamExecutionEnvironment.initializeContextEnvironment`` and ``resetContextEnvironment``.
+        """
+        StreamExecutionEnvironment._new_context_environment = new_environment
 
     def configure(self, configuration: Configuration | Mapping[str, str]) -> None:
         """Apply settings.

@@ -1,8 +1,7 @@
-"""Loads programs, as they are or with their imports changed from `pyflink` to `flinkcore`."""
+"""Loads programs, as they are."""
 
 import ast
 import hashlib
-import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,8 +10,6 @@ from typing import Any
 
 FOLDER = Path(__file__).parent / "programs"
 RECORDED = Path(__file__).parent / "recorded"
-
-_IMPORT = re.compile(r"^(\s*)(from|import) pyflink\b", re.MULTILINE)
 
 
 def names() -> Iterator[str]:
@@ -29,17 +26,12 @@ def sha256(name: str) -> str:
     return hashlib.sha256(source(name).encode()).hexdigest()
 
 
-def with_changed_imports(text: str) -> str:
-    """Return a program whose `import pyflink...` are `import flinkcore...`: all that a user has to change."""
-    return _IMPORT.sub(r"\1\2 flinkcore", text)
-
-
-def load(name: str, text: str) -> ModuleType:
-    """Return the module that the text of a program makes; it is known to `sys.modules`, so that it can be pickled."""
+def load(name: str) -> ModuleType:
+    """Return the module that a program makes; it is known to `sys.modules`, so that it can be pickled."""
     module = ModuleType(f"pyflink_programs_{name}")
     module.__file__ = str(FOLDER / f"{name}.py")
     sys.modules[module.__name__] = module
-    exec(compile(text, module.__file__, "exec"), module.__dict__)
+    exec(compile(source(name), module.__file__, "exec"), module.__dict__)
     return module
 
 

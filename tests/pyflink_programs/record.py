@@ -59,7 +59,7 @@ def environment(mode: str, paced: bool) -> StreamExecutionEnvironment:
 
 
 def outputs_of(name: str, mode: str) -> dict[str, list[Any]]:
-    module = load(name, source(name))  # anew: a type that Java has seen cannot be pickled again
+    module = load(name)  # anew: a type that Java has seen cannot be pickled again
     cloudpickle.register_pickle_by_value(module)
     paced = constants(source(name)).get("PACED", False)
     return canonical_outputs(module.run(environment(mode, paced)))

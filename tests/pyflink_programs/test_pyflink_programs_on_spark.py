@@ -17,6 +17,7 @@ pytest.importorskip("pyspark")
 
 from pyspark import cloudpickle
 
+from flinkcore import pyflink
 from flinkcore.datastream import StreamExecutionEnvironment
 from flinkcore.spark import SparkExecutionEnvironment
 
@@ -73,7 +74,8 @@ def spark() -> Iterator[Any]:
 
 
 def outputs(name: str, env: StreamExecutionEnvironment) -> dict[str, list[Any]]:
-    module = program_file.load(name, program_file.with_changed_imports(program_file.source(name)))
+    env.add_python_file(pyflink.__file__)
+    module = program_file.load(name)
     cloudpickle.register_pickle_by_value(
         module
     )  # workers do not have it, as they have no __main__ of the driver

@@ -11,6 +11,7 @@ PACKAGE = Path(__file__).parents[2] / "flinkcore"
 # From below to above; layers of one rank do not import each other.
 RANKS = {
     "errors": 0,
+    "pyflink": 0,
     "_native": 1,
     "common": 2,
     "metrics": 2,
@@ -22,6 +23,7 @@ RANKS = {
     "examples": 7,
     "pytest_plugin": 7,
     "cli_checkpoint": 7,
+    "cli_run": 7,
     "cli": 8,
     "__main__": 9,
 }

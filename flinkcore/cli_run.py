@@ -1,0 +1,159 @@
+"""The command `flinkcore run`, which runs a program of PyFlink's as it is."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import runpy
+import sys
+from collections.abc import Sequence
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from traceback import StackSummary, TracebackException
+from typing import Any
+
+import flinkcore
+from flinkcore.common import Configuration
+from flinkcore.datastream import StreamExecutionEnvironment
+from flinkcore.datastream.python_dependencies import python_file
+from flinkcore.errors import ConfigurationError, FlinkcoreError, SourceError
+
+_PACKAGE = Path(flinkcore.__file__).parent
+
+
+def add_run_command(commands: Any) -> None:
+    """Add the command to those of a parser."""
+    run = commands.add_parser(
+        "run", help="run a PyFlink program as it is: its `import pyflink` gives flinkcore"
+    )
+    run.add_argument(
+        "-D",
+        dest="settings",
+        metavar="KEY=VALUE",
+        action="append",
+        default=[],
+        help="a setting of all its environments; repeat for more",
+    )
+    run.add_argument("-p", "--parallelism", type=int, help="as -D parallelism.default=")
+    run.add_argument(
+        "--clock",
+        choices=["arrival", "system"],
+        help="what shows the time of jobs: the arrival of elements, as if nothing is said, or this machine",
+    )
+    run.add_argument("--master", help="run on Spark, at this master, such as local[*]; else in this process")
+    run.add_argument(
+        "--py-files",
+        metavar="PATH",
+        action="append",
+        default=[],
+        help="a module, folder or archive of modules that its functions need; repeat for more",
+    )
+    run.add_argument("program", metavar="PROGRAM.py")
+    run.add_argument("arguments", nargs=argparse.REMAINDER, help="of the program")
+
+
+def run_program(arguments: argparse.Namespace) -> int:
+    """Run `flinkcore run`, and return the exit status: 0, or 1 after an error, whose traceback is printed.
+
+    Raises
+    ------
+    ConfigurationError
+        If a setting is none, or Spark is not installed.
+    SourceError
+        If there is no such program, or no such file for its functions.
+    SystemExit
+        If the program exits so.
+    """
+    program = Path(arguments.program)
+    if not program.is_file():
+        raise SourceError(f"there is no program {arguments.program}")
+    new_environment = partial(
+        _new_environment,
+        _configuration(arguments),
+        arguments.master,
+        [python_file(path) for path in arguments.py_files],
+    )
+    import_module("flinkcore.pyflink")
+    before = sys.argv, sys.path[:]
+    sys.argv = [arguments.program, *arguments.arguments]
+    sys.path.insert(0, str(program.resolve().parent))
+    StreamExecutionEnvironment.initialize_context_environment(new_environment)
+    try:
+        runpy.run_path(arguments.program, run_name="__main__")
+        sys.stdout.flush()
+    except Exception as error:
+        print(_program_traceback(error), end="", file=sys.stderr)
+        return 1
+    finally:
+        StreamExecutionEnvironment.initialize_context_environment(None)
+        sys.argv, sys.path[:] = before
+    return 0
+
+
+def _configuration(arguments: argparse.Namespace) -> Configuration:
+    configuration = Configuration()
+    for setting in arguments.settings:
+        key, equals, value = setting.partition("=")
+        if not key or not equals:
+            raise ConfigurationError(f"-D takes KEY=VALUE, such as -D parallelism.default=2, not {setting!r}")
+        configuration.set_string(key, value)
+    if arguments.parallelism is not None:
+        configuration.set_integer("parallelism.default", arguments.parallelism)
+    if arguments.clock is not None:
+        configuration.set_string("flinkcore.clock", arguments.clock)
+    StreamExecutionEnvironment().configure(configuration)  # which refuses wrong values before anything runs
+    return configuration
+
+
+def _new_environment(
+    configuration: Configuration, master: str | None, python_files: Sequence[Path]
+) -> StreamExecutionEnvironment:
+    environment = StreamExecutionEnvironment() if master is None else _on_spark(master)
+    environment.configure(configuration)
+    for path in python_files:
+        environment.add_python_file(path)
+    return environment
+
+
+def _on_spark(master: str) -> StreamExecutionEnvironment:
+    try:
+        from flinkcore.spark import SparkExecutionEnvironment, start_session
+    except ModuleNotFoundError as error:
+        raise ConfigurationError(
+            f'{error.name} is not installed: pip install "flinkcore[spark]", or leave --master out'
+        ) from None
+    environment = SparkExecutionEnvironment(start_session(master, "flinkcore"))
+    environment.add_python_file(_PACKAGE / "pyflink.py")
+    return environment
+
+
+def _program_traceback(error: BaseException) -> str:
+    """Return a traceback of the program's lines; with those of flinkcore only where flinkcore itself has failed."""
+    traceback = TracebackException.from_exception(error)
+    part: TracebackException | None = traceback
+    raised: BaseException | None = error
+    while part is not None and raised is not None:
+        last = part.stack[-1].filename if part.stack else ""
+        is_defect = _is_of_flinkcore(last) and not isinstance(raised, FlinkcoreError)
+        part.stack = StackSummary.from_list(
+            [
+                frame
+                for frame in part.stack
+                if not _starts_programs(frame.filename)
+                and (is_defect or not _is_of_flinkcore(frame.filename))
+            ]
+        )
+        if part.__cause__ is not None:
+            part, raised = part.__cause__, raised.__cause__
+        else:
+            part, raised = part.__context__, raised.__context__
+    return "".join(traceback.format())
+
+
+def _starts_programs(file: str) -> bool:
+    return file == __file__ or "runpy" in file
+
+
+def _is_of_flinkcore(file: str) -> bool:
+    return _PACKAGE in Path(file).parents or file == contextlib.__file__

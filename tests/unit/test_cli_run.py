@@ -1,0 +1,144 @@
+"""Programs of PyFlink as they are, run by `flinkcore run`."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from flinkcore.cli import main
+from flinkcore.datastream import StreamExecutionEnvironment
+
+DOUBLED = """
+    import sys
+
+    from helper import doubled
+    from pyflink.common import Types, WatermarkStrategy
+    from pyflink.datastream import StreamExecutionEnvironment
+    from pyflink.datastream.functions import MapFunction
+
+    class Doubled(MapFunction):
+        def map(self, value):
+            from pyflink.common.types import Row
+
+            return Row(doubled(value))
+
+    if __name__ == "__main__":
+        env = StreamExecutionEnvironment.get_execution_environment()
+        print(sys.argv[1:], env.get_parallelism(), env.get_config().get_auto_watermark_interval())
+        env.from_collection([1, 2, int(sys.argv[-1])]).map(Doubled()).print()
+        env.execute("doubled")
+"""
+HELPER = """
+    from pyflink.common import Types
+
+    def doubled(value):
+        if value == 9:
+            raise ValueError("nine")
+        return 2 * value
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    (tmp_path / "program.py").write_text(dedent(DOUBLED))
+    (tmp_path / "helper.py").write_text(dedent(HELPER))
+    finders = sys.meta_path[:]
+    yield tmp_path
+    sys.meta_path[:] = finders
+    for name in list(sys.modules):
+        if name in ("helper", "flinkcore.pyflink") or name.partition(".")[0] == "pyflink":
+            del sys.modules[name]
+
+
+def test_a_program_runs_as_it_is_with_its_arguments(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    program = str(folder / "program.py")
+    before = sys.argv, sys.path[:]
+    settings = ["-p", "2", "-D", "pipeline.auto-watermark-interval=7"]
+    assert main(["run", *settings, program, "--offset", "-4", "3"]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "['--offset', '-4', '3'] 2 7",
+        "1> <Row(2)>",
+        "2> <Row(4)>",
+        "1> <Row(6)>",
+    ]
+    assert (sys.argv, sys.path) == before
+    assert StreamExecutionEnvironment.get_execution_environment().get_parallelism() == -1
+
+
+def test_an_error_shows_the_lines_of_the_program(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", str(folder / "program.py"), "9"]) == 1
+    traceback = capsys.readouterr().err
+    assert traceback.endswith("Doubled.map failed at the element 9 without a timestamp: ValueError: nine\n")
+    files = [line.split(",")[0].strip() for line in traceback.splitlines() if line.startswith("  File")]
+    helper, program = (f'File "{folder / name}"' for name in ("helper.py", "program.py"))
+    assert files == [program, helper, program]
+
+
+def test_a_defect_of_flinkcore_shows_its_lines_too(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("flinkcore.datastream.data_stream.DataStream.print", lambda stream: 1 / 0)
+    monkeypatch.setattr("flinkcore.cli_run._is_of_flinkcore", lambda file: not file.startswith(str(folder)))
+    assert main(["run", str(folder / "program.py"), "3"]) == 1
+    assert str(Path(__file__)) in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("program", "status"), [("raise SystemExit(3)", 3), ("import sys; sys.exit()", None)], ids=["3", "none"]
+)
+def test_a_program_ends_with_its_own_status(folder: Path, program: str, status: int | None) -> None:
+    (folder / "program.py").write_text(program)
+    with pytest.raises(SystemExit) as end:
+        main(["run", str(folder / "program.py")])
+    assert end.value.code == status
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        (["nowhere.py"], "flinkcore: there is no program nowhere.py"),
+        (
+            ["-D", "parallelism.default", "{}"],
+            "flinkcore: -D takes KEY=VALUE, such as -D parallelism.default=2, not ",
+        ),
+        (
+            ["-D", "parallelism.default=many", "{}"],
+            "flinkcore: the setting parallelism.default is no int: 'many'",
+        ),
+        (["-p", "0", "{}"], "flinkcore: parallelism must be an integer from 1"),
+        (["--py-files", "nowhere", "{}"], "flinkcore: there is no Python file "),
+    ],
+    ids=["program", "setting", "value", "parallelism", "files"],
+)
+def test_what_cannot_be_run_is_said_before_anything_runs(
+    folder: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], error: str
+) -> None:
+    program = str(folder / "program.py")
+    assert main(["run", *(argument.format(program) for argument in arguments)]) == 1
+    printed = capsys.readouterr()
+    assert printed.err.startswith(error)
+    assert not printed.out
+
+
+@pytest.mark.parametrize(
+    ("module", "error"),
+    [
+        ("pyflink.datastream.connectors.kafka", "dump the topic into files"),
+        ("pyflink.table", "the Table API and SQL are not there"),
+        ("pyflink.nothing", "flinkcore has no module flinkcore.nothing, and so none for pyflink.nothing"),
+    ],
+)
+def test_a_module_that_is_not_there_is_an_error_that_says_what_to_use(
+    folder: Path, capsys: pytest.CaptureFixture[str], module: str, error: str
+) -> None:
+    (folder / "program.py").write_text(f"import {module}\n")
+    assert main(["run", str(folder / "program.py")]) == 1
+    assert error in capsys.readouterr().err
+
+
+def test_pyflink_that_has_been_imported_is_not_mixed_with_flinkcore(folder: Path) -> None:
+    sys.modules["pyflink"] = type(sys)("pyflink")
+    with pytest.raises(ImportError, match=r"import flinkcore\.pyflink before pyflink"):
+        __import__("flinkcore.pyflink")
