@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 from os import PathLike
@@ -899,6 +899,92 @@ class DataStream(ConfiguredStream):
             restore_from=restore_from, stop_with_checkpoint=stop_with_checkpoint
         )
         return result.write_parquet(path, side_outputs)
+
+    def write_delta(
+        self,
+        path: str | PathLike[str],
+        mode: str = "error",
+        partition_by: str | Sequence[str] = (),
+        storage_options: Mapping[str, str] | None = None,
+        *,
+        restore_from: str | PathLike[str] | None = None,
+        stop_with_checkpoint: str | PathLike[str] | None = None,
+    ) -> Any:
+        """Run the job and let the workers write its rows into a Delta table, by one commit (``flinkcore[delta]``).
+
+        The files are part of the table at once, or not at all: if the job or the commit fails, the table is as it was,
+        and no file stays. A checkpoint is completed after the commit; if that fails, the error says so, and the table
+        is to be restored to the version before.
+
+        Parameters
+        ----------
+        path : str or os.PathLike
+            Path or URI of the table.
+        mode : {"error", "append", "overwrite", "overwrite_partitions"}
+            "error": there is no table yet. The others take one that is there, or make one: "overwrite" replaces all of
+            its rows; "overwrite_partitions" those of the partitions that rows of this stream fall into.
+        partition_by : str or sequence of str
+            Columns by which a new table is partitioned.
+        storage_options : mapping of str to str, optional
+            Of deltalake, for the table's log.
+        restore_from, stop_with_checkpoint
+            As for :meth:`execute`.
+
+        Returns
+        -------
+        ReplayReport
+            Counts of what happened to every event.
+
+        Raises
+        ------
+        ConfigurationError
+            If deltalake is not installed, or the table and the settings do not go together.
+        SchemaError
+            If the table has no type for a column, or no such column.
+        SourceError
+            If the table cannot be written or committed to.
+        """
+        result = self.execute(restore_from=restore_from, stop_with_checkpoint=stop_with_checkpoint)
+        return result.write_delta(path, mode, partition_by, storage_options)
+
+    def write_iceberg(
+        self,
+        table: Any,
+        mode: str = "append",
+        *,
+        restore_from: str | PathLike[str] | None = None,
+        stop_with_checkpoint: str | PathLike[str] | None = None,
+    ) -> Any:
+        """Run the job and let the workers write its rows into an Iceberg table, by one commit (``flinkcore[iceberg]``).
+
+        As :meth:`write_delta`.
+
+        Parameters
+        ----------
+        table : pyiceberg.table.Table or str
+            A table, or the name of one in the default catalog; not partitioned, or by values, years, months, days or
+            hours of columns.
+        mode : {"append", "overwrite", "overwrite_partitions"}
+            As of :meth:`write_delta`; the last one for tables that are partitioned by values only.
+        restore_from, stop_with_checkpoint
+            As for :meth:`execute`.
+
+        Returns
+        -------
+        ReplayReport
+            Counts of what happened to every event.
+
+        Raises
+        ------
+        ConfigurationError
+            If pyiceberg is not installed, or the table and the settings do not go together.
+        SchemaError
+            If the table has no such column, or another type for it.
+        SourceError
+            If the table cannot be written or committed to.
+        """
+        result = self.execute(restore_from=restore_from, stop_with_checkpoint=stop_with_checkpoint)
+        return result.write_iceberg(table, mode)
 
     def get_side_output(self, output_tag: OutputTag) -> SideOutputStream:
         """Return a side output of the job that leads to this stream: late rows, rejected ones, or a function's own.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -134,6 +134,18 @@ class ReplayResult(OutputStream, Protocol):
         side_outputs: Mapping[OutputTag, str | PathLike[str]] | None = None,
     ) -> Any:
         """Let the workers write the rows as Parquet files, and return the report."""
+
+    def write_delta(
+        self,
+        path: str | PathLike[str],
+        mode: str = "error",
+        partition_by: str | Sequence[str] = (),
+        storage_options: Mapping[str, str] | None = None,
+    ) -> Any:
+        """Let the workers write the rows into a Delta table, and return the report."""
+
+    def write_iceberg(self, table: Any, mode: str = "append") -> Any:
+        """Let the workers write the rows into an Iceberg table, and return the report."""
 
     def get_side_output(self, output_tag: OutputTag) -> OutputStream:
         """Return the rows of a side output of the job."""

@@ -22,7 +22,7 @@ from pyspark.sql import functions as F
 from flinkcore.common import Duration, Time, WatermarkStrategy
 from flinkcore.datastream import DataStream, StreamExecutionEnvironment, TumblingEventTimeWindows
 from flinkcore.datastream.aggregates import collect, count, sum_
-from flinkcore.errors import ConfigurationError, WorkerLostError
+from flinkcore.errors import ConfigurationError, DataError, SchemaError, WorkerLostError
 from flinkcore.spark import SparkExecutionEnvironment, replay
 
 pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
@@ -61,10 +61,15 @@ def records(dataframe: Any) -> list[str]:
     return sorted(repr(row.asDict()) for row in dataframe.collect())
 
 
-def expected(table: pa.Table) -> list[str]:
+def seconds(table: pa.Table) -> pa.Table:
     ended = pa.array([value * 1000 for value in table["ended"].to_pylist()], pa.int64())
-    log = table.set_column(0, "ended", ended)
-    stream = StreamExecutionEnvironment().from_event_log(log, timestamp="ended", arrival="received")
+    return table.set_column(0, "ended", ended)
+
+
+def expected(table: pa.Table) -> list[str]:
+    stream = StreamExecutionEnvironment().from_event_log(
+        seconds(table), timestamp="ended", arrival="received"
+    )
     return content(per_minute(stream).to_arrow())
 
 
@@ -265,3 +270,50 @@ def test_tasks_read_the_files_of_an_iceberg_table_by_the_ids_of_columns(spark: A
     )
     assert content(per_minute(log).to_arrow()) == expected(rides())
     catalog.close()
+
+
+def test_tasks_write_the_files_of_a_delta_table_and_the_driver_commits_them(
+    spark: Any, tmp_path: Path
+) -> None:
+    log = (
+        SparkExecutionEnvironment(spark)
+        .set_parallelism(2)
+        .from_event_log(seconds(rides()), timestamp="ended", arrival="received")
+    )
+    report = per_minute(log).write_delta(tmp_path / "per minute", partition_by="meter")
+    per_minute(log).write_delta(tmp_path / "per minute", "overwrite_partitions")
+    table = deltalake.DeltaTable(tmp_path / "per minute")
+    found = pa.table(table.to_pyarrow_table()).select(per_minute(log).to_arrow().column_names)
+    assert content(found) == expected(rides())
+    assert (table.version(), found.num_rows) == (1, report.results)
+    assert len(list((tmp_path / "per minute").glob("results-*"))) == 2
+
+
+def test_tasks_write_the_files_of_an_iceberg_table(spark: Any, tmp_path: Path) -> None:
+    catalog = catalog_at(tmp_path)
+    log = (
+        SparkExecutionEnvironment(spark)
+        .set_parallelism(2)
+        .from_event_log(seconds(rides()), timestamp="ended", arrival="received")
+    )
+    results = per_minute(log).to_arrow()
+    table = catalog.create_table("logs.rides", schema=results.schema)
+    per_minute(log).write_iceberg(table)
+    assert content(catalog.load_table("logs.rides").scan().to_arrow()) == expected(rides())
+    catalog.close()
+
+
+def test_a_replay_that_fails_on_spark_leaves_a_table_as_it_was(spark: Any, tmp_path: Path) -> None:
+    table = seconds(rides(100))
+    broken = pa.concat_tables(
+        [table, pa.table({**table.slice(0, 1).to_pydict(), "ended": [None]}, table.schema)]
+    )
+    deltalake.write_deltalake(tmp_path / "table", pa.table({"meter": ["old"]}))
+    before = sorted(tmp_path.rglob("*"))
+    log = SparkExecutionEnvironment(spark).from_event_log(broken, timestamp="ended", arrival="received")
+    with pytest.raises(SchemaError, match="is not in Delta table"):
+        per_minute(log).write_delta(tmp_path / "table", "overwrite")
+    with pytest.raises(DataError, match="null timestamp"):
+        per_minute(log).write_delta(tmp_path / "new", "append")
+    assert not deltalake.DeltaTable.is_deltatable(str(tmp_path / "new"))
+    assert [path for path in sorted(tmp_path.rglob("*")) if path != tmp_path / "new"] == before

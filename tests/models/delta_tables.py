@@ -25,17 +25,18 @@ def write_delta_log(
     files: Iterable[dict[str, Any]],
     *,
     features: Iterable[str] = (),
+    readers: Iterable[str] | None = None,
     configuration: Mapping[str, str] | None = None,
     partition_by: Iterable[str] = (),
 ) -> str:
-    """Write the log of a table of one version, and return the table's path."""
+    """Write the log of a table of one version, and return the table's path; features are of readers and writers."""
     named = list(features)
     actions: list[dict[str, Any]] = [
         {
             "protocol": {
                 "minReaderVersion": 3,
                 "minWriterVersion": 7,
-                "readerFeatures": named,
+                "readerFeatures": named if readers is None else list(readers),
                 "writerFeatures": named,
             }
         },

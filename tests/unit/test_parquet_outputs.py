@@ -55,7 +55,7 @@ def written(path: Path, batch: pa.RecordBatch, repeating: tuple[str, ...] = ()) 
     def run() -> dict[str | None, list[str]]:
         with outputs.open_parts(0) as parts:
             parts.write(None, [batch])
-        return {None: [parts.names[None]]}
+        return {None: parts.names[None]}
 
     outputs.write(run)
     return path / "part-00000.parquet"
@@ -127,7 +127,7 @@ def parts_of(outputs: ParquetOutputs) -> dict[str | None, list[str]]:
     with outputs.open_parts(0) as parts:
         for tag_id in (None, "late", "unwanted"):
             parts.write(tag_id, [batch])
-    return {tag_id: [name] for tag_id, name in parts.names.items()}
+    return parts.names
 
 
 def content(folder: Path) -> list[str]:

@@ -39,7 +39,7 @@ def iceberg_files(table: IcebergTable) -> tuple[list[LogFile], pa.Schema, Stored
     _refuse_what_files_do_not_tell(table, opened, projected)
     try:
         tasks = sorted(scan.plan_files(), key=lambda task: str(task.file.file_path))
-        schema = _arrow_schema(projected)
+        schema = arrow_schema(projected)
     except Exception as error:
         way_out = "compact it, or " if "equality" in str(error) else ""
         raise SourceError(f"{table.name} cannot be read: {error}. {way_out}{_WITH_SPARK}".strip()) from error
@@ -135,7 +135,7 @@ def _refuse_what_files_do_not_tell(table: IcebergTable, opened: Any, projected: 
             )
 
 
-def _arrow_schema(projected: Any) -> pa.Schema:
+def arrow_schema(projected: Any) -> pa.Schema:
     """The columns in Arrow's types, with offsets of 32 bits, also in nested ones."""
     arrow = projected.as_arrow()
     return pa.schema([(field.name, _small(field.type)) for field in arrow])

@@ -20,10 +20,7 @@ from flinkcore.common import OutputTag
 from flinkcore.common.free_room import directory_remedy
 from flinkcore.errors import ConfigurationError, FlinkcoreError, SourceError
 from flinkcore.replay.plans.job_plan import JobPlan
-
-PartNames = Mapping[str | None, Iterable[str]]
-"""Files that count, by side output; those of the results under None."""
-
+from flinkcore.replay.results.result_files import PartNames
 
 _STAGING = "_temporary"
 # A file in the staging folder: the directory was made by the replay.
@@ -291,6 +288,11 @@ class ParquetOutputs:
         return cls(directories)
 
     @property
+    def for_tasks(self) -> ParquetOutputs:
+        """What tasks need of it: all."""
+        return self
+
+    @property
     def paths(self) -> list[str]:
         """All directories."""
         return [output.path for output in self.directories.values()]
@@ -368,9 +370,9 @@ class ParquetParts:
         self._open = ExitStack()
 
     @property
-    def names(self) -> dict[str | None, str]:
+    def names(self) -> dict[str | None, list[str]]:
         """Names of the files made so far."""
-        return {tag_id: part.name for tag_id, part in self._parts.items()}
+        return {tag_id: [part.name] for tag_id, part in self._parts.items()}
 
     def open_all(self, schemas: Mapping[str | None, pa.Schema]) -> None:
         """Make all files: a directory without rows still has their columns."""

@@ -14,8 +14,9 @@ import pyarrow as pa
 from flinkcore.common import OutputTag
 from flinkcore.errors import ConfigurationError, LifecycleError
 from flinkcore.replay.plans.job_plan import JobPlan
-from flinkcore.replay.results.parquet_outputs import ParquetOutputs, PartNames
+from flinkcore.replay.results.parquet_outputs import ParquetOutputs
 from flinkcore.replay.results.report import ReplayReport
+from flinkcore.replay.results.result_files import PartNames, ResultFiles, TaskFiles
 from flinkcore.replay.stages.stage_output import StageOutput
 
 if TYPE_CHECKING:  # it describes plans, which know what outputs are
@@ -143,6 +144,72 @@ class JobResult(ABC):
         self._write(ParquetOutputs.of(self._plan, path, side_outputs))
         return self._last_report()
 
+    def write_delta(
+        self,
+        path: str | PathLike[str],
+        mode: str = "error",
+        partition_by: str | Sequence[str] = (),
+        storage_options: Mapping[str, str] | None = None,
+    ) -> ReplayReport:
+        """Write the results into a Delta table, by one commit; whatever fails before, the table has none of them.
+
+        Parameters
+        ----------
+        path
+            Path or URI; on Spark one that driver and executors share.
+        mode
+            "error": the table is new. "append"; "overwrite": the results replace all rows; "overwrite_partitions":
+            those of the partitions that results fall into. These make a table, too, where there is none.
+        partition_by
+            Columns by which a new table is partitioned.
+        storage_options
+            Of deltalake, for the table's log.
+
+        Returns
+        -------
+        ReplayReport
+            What became of every event.
+
+        Raises
+        ------
+        ConfigurationError
+            If deltalake is not installed, or the table and the settings do not go together.
+        SchemaError
+            If the table has no type for a column, or no such column.
+        """
+        from flinkcore.replay.results.delta_output import DeltaOutput
+
+        self._write(DeltaOutput(path, self._plan.result_schema(), mode, partition_by, storage_options))
+        return self._last_report()
+
+    def write_iceberg(self, table: Any, mode: str = "append") -> ReplayReport:
+        """Write the results into an Iceberg table, by one commit; whatever fails before, the table has none of them.
+
+        Parameters
+        ----------
+        table
+            A ``pyiceberg.table.Table``, or the name of a table in the default catalog.
+        mode
+            "append"; "overwrite": the results replace all rows; "overwrite_partitions": those of the partitions that
+            results fall into.
+
+        Returns
+        -------
+        ReplayReport
+            What became of every event.
+
+        Raises
+        ------
+        ConfigurationError
+            If pyiceberg is not installed, or the table and the settings do not go together.
+        SchemaError
+            If the table has no such column, or another type for it.
+        """
+        from flinkcore.replay.results.iceberg_output import IcebergOutput
+
+        self._write(IcebergOutput(table, self._plan.result_schema(), mode))
+        return self._last_report()
+
     def get_side_output(self, output_tag: OutputTag) -> SideOutput:
         """Rows of a side output.
 
@@ -189,7 +256,7 @@ class JobResult(ABC):
         """Run the job for one output."""
 
     @abstractmethod
-    def _write(self, outputs: ParquetOutputs) -> None:
+    def _write(self, outputs: ResultFiles) -> None:
         """Run the job, and write its outputs."""
 
     @abstractmethod
@@ -257,16 +324,17 @@ class EmbeddedResult(JobResult):
             "to_dataframe() needs Spark: build the job on flinkcore.spark.SparkExecutionEnvironment, or take to_arrow()"
         )
 
-    def _write(self, outputs: ParquetOutputs) -> None:
+    def _write(self, outputs: ResultFiles) -> None:
         with self._started() as replay:
             outputs.write(
                 lambda: self._write_parts(outputs, replay),
                 lambda: replay.stopping.commit(outputs.paths),
             )
 
-    def _write_parts(self, outputs: ParquetOutputs, replay: Replay) -> PartNames:
-        with outputs.open_parts(0) as parts:
+    def _write_parts(self, outputs: ResultFiles, replay: Replay) -> PartNames:
+        parts: TaskFiles
+        with outputs.for_tasks.open_parts(0) as parts:
             parts.open_all(self._plan.output_schemas())
             for output in replay.run():
                 parts.write(output.tag_id, output.batches)
-        return {tag_id: [name] for tag_id, name in parts.names.items()}
+        return parts.names

@@ -9,9 +9,9 @@ import pyarrow as pa
 
 from flinkcore.errors import ConfigurationError
 from flinkcore.replay.results.job_checkpoint import StoppingJob
-from flinkcore.replay.results.parquet_outputs import ParquetOutputs, PartNames
 from flinkcore.replay.results.report import ReplayReport
 from flinkcore.replay.results.result import JobResult
+from flinkcore.replay.results.result_files import PartNames, ResultFiles
 from flinkcore.spark.columnar.replay import PASS_2, SparkReplay
 from flinkcore.spark.columnar.spark_types import SparkSchema
 from flinkcore.spark.columnar.task_outputs import (
@@ -109,16 +109,16 @@ class SparkResult(JobResult):
         self._replay.outlive()
         return self._replay.dataframe(RowsOutput(tag_id, schema), SparkSchema(schema).struct_type)
 
-    def _write(self, outputs: ParquetOutputs) -> None:
+    def _write(self, outputs: ResultFiles) -> None:
         with self._replay.begin() as stopping:
             outputs.write(
                 lambda: self._write_parts(outputs, stopping), lambda: stopping.commit(outputs.paths)
             )
 
-    def _write_parts(self, outputs: ParquetOutputs, stopping: StoppingJob) -> PartNames:
-        rows = self._replay.collect(FilesOutput(outputs), stopping)
+    def _write_parts(self, outputs: ResultFiles, stopping: StoppingJob) -> PartNames:
+        rows = self._replay.collect(FilesOutput(outputs.for_tasks), stopping)
         self._complete(rows, stopping)
-        names: dict[str | None, list[str]] = {tag_id: [] for tag_id in outputs.directories}
+        names: dict[str | None, list[str]] = {tag_id: [] for tag_id in self._plan.output_schemas()}
         for row in rows:
             if row.kind == PART:
                 names[row.output].append(bytes(row.payload).decode())

@@ -15,7 +15,7 @@ from typing import Any, Final
 import pyarrow as pa
 from pyarrow import ipc
 
-from flinkcore.replay.results.parquet_outputs import ParquetOutputs
+from flinkcore.replay.results.result_files import TaskFiles, TaskOutputs
 from flinkcore.runtime.checkpoint import OperatorPart
 from flinkcore.spark.columnar.reduce_task import PartitionReplay
 from flinkcore.spark.columnar.spark_types import SparkSchema
@@ -87,7 +87,7 @@ class CountsOutput:
 
 @dataclass(frozen=True)
 class FilesOutput:
-    """Parquet files that the task itself writes.
+    """Files that the task itself writes.
 
     Attributes
     ----------
@@ -95,17 +95,19 @@ class FilesOutput:
         Where each wanted output goes.
     """
 
-    outputs: ParquetOutputs
+    outputs: TaskOutputs
 
     def batches(self, replay: PartitionReplay) -> Iterator[pa.RecordBatch]:
         """A row with the name of each file, then the counts; only when all files are complete."""
+        parts: TaskFiles
         with self.outputs.open_parts(replay.partition) as parts:
             if replay.partition == 0:
                 parts.open_all(replay.schemas())
             for output in replay.run():
                 parts.write(output.tag_id, output.batches)
-        for tag_id, name in parts.names.items():
-            yield _task_row(PART, tag_id, name.encode())
+        for tag_id, names in parts.names.items():
+            for name in names:
+                yield _task_row(PART, tag_id, name.encode())
         yield from _last_rows(replay)
 
 

@@ -1,0 +1,232 @@
+"""A Delta table as what a replay writes, through the library `deltalake`."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow import fs
+
+from flinkcore.common.extras import library
+from flinkcore.errors import ConfigurationError
+from flinkcore.replay.log.files import file_system_of
+from flinkcore.replay.results.table_files import PartitionField, TableFiles, WrittenFile, partition_text
+from flinkcore.replay.results.table_outputs import (
+    MODES,
+    TableOutputs,
+    new_folder,
+    require_mode,
+    require_partition_columns,
+)
+from flinkcore.replay.results.table_types import delta_type, new_table_schema, require_fitting
+
+# The other features of writers ask for more than files; what some of these ask for is looked for in the columns.
+_WRITTEN: Final = frozenset(
+    [
+        *(
+            "appendOnly",
+            "invariants",
+            "checkConstraints",
+            "generatedColumns",
+            "identityColumns",
+            "columnMapping",
+        ),
+        *("timestampNtz", "changeDataFeed", "deletionVectors", "v2Checkpoint", "vacuumProtocolCheck"),
+    ]
+)
+_OF_COLUMNS: Final = ("delta.invariants", "delta.generationExpression", "delta.identity.start")
+_WITH_SPARK: Final = "take write_parquet(path), and insert the files with Spark"
+
+
+class DeltaOutput(TableOutputs):
+    """A Delta table, new or one that takes the results.
+
+    Parameters
+    ----------
+    location
+        Path or URI.
+    results
+        Columns of the results.
+    mode
+        "error", "append", "overwrite" or "overwrite_partitions".
+    partition_by
+        Columns by which a new table is partitioned; of one that is there, those that it has, or none.
+    storage_options
+        Of deltalake.
+
+    Raises
+    ------
+    ConfigurationError
+        If there is a table, and the mode is "error"; or it is partitioned by other columns, or asks more of who writes
+        to it than files.
+    SchemaError
+        If a column does not fit.
+    """
+
+    def __init__(
+        self,
+        location: str | os.PathLike[str],
+        results: pa.Schema,
+        mode: str = "error",
+        partition_by: str | Sequence[str] = (),
+        storage_options: Mapping[str, str] | None = None,
+    ) -> None:
+        self._library = library("deltalake", "delta", "write_delta")
+        require_mode(mode, MODES)
+        if not isinstance(location, str | os.PathLike) or not os.fspath(location):
+            raise ConfigurationError(f"write_delta takes the path of a table, not {location!r}")
+        path = os.fspath(location)
+        self._location = path if "://" in path else os.path.abspath(os.path.expanduser(path))
+        self._mode = mode
+        self._options = None if storage_options is None else dict(storage_options)
+        name = f"Delta table {self._location}"
+        by = [partition_by] if isinstance(partition_by, str) else list(partition_by)
+        self._table: Any = None
+        if self._library.DeltaTable.is_deltatable(self._location, self._options):
+            self._table = self._library.DeltaTable(self._location, storage_options=self._options)
+        filesystem, directory = file_system_of(self._location)
+        if self._table is None:
+            schema = new_table_schema(results, delta_type, name)
+            require_partition_columns(by, schema)
+            self._require_empty(filesystem, directory)
+        else:
+            if mode == "error":
+                raise ConfigurationError(
+                    f"{name} is there already: give mode='append', 'overwrite' or 'overwrite_partitions', or another "
+                    "path"
+                )
+            columns = self._table.metadata().partition_columns
+            if by and by != columns:
+                raise ConfigurationError(
+                    f"{name} is partitioned by {columns or 'nothing'}, and not by {by}: leave partition_by out"
+                )
+            by = columns
+            self._require_files_suffice(name)
+            schema = pa.schema(self._table.schema().to_arrow())
+            require_fitting(results, schema, delta_type, name)
+        if mode == "overwrite_partitions" and not by:
+            raise ConfigurationError(f"{name} has no partitions: give mode='overwrite'")
+        fields = tuple(PartitionField(column, column) for column in by)
+        folder = new_folder()
+        super().__init__(TableFiles(name, filesystem, directory.rstrip("/"), folder, schema, fields, False))
+
+    def _require_empty(self, filesystem: Any, directory: str) -> None:
+        info = filesystem.get_file_info(directory)
+        if info.type == fs.FileType.File or (
+            info.type == fs.FileType.Directory and filesystem.get_file_info(fs.FileSelector(directory))
+        ):
+            raise ConfigurationError(
+                f"{self._location} is neither a Delta table nor an empty directory: give another path"
+            )
+
+    def _require_files_suffice(self, name: str) -> None:
+        features = sorted(set(self._table.protocol().writer_features or ()) - _WRITTEN)
+        configuration = self._table.metadata().configuration
+        if configuration.get("delta.columnMapping.mode", "none") != "none":
+            features.append("columnMapping")
+        features += sorted(key for key in configuration if key.startswith("delta.constraints."))
+        for field in json.loads(self._table.schema().to_json())["fields"]:
+            features += [f"{key} of {field['name']}" for key in _OF_COLUMNS if key in field["metadata"]]
+        if features:
+            raise ConfigurationError(f"{name} has {', '.join(features)}: {_WITH_SPARK}")
+        if self._mode != "append" and configuration.get("delta.appendOnly") == "true":
+            raise ConfigurationError(
+                f"{name} takes appended rows only (delta.appendOnly): give mode='append'"
+            )
+        deletes = "deletionVectors" in (self._table.protocol().reader_features or ())
+        if self._mode != "append" and deletes and any(True for _ in self._table.deletion_vectors()):
+            raise ConfigurationError(
+                f"{name} has deletion vectors, and its files cannot be replaced: optimize and purge it first, or "
+                f"{_WITH_SPARK}"
+            )
+
+    def _commit(self, written: Sequence[WrittenFile]) -> None:
+        transactions = library("deltalake.transaction", "delta", "write_delta")
+        schema = self._library.Schema.from_arrow(self.files.schema)
+        by = [field.column for field in self.files.partitions]
+        added = [transactions.AddAction(**self._added(file)) for file in written]
+        if self._table is None:
+            transactions.create_table_with_add_actions(
+                self._location, schema, added, "error", by, storage_options=self._options
+            )
+        elif self._mode == "overwrite_partitions":
+            removed = [transactions.RemoveAction(**each) for each in self._replaced(written)]
+            self._table.create_write_transaction([*added, *removed], "append", schema, by)
+        else:
+            self._table.create_write_transaction(added, self._mode, schema, by)
+
+    def _files_now(self) -> Iterable[str]:
+        if not self._library.DeltaTable.is_deltatable(self._location, self._options):
+            return []
+        files: list[str] = self._library.DeltaTable(self._location, storage_options=self._options).file_uris()
+        return files
+
+    def _added(self, file: WrittenFile) -> dict[str, Any]:
+        inside = f"{self.files.directory}/{file.path}"
+        with self.files.writing():
+            footer = pq.read_metadata(inside, filesystem=self.files.filesystem)
+            info = self.files.filesystem.get_file_info(inside)
+        return {
+            "path": file.path,
+            "size": info.size,
+            "partition_values": {
+                field.column: value
+                for field, value in zip(self.files.partitions, file.partition, strict=True)
+            },
+            "modification_time": time.time_ns() // 1_000_000,
+            "data_change": True,
+            "stats": json.dumps(_statistics(footer)),
+        }
+
+    def _replaced(self, written: Iterable[WrittenFile]) -> list[dict[str, Any]]:
+        partitions = {file.partition for file in written}
+        actions = pa.table(self._table.get_add_actions())
+        replaced = []
+        for path, size, values in zip(
+            *(actions.column(name).to_pylist() for name in ("path", "size_bytes", "partition")), strict=True
+        ):
+            texts = {name: partition_text(value) for name, value in values.items()}
+            if tuple(texts[field.column] for field in self.files.partitions) in partitions:
+                replaced.append(
+                    {
+                        "path": unquote(path),
+                        "data_change": True,
+                        "deletion_timestamp": time.time_ns() // 1_000_000,
+                        "size": size,
+                        "partition_values": texts,
+                    }
+                )
+        return replaced
+
+
+def _statistics(footer: Any) -> dict[str, Any]:
+    """What the log tells of a file, so that readers pass it over: rows, nulls, least and greatest values."""
+    least: dict[str, Any] = {}
+    greatest: dict[str, Any] = {}
+    nulls: dict[str, int] = {}
+    schema = footer.schema.to_arrow_schema()
+    for at, column in enumerate(map(footer.schema.column, range(footer.num_columns))):
+        if column.path not in schema.names:
+            continue  # of a nested column
+        told = [footer.row_group(group).column(at).statistics for group in range(footer.num_row_groups)]
+        if not all(each is not None and each.has_null_count for each in told):
+            continue
+        nulls[column.path] = sum(each.null_count for each in told)
+        kind = schema.field(column.path).type
+        if not pa.types.is_integer(kind) and not pa.types.is_date32(kind):
+            continue
+        bounds = [(each.min, each.max) for each in told if each.has_min_max]
+        if bounds and len(bounds) == len(told):
+            least[column.path] = _told(min(low for low, _ in bounds))
+            greatest[column.path] = _told(max(high for _, high in bounds))
+    return {"numRecords": footer.num_rows, "minValues": least, "maxValues": greatest, "nullCount": nulls}
+
+
+def _told(value: Any) -> Any:
+    return value if isinstance(value, int) else partition_text(value)

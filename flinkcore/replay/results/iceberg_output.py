@@ -1,0 +1,189 @@
+"""An Iceberg table as what a replay writes, through the library `pyiceberg`."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Sequence
+from functools import reduce
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from flinkcore.common.extras import library
+from flinkcore.datastream.lake_tables import IcebergTable
+from flinkcore.errors import ConfigurationError
+from flinkcore.replay.log.iceberg_files import arrow_schema, file_system_of_table, opened_table
+from flinkcore.replay.results.table_files import PartitionField, TableFiles, WrittenFile
+from flinkcore.replay.results.table_outputs import TableOutputs, new_folder, require_mode
+from flinkcore.replay.results.table_types import iceberg_type, require_fitting
+
+MODES: Final = ("append", "overwrite", "overwrite_partitions")
+_FIELD_ID: Final = "PARQUET:field_id"
+_TRANSFORMS: Final = ("identity", "year", "month", "day", "hour")
+
+
+class IcebergOutput(TableOutputs):
+    """An Iceberg table that takes the results.
+
+    Parameters
+    ----------
+    table
+        A `pyiceberg.table.Table`, or the name of a table in the default catalog.
+    results
+        Columns of the results.
+    mode
+        "append", "overwrite" or "overwrite_partitions".
+
+    Raises
+    ------
+    ConfigurationError
+        If it is no table, or one that tasks cannot write to.
+    SchemaError
+        If a column does not fit.
+    """
+
+    def __init__(self, table: Any, results: pa.Schema, mode: str = "append") -> None:
+        library("pyiceberg", "iceberg", "write_iceberg")
+        require_mode(mode, MODES)
+        if not (isinstance(table, str) and table) and not hasattr(table, "transaction"):
+            raise ConfigurationError(
+                f"write_iceberg takes a pyiceberg.table.Table, or the name of a table, not {table!r}"
+            )
+        named = IcebergTable(table)
+        self._table = opened_table(named)
+        self._mode = mode
+        self._schema = self._table.schema()
+        columns = _nullable_as(self._schema, arrow_schema(self._schema))
+        require_fitting(results, columns, iceberg_type, named.name)
+        fields = tuple(self._partition_field(field, named.name) for field in self._table.spec().fields)
+        if mode == "overwrite_partitions" and not fields:
+            raise ConfigurationError(f"{named.name} has no partitions: give mode='overwrite'")
+        if mode == "overwrite_partitions" and any(field.transform != "identity" for field in fields):
+            raise ConfigurationError(
+                f"{named.name} is partitioned by parts of times: give mode='overwrite', or delete the partitions "
+                "first, and append"
+            )
+        data = self._table.properties.get("write.data.path", f"{self._table.location().rstrip('/')}/data")
+        self._data = data.rstrip("/")
+        filesystem, directory = file_system_of_table(self._table, self._data, None)
+        super().__init__(TableFiles(named.name, filesystem, directory, new_folder(), columns, fields, True))
+
+    def _partition_field(self, field: Any, name: str) -> PartitionField:
+        transform = str(field.transform)
+        column = self._schema.find_column_name(field.source_id)
+        if transform not in _TRANSFORMS or "." in column:
+            raise ConfigurationError(
+                f"{name} is partitioned by {transform} of {column}: take write_parquet(path), and insert the files "
+                "with Spark"
+            )
+        return PartitionField(field.name, column, transform)
+
+    def _commit(self, written: Sequence[WrittenFile]) -> None:
+        files = [self._data_file(file) for file in written]
+        with self._table.transaction() as transaction:
+            if self._mode != "append":
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")  # it says where there is nothing to delete
+                    transaction.delete(self._replaced(written))
+            with transaction.update_snapshot().fast_append() as append:
+                for file in files:
+                    append.append_data_file(file)
+
+    def _files_now(self) -> Iterable[str]:
+        self._table.refresh()
+        return [str(task.file.file_path) for task in self._table.scan().plan_files()]
+
+    def _data_file(self, file: WrittenFile) -> Any:
+        manifest = library("pyiceberg.manifest", "iceberg", "write_iceberg")
+        reading = library("pyiceberg.io.pyarrow", "iceberg", "write_iceberg")
+        inside = f"{self.files.directory}/{file.path}"
+        with self.files.writing():
+            footer = pq.read_metadata(inside, filesystem=self.files.filesystem)
+            info = self.files.filesystem.get_file_info(inside)
+        told = reading.data_file_statistics_from_parquet_metadata(
+            parquet_metadata=footer,
+            stats_columns=reading.compute_statistics_plan(self._schema, self._table.properties),
+            parquet_column_mapping=reading.parquet_path_to_id_mapping(self._schema),
+        )
+        return manifest.DataFile.from_args(
+            content=manifest.DataFileContent.DATA,
+            file_path=f"{self._data}/{file.path}",
+            file_format=manifest.FileFormat.PARQUET,
+            partition=library("pyiceberg.typedef", "iceberg", "write_iceberg").Record(
+                *(_stored(value) for value in self._values(file))
+            ),
+            file_size_in_bytes=info.size,
+            sort_order_id=None,
+            spec_id=self._table.spec().spec_id,
+            equality_ids=None,
+            key_metadata=None,
+            **told.to_serialized_dict(),
+        )
+
+    def _values(self, file: WrittenFile) -> list[pa.Scalar]:
+        kinds = [
+            self.files.schema.field(field.column).type if field.transform == "identity" else pa.int32()
+            for field in self.files.partitions
+        ]
+        return [
+            pa.scalar(text, pa.string()).cast(kind) for text, kind in zip(file.partition, kinds, strict=True)
+        ]
+
+    def _replaced(self, written: Sequence[WrittenFile]) -> Any:
+        """The condition of the rows that the results replace."""
+        expressions = library("pyiceberg.expressions", "iceberg", "write_iceberg")
+        if self._mode == "overwrite":
+            return expressions.AlwaysTrue()
+        partitions = {file.partition: self._values(file) for file in written}
+        conditions = []
+        for values in partitions.values():
+            conditions.append(
+                reduce(
+                    expressions.And,
+                    [
+                        expressions.EqualTo(field.column, value.as_py())
+                        if value.is_valid
+                        else expressions.IsNull(field.column)
+                        for field, value in zip(self.files.partitions, values, strict=True)
+                    ],
+                )
+            )
+        return reduce(expressions.Or, conditions, expressions.AlwaysFalse())
+
+
+def _nullable_as(schema: Any, columns: pa.Schema) -> pa.Schema:
+    """The columns, with the field ids that files have, and whether they take nulls."""
+    return pa.schema(
+        [
+            with_ids(column.with_nullable(not field.required), field)
+            for column, field in zip(columns, schema.fields, strict=True)
+        ]
+    )
+
+
+def with_ids(column: pa.Field, field: Any) -> pa.Field:
+    """The column with the field id that files have, and those of what is nested in it."""
+    return pa.field(
+        column.name,
+        _with_nested_ids(column.type, field.field_type),
+        column.nullable,
+        {_FIELD_ID: str(field.field_id)},
+    )
+
+
+def _with_nested_ids(kind: pa.DataType, of: Any) -> pa.DataType:
+    if pa.types.is_struct(kind):
+        return pa.struct([with_ids(*each) for each in zip(kind, of.fields, strict=True)])
+    if pa.types.is_list(kind):
+        return pa.list_(with_ids(kind.value_field, of.element_field))
+    if pa.types.is_map(kind):
+        return pa.map_(with_ids(kind.key_field, of.key_field), with_ids(kind.item_field, of.value_field))
+    return kind
+
+
+def _stored(value: pa.Scalar) -> Any:
+    """A value as Iceberg's metadata have it: dates and times as numbers."""
+    if value.is_valid and pa.types.is_temporal(value.type):
+        return pa.array([value]).view(f"int{value.type.bit_width}")[0].as_py()
+    return value.as_py()

@@ -1,0 +1,48 @@
+"""What a replay writes its outputs to: files of tasks that count all at once, or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
+from typing import Any, Protocol, TypeAlias
+
+import pyarrow as pa
+
+PartNames: TypeAlias = Mapping[str | None, Iterable[str]]
+"""Files that count, as text, by side output; those of the results under None."""
+
+
+class TaskFiles(Protocol):
+    """The open files of one task."""
+
+    @property
+    def names(self) -> dict[str | None, list[str]]:
+        """The files made so far, as text, by side output."""
+
+    def open_all(self, schemas: Mapping[str | None, pa.Schema]) -> None:
+        """Make the files that are there even without rows."""
+
+    def write(self, tag_id: str | None, batches: Iterable[pa.RecordBatch]) -> None:
+        """Append batches of an output."""
+
+
+class TaskOutputs(Protocol):
+    """Where tasks write; can be pickled."""
+
+    def open_parts(self, partition: int) -> AbstractContextManager[Any]:
+        """The `TaskFiles` of one task, complete when the context is left."""
+
+
+class ResultFiles(Protocol):
+    """Where a replay writes."""
+
+    @property
+    def for_tasks(self) -> TaskOutputs:
+        """Where its tasks write."""
+
+    @property
+    def paths(self) -> list[str]:
+        """All places, as a checkpoint names them."""
+
+    def write(self, run: Callable[[], PartNames], commit: Callable[[], None] = lambda: None) -> None:
+        """Run what writes files, let them all count, then complete what else the run leaves."""

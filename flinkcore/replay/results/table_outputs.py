@@ -1,0 +1,145 @@
+"""A table of a lake as what a replay writes: its files are part of the table by one commit, or not at all."""
+
+from __future__ import annotations
+
+import uuid
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Final, Literal, TypeAlias
+
+import pyarrow as pa
+
+from flinkcore.errors import ConfigurationError, SourceError
+from flinkcore.replay.results.result_files import PartNames
+from flinkcore.replay.results.table_files import TableFiles, WrittenFile
+
+WriteMode: TypeAlias = Literal["error", "append", "overwrite", "overwrite_partitions"]
+
+MODES: Final = ("error", "append", "overwrite", "overwrite_partitions")
+
+
+class TableOutputs(ABC):
+    """A table to which the results of a replay go; side outputs go nowhere.
+
+    Parameters
+    ----------
+    files
+        How tasks write.
+    """
+
+    def __init__(self, files: TableFiles) -> None:
+        self.files = files
+
+    @property
+    def paths(self) -> list[str]:
+        """What a checkpoint says that the run has written."""
+        return [self.files.table]
+
+    @property
+    def for_tasks(self) -> TableFiles:
+        """What tasks need of it, which can be pickled."""
+        return self.files
+
+    def write(self, run: Callable[[], PartNames], commit: Callable[[], None] = lambda: None) -> None:
+        """Run what writes files, then make them part of the table; if the commit fails, no file stays.
+
+        Parameters
+        ----------
+        run
+            Writes files and gives those that count, as text.
+        commit
+            Completes what else the run leaves, once the table has the files.
+
+        Raises
+        ------
+        SourceError
+            If the table cannot be committed to; or if the table has the files, and completing the rest failed.
+        """
+        self.files.prepare()
+        try:
+            written = [WrittenFile.of_text(text) for text in run()[None]]
+            self.files.remove_all_but(written)
+        except BaseException:
+            self._withdraw()
+            raise
+        try:
+            self._commit(written)
+        except Exception as error:
+            if not self._is_committed(error):
+                self._withdraw()
+                raise SourceError(
+                    f"{self.files.table} could not take the results, and has none of them: {_first_line(error)}. Run "
+                    "the job again"
+                ) from error
+        try:
+            commit()
+        except Exception as error:
+            raise SourceError(
+                f"{self.files.table} has the results, but the checkpoint could not be completed: {error}. Restore the "
+                "table to the version before this one, before the job runs again"
+            ) from error
+
+    def _is_committed(self, failure: Exception) -> bool:
+        """Whether the table has the files although the commit is said to have failed."""
+        try:
+            return any(f"/{self.files.folder}/" in file for file in self._files_now())
+        except Exception:
+            raise SourceError(
+                f"it is not known whether {self.files.table} has the results: {_first_line(failure)}. Look at its "
+                f"latest version; if that does not have them, remove {self.files.folder} from its directory, and run "
+                "the job again"
+            ) from failure
+
+    @abstractmethod
+    def _commit(self, written: Sequence[WrittenFile]) -> None:
+        """Make the files part of the table."""
+
+    @abstractmethod
+    def _files_now(self) -> Iterable[str]:
+        """Locations of the files that the table has now."""
+
+    def _withdraw(self) -> None:
+        try:
+            self.files.withdraw()
+        except OSError as error:  # it would hide the error that led to it
+            warnings.warn(
+                f"{self.files.folder} in the directory of {self.files.table} has files of a failed replay: remove it "
+                f"({error})",
+                RuntimeWarning,
+                stacklevel=3,
+            )
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0].rstrip(".")
+
+
+def new_folder() -> str:
+    """A name that no other write has."""
+    return f"results-{uuid.uuid4().hex}"
+
+
+def require_mode(mode: object, modes: Collection[str]) -> None:
+    """Raise a ConfigurationError unless it is one of the modes."""
+    if mode not in modes:
+        raise ConfigurationError(f"mode= is {', '.join(map(repr, modes))}, not {mode!r}")
+
+
+def require_partition_columns(names: Sequence[str], schema: pa.Schema) -> None:
+    """Raise a ConfigurationError unless a table with these columns can be partitioned by some of them."""
+    types = pa.types
+    for name in names:
+        if name not in schema.names or names.count(name) > 1:
+            raise ConfigurationError(
+                f"partition_by names {name!r}; it takes different ones of the columns of the results: "
+                f"{', '.join(schema.names)}"
+            )
+        kind = schema.field(name).type
+        if types.is_nested(kind) or types.is_floating(kind) or types.is_binary(kind):
+            raise ConfigurationError(
+                f"partition_by names {name!r}, which is {kind}: a table is partitioned by integers, text, dates, "
+                "times, decimals or booleans"
+            )
+    if names and len(names) == len(schema):
+        raise ConfigurationError("partition_by names all columns of the results: leave one to the files")

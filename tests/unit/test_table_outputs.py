@@ -1,0 +1,552 @@
+"""Results in Delta and Iceberg tables: one commit of the files that count, or a table as it was."""
+
+import sys
+from collections.abc import Callable, Iterator
+from datetime import date, datetime, timezone
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import deltalake
+import pyarrow as pa
+import pytest
+from models.delta_tables import add_file, column, write_delta_log
+from models.iceberg_tables import catalog_at, data_files
+from pyiceberg.catalog import Catalog
+from pyiceberg.exceptions import CommitFailedException
+from pyiceberg.partitioning import PartitionField as IcebergField
+from pyiceberg.partitioning import PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.transforms import BucketTransform, DayTransform, HourTransform, MonthTransform, YearTransform
+from pyiceberg.types import LongType, NestedField, StringType
+
+from flinkcore.common import Time, WatermarkStrategy
+from flinkcore.datastream import DataStream, StreamExecutionEnvironment, TumblingEventTimeWindows
+from flinkcore.datastream.aggregates import count, sum_
+from flinkcore.errors import ConfigurationError, DataError, SchemaError, SourceError
+from flinkcore.replay.results import table_files
+from flinkcore.replay.results.delta_output import DeltaOutput
+from flinkcore.replay.results.iceberg_output import IcebergOutput
+from flinkcore.replay.results.table_files import PartitionField, partitioned
+from flinkcore.replay.results.table_outputs import TableOutputs
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> Iterator[Catalog]:
+    found = catalog_at(tmp_path)
+    yield found
+    found.close()
+
+
+def clicks(n: int, first: int = 0) -> pa.Table:
+    return pa.table(
+        {
+            "ts": pa.array(range(first, first + n), pa.timestamp("s", "UTC")),
+            "user": [["a", "b c/%", None][i % 3] or "ü" for i in range(n)],
+            "price": pa.array([i * 7 % 5 for i in range(n)], pa.int32()),
+        }
+    )
+
+
+def per_user(table: pa.Table) -> DataStream:
+    log = StreamExecutionEnvironment().from_event_log(table, timestamp="ts")
+    keyed = log.assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps()).key_by("user")
+    return keyed.window(TumblingEventTimeWindows.of(Time.minutes(1))).aggregate(
+        clicks=count(), spent=sum_("price")
+    )
+
+
+def content(table: pa.Table) -> list[str]:
+    names = sorted(table.column_names)
+    return sorted(repr([row[name] for name in names]) for row in table.to_pylist())
+
+
+def delta_rows(path: Any) -> list[str]:
+    return content(pa.table(deltalake.DeltaTable(path).to_pyarrow_table()))
+
+
+def in_micros(table: pa.Table) -> pa.Table:
+    fields = [
+        field.with_type(pa.timestamp("us", "UTC")) if pa.types.is_timestamp(field.type) else field
+        for field in table.schema
+    ]
+    return table.cast(pa.schema(fields))
+
+
+def written(output: TableOutputs, *batches: pa.Table) -> None:
+    """Write tables as tasks do, one each."""
+
+    def run() -> dict[str | None, list[str]]:
+        names: list[str] = []
+        for task, table in enumerate(batches):
+            with output.for_tasks.open_parts(task) as parts:
+                parts.write(None, table.to_batches())
+            names += parts.names[None]
+        return {None: names}
+
+    output.write(run)
+
+
+def files_below(path: Path) -> list[str]:
+    return sorted(file.name for file in path.rglob("*.parquet"))
+
+
+def test_results_are_a_new_delta_table_and_then_more_of_it(tmp_path: Path) -> None:
+    path = tmp_path / "by user"
+    results = per_user(clicks(90)).write_delta(path, partition_by="user")
+    assert results.results == len(delta_rows(path))
+    first = in_micros(per_user(clicks(90)).to_arrow())
+    assert delta_rows(path) == content(first)
+    assert deltalake.DeltaTable(path).metadata().partition_columns == ["user"]
+    more = in_micros(per_user(clicks(30, 600)).to_arrow())
+    per_user(clicks(30, 600)).write_delta(path, "append")
+    assert delta_rows(path) == content(pa.concat_tables([first, more]))
+    per_user(clicks(30, 600)).write_delta(path, "overwrite")
+    assert delta_rows(path) == content(more)
+    assert deltalake.DeltaTable(path).version() == 2
+    log = StreamExecutionEnvironment().from_delta(
+        path, version=0, timestamp="window_end", arrival="window_end"
+    )
+    assert log.key_by("user").count_window(1).aggregate(n=sum_("clicks")).to_arrow()["n"].to_pylist()
+
+
+def test_partitions_that_results_fall_into_are_replaced_and_others_stay(
+    tmp_path: Path, catalog: Catalog
+) -> None:
+    schema = pa.schema([("x", pa.int64()), ("by", pa.string()), ("day", pa.date32())])
+
+    def rows(*values: tuple[int, str | None, int | None]) -> pa.Table:
+        days = [None if day is None else date(2001, 1, day) for _, _, day in values]
+        return pa.table([[x for x, _, _ in values], [by for _, by, _ in values], days], schema=schema)
+
+    before = rows((1, "a b/%", 1), (2, "a b/%", 2), (3, None, 1), (4, "ü", None), (5, "a b/%", 1))
+    after = rows((6, "a b/%", 1), (7, None, 1), (8, "new", 3))
+    left = rows((2, "a b/%", 2), (4, "ü", None), (6, "a b/%", 1), (7, None, 1), (8, "new", 3))
+    path = tmp_path / "delta"
+    written(DeltaOutput(path, schema, "error", ["by", "day"]), before.slice(0, 3), before.slice(3))
+    written(DeltaOutput(path, schema, "overwrite_partitions"), after)
+    assert delta_rows(path) == content(left)
+    assert deltalake.DeltaTable(path).version() == 1
+    table = catalog.create_table("logs.results", schema=schema)
+    with table.update_spec() as spec:
+        spec.add_identity("by")
+        spec.add_identity("day")
+    written(IcebergOutput(table, schema), before.slice(0, 3), before.slice(3))
+    written(IcebergOutput(table, schema, "overwrite_partitions"), after)
+    assert content(catalog.load_table("logs.results").scan().to_arrow()) == content(left)
+
+
+def test_results_go_into_an_iceberg_table(catalog: Catalog) -> None:
+    results = in_micros(per_user(clicks(90)).to_arrow())
+    table = catalog.create_table("logs.results", schema=results.schema)
+    before = table.metadata.current_snapshot_id
+    report = per_user(clicks(90)).write_iceberg(table)
+    assert report.results == results.num_rows
+    per_user(clicks(30, 600)).write_iceberg(table)
+    more = in_micros(per_user(clicks(30, 600)).to_arrow())
+    found = catalog.load_table("logs.results")
+    assert content(found.scan().to_arrow()) == content(pa.concat_tables([results, more]))
+    assert content(found.scan(row_filter="clicks > 29").to_arrow()) == content(
+        pa.concat_tables([each.filter(pa.compute.field("clicks") > 29) for each in (results, more)])
+    )
+    per_user(clicks(30, 600)).write_iceberg(found, "overwrite")
+    assert content(catalog.load_table("logs.results").scan().to_arrow()) == content(more)
+    assert before is None
+
+
+@pytest.mark.parametrize(
+    ("transform", "column"),
+    [
+        *(
+            (transform, "at")
+            for transform in (YearTransform(), MonthTransform(), DayTransform(), HourTransform())
+        ),
+        *((transform, "day") for transform in (YearTransform(), MonthTransform(), DayTransform())),
+    ],
+    ids=str,
+)
+def test_parts_of_times_partition_an_iceberg_table_as_iceberg_has_them(
+    catalog: Catalog, transform: Any, column: str
+) -> None:
+    times = [
+        datetime(year, month, 3, 5, 59, 59, 999999, timezone.utc)
+        for year in (1, 1969, 1970, 2001)
+        for month in (1, 2, 12)
+    ]
+    rows = pa.table(
+        {
+            "at": pa.array([*times, None], pa.timestamp("us", "UTC")),
+            "day": pa.array([*(time.date() for time in times), None], pa.date32()),
+        }
+    )
+    schema = catalog.create_table("logs.unpartitioned", schema=rows.schema).schema()
+    source = schema.find_field(column)
+    spec = PartitionSpec(IcebergField(source.field_id, 1000, transform, "part"))
+    table = catalog.create_table("logs.results", schema=schema, partition_spec=spec)
+    written(IcebergOutput(table, rows.schema), rows)
+    expected = {
+        transform.transform(source.field_type)(_iceberg_value(value)) for value in rows[column].to_pylist()
+    }
+    assert {task.file.partition[0] for task in table.scan().plan_files()} == expected
+    assert content(table.scan().to_arrow()) == content(rows)
+    with pytest.raises(
+        ConfigurationError, match=r"logs\.results is partitioned by parts of times: give mode='over"
+    ):
+        IcebergOutput(table, rows.schema, "overwrite_partitions")
+
+
+def _iceberg_value(value: date | datetime | None) -> int | None:
+    if value is None:
+        return None
+    if isinstance(value, datetime):
+        return (value - datetime(1970, 1, 1, tzinfo=timezone.utc)) // (datetime.resolution)
+    return value.toordinal() - date(1970, 1, 1).toordinal()
+
+
+def test_each_value_of_partition_columns_has_its_rows_in_their_order() -> None:
+    batch = pa.record_batch(
+        {
+            "x": list(range(6)),
+            "a": ["p", None, "p", "q", None, "p"],
+            "b": [True, None, True, False, None, False],
+        }
+    )
+    found = {
+        values: rows["x"].to_pylist()
+        for values, rows in partitioned(batch, (PartitionField("a", "a"), PartitionField("b", "b")))
+    }
+    assert found == {("p", "true"): [0, 2], (None, None): [1, 4], ("q", "false"): [3], ("p", "false"): [5]}
+
+
+def test_values_of_all_types_of_partitions_come_back(tmp_path: Path) -> None:
+    rows = pa.table(
+        {
+            "x": pa.array([1, 2], pa.int64()),
+            "whole": pa.array([-5, None], pa.int16()),
+            "day": [date(1, 2, 3), None],
+            "at": pa.array([datetime(2001, 2, 3, 4, 5, 6, 7), None], pa.timestamp("us")),
+            "zoned": pa.array([datetime(2001, 2, 3, tzinfo=timezone.utc), None], pa.timestamp("us", "UTC")),
+            "price": pa.array([Decimal("1.20"), None], pa.decimal128(9, 2)),
+            "paid": [True, None],
+        }
+    )
+    written(DeltaOutput(tmp_path / "all", rows.schema, "error", rows.column_names[1:]), rows)
+    assert delta_rows(tmp_path / "all") == content(rows)
+
+
+def test_a_task_keeps_few_files_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table_files, "_OPEN_FILES", 2)
+    rows = pa.table({"x": list(range(12)), "by": [i % 4 for i in range(12)]})
+    written(DeltaOutput(tmp_path / "all", rows.schema, "error", "by"), rows, rows.slice(0, 5))
+    assert delta_rows(tmp_path / "all") == content(pa.concat_tables([rows, rows.slice(0, 5)]))
+
+
+def test_types_that_tables_lack_become_wider_or_are_refused_with_the_column(
+    tmp_path: Path, catalog: Catalog
+) -> None:
+    rows = pa.table(
+        {
+            "small": pa.array([255, None], pa.uint8()),
+            "large": pa.array([2**64 - 1, None], pa.uint64()),
+            "text": pa.array(["a", None]).dictionary_encode(),
+            "ms": pa.array([5, None], pa.timestamp("ms")),
+            "list": pa.array([[1], None], pa.large_list(pa.uint16())),
+            "struct": pa.array([{"x": 1.5}, None], pa.struct([("x", pa.float32())])),
+        }
+    )
+    plain = content(rows.cast(pa.schema([field.with_type(_plain(field.type)) for field in rows.schema])))
+    written(DeltaOutput(tmp_path / "all", rows.schema), rows)
+    assert delta_rows(tmp_path / "all") == plain
+    output = DeltaOutput(tmp_path / "other", rows.schema)
+    table = catalog.create_table("logs.results", schema=output.files.schema)
+    written(IcebergOutput(table, rows.schema), rows)
+    assert content(table.scan().to_arrow()) == plain
+    took = pa.schema([("took", pa.duration("ms"))])
+    with pytest.raises(
+        SchemaError,
+        match=r"column 'took' of the results is duration\[ms\], for which Delta table .* has no type",
+    ):
+        DeltaOutput(tmp_path / "took", took)
+    with pytest.raises(
+        SchemaError, match=r"column 'took' \(duration\[ms\]\) of the results is not in Iceberg table"
+    ):
+        IcebergOutput(table, took)
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_dictionary(kind):
+        return pa.string()
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp("us")
+    return pa.decimal128(20, 0) if kind == pa.uint64() else kind
+
+
+def test_columns_that_do_not_fit_a_table_are_named(tmp_path: Path, catalog: Catalog) -> None:
+    path = tmp_path / "all"
+    old = pa.schema([("x", pa.int32()), ("at", pa.timestamp("us"))])
+    written(DeltaOutput(path, old))
+    for results, message in (
+        (
+            pa.schema([("x", pa.int64())]),
+            "column 'x' of the results is int64, and int32 in Delta table .*/all",
+        ),
+        (pa.schema([("y", pa.int64())]), "column 'y' .* is not in Delta table .*/all, which has x, at"),
+    ):
+        with pytest.raises(SchemaError, match=message):
+            DeltaOutput(path, results, "append")
+    nanos = pa.table({"at": pa.array([1], pa.timestamp("ns"))})
+    with pytest.raises(
+        DataError, match=r"column 'at' does not fit into Delta table .*/all, where it is timestamp\[us"
+    ):
+        written(DeltaOutput(path, nanos.schema, "append"), nanos)
+    written(
+        DeltaOutput(path, pa.schema([("x", pa.int16())]), "append"),
+        pa.table({"x": pa.array([3], pa.int16())}),
+    )
+    assert delta_rows(path) == content(pa.table({"x": [3], "at": [None]}))
+    assert len(files_below(path)) == 1
+    required = Schema(NestedField(1, "x", LongType(), required=True), NestedField(2, "y", StringType()))
+    table = catalog.create_table("logs.results", schema=required)
+    with pytest.raises(
+        SchemaError, match=r"column 'x' of Iceberg table .* takes no null, and is not in the results"
+    ):
+        IcebergOutput(table, pa.schema([("y", pa.string())]))
+    nulls = pa.table({"x": pa.array([1, None], pa.int64())})
+    with pytest.raises(DataError, match=r"column 'x' has a null, which Iceberg table .* does not take there"):
+        written(IcebergOutput(table, nulls.schema), nulls)
+    assert list(Path(table.location().removeprefix("file://")).rglob("*.parquet")) == []
+
+
+class Stopped(Exception):
+    pass
+
+
+def test_a_replay_that_fails_leaves_the_tables_as_they_were(tmp_path: Path, catalog: Catalog) -> None:
+    rows = pa.table({"x": [1, 2]})
+    path = tmp_path / "all"
+    table = catalog.create_table("logs.results", schema=rows.schema)
+
+    def fails() -> Any:
+        for output in (DeltaOutput(path, rows.schema), IcebergOutput(table, rows.schema)):
+            with pytest.raises(Stopped):
+                output.write(lambda output=output: stopped(output))
+        assert files_below(tmp_path) == []
+
+    def stopped(output: TableOutputs) -> Any:
+        with output.for_tasks.open_parts(0) as parts:
+            parts.write(None, rows.to_batches())
+        assert len(files_below(tmp_path)) == 1
+        raise Stopped
+
+    fails()
+    assert not deltalake.DeltaTable.is_deltatable(str(path))
+    assert table.refresh().current_snapshot() is None
+    written(DeltaOutput(path, rows.schema), rows)
+    assert delta_rows(path) == content(rows)
+
+
+def test_files_of_attempts_that_do_not_count_are_removed(tmp_path: Path) -> None:
+    rows = pa.table({"x": [1, 2]})
+    output = DeltaOutput(tmp_path / "all", rows.schema)
+
+    def run() -> dict[str | None, list[str]]:
+        names: list[list[str]] = []
+        for _ in range(2):
+            with output.for_tasks.open_parts(0) as parts:
+                parts.write(None, rows.to_batches())
+            names.append(parts.names[None])
+        return {None: names[1]}
+
+    output.write(run)
+    assert delta_rows(tmp_path / "all") == content(rows)
+    assert len(files_below(tmp_path)) == 1
+
+
+def test_a_commit_that_another_one_has_overtaken_leaves_nothing(tmp_path: Path, catalog: Catalog) -> None:
+    rows = pa.table({"x": [1, 2]})
+    path = tmp_path / "all"
+    written(DeltaOutput(path, rows.schema), rows)
+    late = DeltaOutput(path, rows.schema, "overwrite")
+    written(DeltaOutput(path, rows.schema, "overwrite"), rows.slice(1))
+    with pytest.raises(
+        SourceError, match=r"Delta table .*/all could not take the results, and has none of them: .*concur"
+    ):
+        written(late, rows)
+    assert delta_rows(path) == content(rows.slice(1))
+    assert len(files_below(path)) == 2
+    new = [DeltaOutput(tmp_path / "new", rows.schema) for _ in range(2)]
+    written(new[0], rows)
+    with pytest.raises(
+        SourceError, match=r"/new could not take the results, and has none of them: .*already exists"
+    ):
+        written(new[1], rows)
+    assert delta_rows(tmp_path / "new") == content(rows)
+
+
+def test_a_commit_that_a_catalog_refuses_or_reports_wrongly(
+    catalog: Catalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = pa.table({"x": [1, 2]})
+    table = catalog.create_table(
+        "logs.results", schema=rows.schema, properties={"commit.retry.num-retries": "0"}
+    )
+    commit = type(catalog).commit_table
+
+    def refused(*arguments: Any, **named: Any) -> Any:
+        raise CommitFailedException("somebody else was faster")
+
+    def lost(*arguments: Any, **named: Any) -> Any:
+        commit(*arguments, **named)
+        raise ConnectionError("no answer")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(type(catalog), "commit_table", refused)
+        with pytest.raises(
+            SourceError, match="could not take the results, and has none of them: somebody else"
+        ):
+            written(IcebergOutput(table, rows.schema), rows)
+    assert files_below(tmp_path) == []
+    with monkeypatch.context() as patched:
+        patched.setattr(type(catalog), "commit_table", lost)
+        written(IcebergOutput(table, rows.schema), rows)
+    found = catalog.load_table("logs.results")
+    assert content(found.scan().to_arrow()) == content(rows)
+    assert len(data_files(found)) == 1
+
+
+def test_a_checkpoint_that_fails_behind_the_commit_is_reported_as_such(tmp_path: Path) -> None:
+    rows = pa.table({"x": [1]})
+    output = DeltaOutput(tmp_path / "all", rows.schema)
+
+    def fails() -> None:
+        raise OSError("no room")
+
+    with pytest.raises(
+        SourceError,
+        match=r"has the results, but the checkpoint could not be completed: no room\. Restore the table",
+    ):
+        output.write(lambda: {None: []}, fails)
+
+
+def test_a_job_stops_with_a_checkpoint_and_goes_on_in_one_table(tmp_path: Path) -> None:
+    table = clicks(90)
+    for part, settings in (
+        (table.slice(0, 50), {"stop_with_checkpoint": tmp_path / "checkpoint"}),
+        (table.slice(50), {"restore_from": tmp_path / "checkpoint"}),
+    ):
+        arrivals = part.append_column("arrival", part["ts"])
+        log = StreamExecutionEnvironment().from_event_log(arrivals, timestamp="ts", arrival="arrival")
+        keyed = log.assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps()).key_by(
+            "user"
+        )
+        windows = keyed.window(TumblingEventTimeWindows.of(Time.minutes(1)))
+        windows.aggregate(clicks=count()).write_delta(tmp_path / "all", "append", **settings)
+    found = pa.table(deltalake.DeltaTable(tmp_path / "all").to_pyarrow_table())
+    assert sum(found["clicks"].to_pylist()) == 90
+    assert found.num_rows == 6
+
+
+@pytest.mark.parametrize(
+    ("define", "message"),
+    [
+        (lambda path, x: DeltaOutput(path, x, "replace"), r"mode= is 'error', 'append', .*, not 'replace'"),
+        (lambda path, x: DeltaOutput("", x), "write_delta takes the path of a table, not ''"),
+        (lambda path, x: DeltaOutput(path / "table", x), "table is there already: give mode='append'"),
+        (
+            lambda path, x: DeltaOutput(path / "table", x, "append", "x"),
+            r"is partitioned by \['y'\], and not by \['x'\]",
+        ),
+        (
+            lambda path, x: DeltaOutput(path / "new", x, "error", "z"),
+            "partition_by names 'z'; it takes different ones",
+        ),
+        (lambda path, x: DeltaOutput(path / "new", x, "error", ["x", "y"]), "partition_by names all columns"),
+        (lambda path, x: DeltaOutput(path / "new", x, "overwrite_partitions"), "has no partitions"),
+        (lambda path, x: DeltaOutput(path / "files", x), "is neither a Delta table nor an empty directory"),
+        (
+            lambda path, x: DeltaOutput(path / "new", x.set(0, pa.field("x", pa.float64())), "error", "x"),
+            "is double",
+        ),
+        (lambda path, x: IcebergOutput(path, x), "write_iceberg takes a pyiceberg"),
+        (lambda path, x: IcebergOutput("logs.results", x, "error"), "mode= is 'append', 'overwrite', 'over"),
+    ],
+)
+def test_settings_without_meaning_are_refused(
+    tmp_path: Path, define: Callable[[Path, pa.Schema], Any], message: str
+) -> None:
+    schema = pa.schema([("x", pa.int64()), ("y", pa.int64())])
+    deltalake.write_deltalake(tmp_path / "table", schema.empty_table(), partition_by=["y"])
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files" / "a.parquet").touch()
+    with pytest.raises(ConfigurationError, match=message):
+        define(tmp_path, schema)
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize(
+    ("columns", "settings", "mode", "message"),
+    [
+        (
+            [column("x", "long")],
+            {"features": ["rowTracking", "domainMetadata"]},
+            "append",
+            "domainMetadata, rowTracking",
+        ),
+        (
+            [column("x", "long", **{"columnMapping.id": 1, "columnMapping.physicalName": "c"})],
+            {"features": ["columnMapping"], "configuration": {"delta.columnMapping.mode": "name"}},
+            "append",
+            "has columnMapping: take write_parquet",
+        ),
+        (
+            [column("x", "long")],
+            {"features": ["checkConstraints"], "configuration": {"delta.constraints.small": "x < 3"}},
+            "append",
+            r"has delta\.constraints\.small",
+        ),
+        (
+            [column("x", "long", generationExpression="1")],
+            {"features": ["generatedColumns"]},
+            "append",
+            r"has delta\.generationExpression of x",
+        ),
+        (
+            [column("x", "long")],
+            {"features": ["appendOnly"], "configuration": {"delta.appendOnly": "true"}},
+            "overwrite",
+            "takes appended rows only",
+        ),
+    ],
+    ids=["features", "mapping", "constraints", "generated", "append-only"],
+)
+def test_delta_tables_that_ask_for_more_than_files_are_refused(
+    tmp_path: Path, columns: list[dict[str, Any]], settings: dict[str, Any], mode: str, message: str
+) -> None:
+    path = tmp_path / "table"
+    readers = [name for name in settings["features"] if name == "columnMapping"]
+    write_delta_log(path, columns, [], readers=readers, **settings)
+    with pytest.raises(ConfigurationError, match=message):
+        DeltaOutput(path, pa.schema([("x", pa.int64())]), mode)
+
+
+def test_an_iceberg_table_partitioned_by_buckets_is_refused(catalog: Catalog) -> None:
+    schema = Schema(NestedField(1, "x", LongType()))
+    spec = PartitionSpec(IcebergField(1, 1000, BucketTransform(4), "part"))
+    table = catalog.create_table("logs.results", schema=schema, partition_spec=spec)
+    with pytest.raises(ConfigurationError, match=r"is partitioned by bucket\[4\] of x: take write_parquet"):
+        IcebergOutput(table, pa.schema([("x", pa.int64())]))
+
+
+def test_the_extra_is_named_where_the_library_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module, extra in (("deltalake", "delta"), ("pyiceberg", "iceberg")):
+        monkeypatch.setitem(sys.modules, module, None)
+        results = per_user(clicks(3)).execute()
+        with pytest.raises(ConfigurationError, match=rf"pip install 'flinkcore\[{extra}\]'"):
+            getattr(results, f"write_{extra}")("x")
+
+
+def test_added_files_are_those_of_a_delta_table_written_elsewhere(tmp_path: Path) -> None:
+    file = add_file(tmp_path / "all", "a.parquet", pa.table({"x": [1]}))
+    path = write_delta_log(tmp_path / "all", [column("x", "long")], [file])
+    written(DeltaOutput(path, pa.schema([("x", pa.int64())]), "append"), pa.table({"x": [2]}))
+    assert delta_rows(path) == content(pa.table({"x": [1, 2]}))
