@@ -1011,10 +1011,14 @@ class DataStream(ConfiguredStream):
         return SideOutputStream(main, (steps or [main._transformation])[-1], output_tag)
 
     def explain(self) -> str:
-        """Return the steps of the job as text, one per line, with the path of each, or the reason why it is refused."""
+        """Return the steps of the job as text, one per line, with the path of each, or the reason why it is refused.
+
+        On Spark the last lines say how the tasks read each DataFrame, and why so.
+        """
         config = self._environment.get_config()
         parallelism = config.get_parallelism()
-        needs_rows = StreamGraph(self._transformation).needs_rows
+        graph = StreamGraph(self._transformation)
+        needs_rows = graph.needs_rows
         head = (
             f"{self._environment.executor.name} {'job, element by element' if needs_rows else 'replay'}, "
             f"parallelism {'of the executor' if parallelism == config.PARALLELISM_DEFAULT else parallelism}, "
@@ -1026,6 +1030,7 @@ class DataStream(ConfiguredStream):
             [
                 head,
                 *(f"{number:>3}. [{_path(step, needs_rows)}] {step}" for number, step in enumerate(steps, 1)),
+                *(f"     {line}" for line in self._environment.executor.explain_logs(graph, config)),
             ]
         )
 

@@ -176,6 +176,9 @@ class PipelineExecutor(Protocol):
     ) -> ReplayResult:
         """Plan a job and return its result, which runs the job at the latest when rows are asked for."""
 
+    def explain_logs(self, graph: StreamGraph, configuration: ExecutionConfig) -> list[str]:
+        """Return how the logs of a job are read, a line for each where the step itself does not say it."""
+
     def start(self, job: ElementJob, configuration: ExecutionConfig) -> ElementJobRun:
         """Plan and open a job that runs element by element; raise ConfigurationError if it cannot run."""
 

@@ -55,6 +55,10 @@ class LocalExecutor:
         )
         return embedded_result(graph, configuration, self._directory, progress, checkpoints)
 
+    def explain_logs(self, graph: StreamGraph, configuration: ExecutionConfig) -> list[str]:
+        """Return nothing: files and Arrow data are read as they are."""
+        return []
+
     def start(self, job: ElementJob, configuration: ExecutionConfig) -> ElementRun | BackgroundRun:
         """Plan a job that runs element by element.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, Literal, NoReturn
@@ -14,7 +15,7 @@ from flinkcore.datastream import DataStream, StreamExecutionEnvironment
 from flinkcore.datastream.pipeline_executor import NO_CHECKPOINTS, CheckpointSettings, ElementJob
 from flinkcore.datastream.python_dependencies import PythonArchive
 from flinkcore.datastream.transformations import EventLogSource, StreamGraph
-from flinkcore.errors import ConfigurationError
+from flinkcore.errors import ConfigurationError, FlinkcoreError
 from flinkcore.replay.log.log_sources import TableSource
 from flinkcore.replay.plans.job_plan import log_sources, make_plan
 from flinkcore.replay.plans.log_plan import LogPlan
@@ -24,7 +25,13 @@ from flinkcore.spark.columnar.result import SparkResult
 from flinkcore.spark.elements.element_run import SparkElementRun
 from flinkcore.spark.logs.dataframe_log import DataFrameLog, is_spark_column
 from flinkcore.spark.logs.log_input import FileInput
-from flinkcore.spark.logs.spark_log import SparkLog, UnreadDataFrame
+from flinkcore.spark.logs.spark_log import (
+    SparkLog,
+    UnreadDataFrame,
+    columns_read,
+    how_read,
+    log_of_dataframe,
+)
 from flinkcore.spark.sessions.session import check_session, default_parallelism, workers_interpreter
 from flinkcore.spark.shipping.sent_files import SentFiles
 
@@ -69,10 +76,11 @@ class SparkExecutionEnvironment(StreamExecutionEnvironment):
         ``F.col("seconds") * 1000``); conditions and columns of Spark also go into :meth:`DataStream.filter` and
         :meth:`DataStream.with_columns`, as first steps. Spark evaluates them, and only the columns that the job needs.
 
-        Spark evaluates a DataFrame once, and keeps its rows (as :meth:`DataFrame.localCheckpoint` does) until the
-        result is no longer used. Its rows have no positions: those of a split are ordered by `arrival`, and where that
-        is the same by their content, however they are partitioned. Without `arrival`, the order is that in which Spark
-        gives them.
+        A DataFrame that selects, renames and filters columns of Parquet files is read as these files. Any other is
+        evaluated once, and Spark keeps its rows (as :meth:`DataFrame.localCheckpoint` does) until the result is no
+        longer used. :meth:`DataStream.explain` says which, and why. Either way its rows have no positions: those of a
+        split are ordered by `arrival`, and where that is the same by their content, however they are partitioned.
+        Without `arrival`, the order is that in which Spark gives them.
 
         Parameters
         ----------
@@ -200,13 +208,30 @@ class SparkExecutor:
 
     def _spark_log(self, plan: LogPlan, source: EventLogSource) -> SparkLog | UnreadDataFrame:
         if isinstance(source.data, DataFrameLog):
-            return UnreadDataFrame(plan, source.data.dataframe)
+            return log_of_dataframe(self._spark, plan, source.data.dataframe, self._default_parallelism())
         files = FileInput.of(plan.log, self._default_parallelism())
         if isinstance(plan.log.source, TableSource):
             # Tasks get the rows of their chunks, and not the whole table with the plan.
             columns = TableSource(plan.log.source.table.schema.empty_table())
             plan = replace(plan, log=replace(plan.log, source=columns))
         return SparkLog(plan, files, files.dataframe(self._spark))
+
+    def explain_logs(self, graph: StreamGraph, configuration: ExecutionConfig) -> list[str]:
+        """Return how tasks read each DataFrame, and why so."""
+        logs = [step for step in graph.transformations() if isinstance(step, EventLogSource)]
+        read = {id(log): log.data.dataframe for log in logs if isinstance(log.data, DataFrameLog)}
+        if read and not graph.needs_rows:
+            with suppress(FlinkcoreError):  # what a refused job would read nobody knows
+                plan = make_plan(graph, configuration)
+                for log, source in zip(plan.logs, log_sources(graph), strict=True):
+                    if id(source) in read:
+                        read[id(source)] = columns_read(read[id(source)], log)
+        otherwise = "collected by the driver" if graph.needs_rows else "evaluated once, and their rows kept"
+        return [
+            f"{log.data}: {how_read(read[id(log)], log.arrival is not None, otherwise)}"
+            for log in logs
+            if id(log) in read
+        ]
 
     def start(self, job: ElementJob, configuration: ExecutionConfig) -> SparkElementRun:
         """Plan a job of single elements; it runs when its first element is asked for.

@@ -24,6 +24,7 @@ from flinkcore.datastream import DataStream, StreamExecutionEnvironment, Tumblin
 from flinkcore.datastream.aggregates import collect, count, sum_
 from flinkcore.errors import ConfigurationError, DataError, SchemaError, WorkerLostError
 from flinkcore.spark import SparkExecutionEnvironment, replay
+from flinkcore.spark.elements import job_sources
 
 pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
 
@@ -187,6 +188,110 @@ def test_a_dataframe_behind_any_plan_gives_the_rows_of_an_embedded_replay(spark:
         UnorderedRows(found), timestamp="ended", arrival="received"
     )
     assert content(order_shown(stream).to_arrow()) == content(order_shown(embedded).to_arrow())
+
+
+# ---- DataFrames that are files -------------------------------------------------------------------------------
+
+
+def in_files(folder: Path) -> Path:
+    """The crowded rides in files by meter."""
+    for number, meter in enumerate("abc"):
+        (folder / f"meter={meter}").mkdir(parents=True)
+        rides = crowded().filter(pc.equal(crowded()["meter"], meter)).drop(["meter"])
+        pq.write_table(rides, folder / f"meter={meter}" / f"{number}.parquet", row_group_size=70)
+    return folder
+
+
+FILES: dict[str, Any] = {
+    "all columns": (lambda log: log, lambda table: table),
+    "by name": (
+        lambda log: log.select(
+            "meter", F.col("distance").alias("far"), "ended", "received"
+        ).withColumnRenamed("far", "distance"),
+        lambda table: table,
+    ),
+    "conditions": (
+        lambda log: log.where("meter <> 'b' AND distance BETWEEN 100 AND 800").where("received >= 60000"),
+        lambda table: table.filter(
+            (pc.field("meter") != "b")
+            & (pc.field("distance") >= 100)
+            & (pc.field("distance") <= 800)
+            & (pc.field("received") >= 60000)
+        ),
+    ),
+    "no rows": (lambda log: log.where("meter = 'd'"), lambda table: table.slice(0, 0)),
+}
+
+
+@pytest.mark.parametrize("case", FILES)
+@pytest.mark.parametrize("split", [None, "meter"])
+def test_a_dataframe_that_is_files_gives_the_rows_of_any_other(
+    spark: Any, tmp_path: Path, case: str, split: str | None
+) -> None:
+    change, chosen = FILES[case]
+    log = change(spark.read.parquet(str(in_files(tmp_path / "log"))))
+    env = SparkExecutionEnvironment(spark)
+    reports, results = [], []
+    for dataframe in (log, log.repartition(3)):
+        stream = env.from_event_log(dataframe, timestamp="ended", arrival="received", split=split)
+        result = order_shown(stream).execute()
+        results.append(content(result.to_arrow()))
+        reports.append(result.report)
+    rows = UnorderedRows(chosen(crowded()))
+    embedded = StreamExecutionEnvironment().from_event_log(
+        rows, timestamp="ended", arrival="received", split=split
+    )
+    expected = order_shown(embedded).execute()
+    assert results == [content(expected.to_arrow())] * 2
+    assert reports[0].events_read == reports[1].events_read == expected.report.events_read
+
+
+def test_explain_says_how_a_dataframe_is_read_and_why(spark: Any, tmp_path: Path) -> None:
+    log = spark.read.parquet(str(in_files(tmp_path / "log"))).withColumn("km", F.col("distance") / 1000)
+    env = SparkExecutionEnvironment(spark)
+
+    def last_line(dataframe: Any, **settings: Any) -> str:
+        stream = env.from_event_log(dataframe, timestamp="ended", **settings)
+        return str(per_minute(stream).explain().splitlines()[-1].strip())
+
+    shown = "Spark DataFrame[ended, received, distance, meter, km]"
+    kept = set(spark.sparkContext._jsc.getPersistentRDDs())
+    assert last_line(log, arrival="received") == f"{shown}: read as 3 Parquet files"
+    assert last_line(log.where("meter = 'a'"), arrival="received") == f"{shown}: read as 1 Parquet file"
+    assert last_line(log) == (
+        f"{shown}: evaluated once, and their rows kept, for there is no arrival, and its rows have the order in which "
+        "Spark gives them"
+    )
+    assert last_line(log.orderBy("ended"), arrival="received").endswith("for its plan has the step Sort")
+    metres = log.withColumn("distance", F.col("km") * 1000)
+    assert "for Spark computes the column 'distance'" in last_line(metres, arrival="received")
+    stream = env.from_event_log(log, timestamp="ended", arrival="received")
+    assert stream.explain().endswith(
+        "kept, for Spark computes the column 'km': (CAST(distance AS DOUBLE) / 1000.0D)"
+    )
+    mapped = stream.map(lambda row: row)
+    assert "collected by the driver, for Spark computes the column 'km'" in mapped.explain()
+    result = per_minute(stream).execute()
+    assert result.to_arrow().num_rows
+    assert set(spark.sparkContext._jsc.getPersistentRDDs()) == kept
+
+
+def test_jobs_of_single_elements_read_the_files_of_a_dataframe(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(job_sources, "collected_rows", lambda dataframe: pytest.fail("rows were collected"))
+    log = spark.read.parquet(str(in_files(tmp_path / "log"))).where("distance > 500")
+    stream = SparkExecutionEnvironment(spark).from_event_log(log, timestamp="ended", arrival="received")
+    rows = UnorderedRows(crowded().filter(pc.field("distance") > 500))
+    embedded = StreamExecutionEnvironment().from_event_log(rows, timestamp="ended", arrival="received")
+    found, expected = (
+        [sorted(row.as_dict().items()) for row in each.map(lambda row: row).execute_and_collect()]
+        for each in (stream, embedded)
+    )
+    assert found == expected
+
+
+# ---- rows that Spark keeps -----------------------------------------------------------------------------------
 
 
 def test_a_dataframe_is_evaluated_once_and_its_rows_are_freed(spark: Any, tmp_path: Path) -> None:

@@ -197,6 +197,10 @@ def test_only_rows_that_meet_the_conditions_are_read_and_what_cannot_hold_any_is
     assert rows_of(source, ["price"]) == [{"price": 18.5}, {"price": 19.5}]
     assert rows_of(source, ["text"], encoded=["text"]) == [{"text": "037"}, {"text": "039"}]
     assert [row["n"] for row in rows_of(source)] == [37, 39]
+    narrow = LogFiles.of_table(files, schema, columns=["text"], where=conditions)
+    assert narrow.schema.names == ["text"]
+    assert rows_of(narrow) == [{"text": "037"}, {"text": "039"}]
+    assert [chunk.rows for chunk in narrow.chunks(3)] == [None] * 3
     groups: list[int] = []
 
     def noted(opened: Any, *arguments: Any, row_groups: Any, **options: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
@@ -29,11 +29,19 @@ class LogSchema:
         Column name to the file that gave its type.
     stored : StoredColumns or None
         How the files hold the columns of a table; None: by these names and types.
+    of_conditions : pyarrow.Schema
+        Columns of the table that only conditions read: the log does not have them.
     """
 
     schema: pa.Schema
     origins: Mapping[str, str]
     stored: StoredColumns | None = None
+    of_conditions: pa.Schema = field(default_factory=lambda: pa.schema([]))
+
+    @property
+    def read(self) -> pa.Schema:
+        """The columns that reading may take: those of the log, and of conditions."""
+        return pa.schema([*self.schema, *self.of_conditions])
 
 
 @dataclass(frozen=True)
@@ -138,8 +146,8 @@ class FileChunk(Chunk):
     def _read(
         self, columns: Sequence[str] | None, batch_rows: int, encoded: Sequence[str], warnings: list[str]
     ) -> Iterator[pa.RecordBatch]:
-        expected = self.log_schema.schema
-        names = list(expected.names if columns is None else columns)
+        expected = self.log_schema.read
+        names = list(self.log_schema.schema.names if columns is None else columns)
         read = self._read_by_conditions()
         encoded = [name for name in encoded if name not in read]
         taken = names + [name for name in expected.names if name in read and name not in names]
@@ -172,7 +180,7 @@ class FileChunk(Chunk):
         read: frozenset[str] = frozenset()
         for condition in self.where:
             of_one = expression_columns(condition)
-            read |= frozenset(self.log_schema.schema.names) if of_one is None else of_one
+            read |= frozenset(self.log_schema.read.names) if of_one is None else of_one
         return read
 
     def _batches(
@@ -180,7 +188,7 @@ class FileChunk(Chunk):
     ) -> Iterator[pa.RecordBatch]:
         partition = dict(self.file.partition)
         encoded = to_read.dictionary_columns
-        schema, in_file = self.log_schema.schema, to_read.names
+        schema, in_file = self.log_schema.read, to_read.names
         batches = self.format.batches(self.file, self.pieces, to_read)
         decoded = [name for name in in_file if name not in encoded]
         for batch in _fitting(_even(batches, batch_rows), decoded, self.label):
@@ -203,7 +211,7 @@ class FileChunk(Chunk):
     def constant(self, column: str) -> tuple[bool, Any]:
         for name, value in self.file.partition:
             if name == column:
-                integer = value is not None and pa.types.is_int64(self.log_schema.schema.field(name).type)
+                integer = value is not None and pa.types.is_int64(self.log_schema.read.field(name).type)
                 return True, int(value) if integer and value is not None else value
         return False, None
 

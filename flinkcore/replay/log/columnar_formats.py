@@ -47,12 +47,13 @@ class ParquetFormat:
             return plain_schema(opened.schema_arrow)
 
     def pieces(self, file: LogFile) -> list[int | None]:
-        with (
-            source_faults(file.name, self._advice),
-            self._open(file) as opened,
-        ):
-            metadata = opened.metadata
-            return [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
+        _, metadata = self.footer(file)
+        return [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
+
+    def footer(self, file: LogFile) -> tuple[pa.Schema, Any]:
+        """Return the schema as a table has it, with timestamps of 96 bits in UTC, and the metadata of Parquet."""
+        with source_faults(file.name, self._advice), self._open(file) as opened:
+            return _instants_in_table(opened), opened.metadata
 
     def batches(
         self, file: LogFile, pieces: range | None, columns: ColumnsToRead
@@ -65,14 +66,14 @@ class ParquetFormat:
             found = _instants_in_table(opened) if in_table else opened.schema_arrow
             located = columns.located(found, file.name)
             given = {name: stored for name, stored in located.items() if stored is not None}
-            encoded = [given[name] for name in columns.dictionary_columns if name in given]
+            encoded = sorted({given[name] for name in columns.dictionary_columns if name in given})
             if in_table and encoded:
                 opened = closing.enter_context(self._open(file, encoded))
             groups = list(pieces if pieces is not None else range(opened.metadata.num_row_groups))
             if columns.where:
                 groups = _where_true(file, groups, columns, given, found)
             # Where the file has none of the columns, another one tells the number of rows.
-            names = list(given.values()) or found.names[:1]
+            names = list(dict.fromkeys(given.values())) or found.names[:1]
             _check_footer(opened.metadata, groups, names)
             # Prefetching holds all the groups of a call in memory; plain local reads hold one.
             runs = [groups] if local else _runs(opened.metadata, groups)

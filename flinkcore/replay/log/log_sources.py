@@ -2,7 +2,7 @@
 
 import os
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, pairwise
@@ -68,6 +68,7 @@ class LogFiles:
         files: Iterable[LogFile],
         schema: pa.Schema,
         *,
+        columns: Sequence[str] | None = None,
         where: Iterable[Expression] = (),
         stored: StoredColumns = StoredColumns(),  # noqa: B008, it cannot be changed
     ) -> "LogFiles":
@@ -81,8 +82,10 @@ class LogFiles:
         schema : pyarrow.Schema
             Columns of the table, those of partitions among them; a file may lack columns, which are null then, and
             have narrower types.
+        columns : sequence of str, optional
+            Those that the log has; only conditions read the others. None: all.
         where : iterable of pyarrow.compute.Expression
-            Conditions over these columns, all of which are true of the rows of the log. Files are left out by the
+            Conditions over the table's columns, all of which are true of the rows of the log. Files are left out by the
             values of their partitions, and row groups by their statistics.
         stored : StoredColumns
             By what names the files have the columns.
@@ -90,7 +93,13 @@ class LogFiles:
         plain = plain_schema(schema)
         conditions = tuple(where)
         kept = tuple(file for file in files if _may_meet(conditions, file, plain))
-        table = LogSchema(plain, dict.fromkeys(plain.names, "the table"), stored)
+        names = plain.names if columns is None else list(columns)
+        table = LogSchema(
+            pa.schema([plain.field(name) for name in names]),
+            dict.fromkeys(plain.names, "the table"),
+            stored,
+            pa.schema([field for field in plain if field.name not in names]),
+        )
         return cls(kept, ParquetFormat(int96_unit="us"), table, conditions)
 
     @cached_property

@@ -20,6 +20,8 @@ from flinkcore.runtime.element_rows import element_rows
 from flinkcore.runtime.tasks.stream_graph import JobVertex
 from flinkcore.runtime.working_directory import WorkingDirectory
 from flinkcore.spark.logs.dataframe_log import DataFrameLog, log_schema
+from flinkcore.spark.logs.plan_expressions import NotJustFiles
+from flinkcore.spark.logs.spark_log import unordered_files
 
 Execute = Callable[[StreamGraph, ExecutionConfig], Any]
 """Plans a columnar job, and returns its result."""
@@ -28,8 +30,8 @@ Execute = Callable[[StreamGraph, ExecutionConfig], Any]
 class SparkJobSources(JobSources):
     """What the source tasks of a job read on Spark.
 
-    An event log in files is read by its source task. The rows of a DataFrame, and the results of a columnar job, which
-    itself runs on Spark, are collected by the driver and sent to the task.
+    An event log in files, also those of a DataFrame, is read by its source task. The rows of other DataFrames, and the
+    results of a columnar job, which itself runs on Spark, are collected by the driver and sent to the task.
 
     Parameters
     ----------
@@ -61,7 +63,12 @@ class SparkJobSources(JobSources):
         log = next(iter(step.in_order()))
         assert isinstance(log, EventLogSource)
         if isinstance(log.data, DataFrameLog):
-            log = replace(log, data=collected_rows(log.data.dataframe))
+            dataframe = log.data.dataframe
+            try:
+                data: Any = unordered_files(dataframe, log.arrival is not None)
+            except NotJustFiles:
+                data = collected_rows(dataframe)
+            log = replace(log, data=data)
         return LogReading.of(step, self._configuration, log)
 
     def _columnar_job(self, step: Transformation) -> SourceSplit:

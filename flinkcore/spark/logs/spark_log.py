@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, ClassVar, Final
 
-from flinkcore.replay.log.log_sources import TableSource
+from flinkcore.replay.log.log_sources import LogFiles, TableSource
 from flinkcore.replay.plans.log_plan import LogPlan
 from flinkcore.replay.time_plane.time_pass import TimePass
 from flinkcore.spark.logs.kept_rows import KeptInput, KeptRows
 from flinkcore.spark.logs.log_input import FileInput, LogInput
+from flinkcore.spark.logs.parquet_scan import parquet_files
+from flinkcore.spark.logs.plan_expressions import NotJustFiles
 
 SHORT_LOG_BYTES: Final = 512 << 20
 """Up to this size of a log, its summaries come with the job that makes them, and no code is compiled for the jobs."""
@@ -55,17 +57,19 @@ class UnreadDataFrame:
         What is done with the log.
     dataframe
         With all columns of the log.
+    why
+        Why tasks do not read files in its place.
     """
 
     is_short: ClassVar[bool] = False
 
     plan: LogPlan
     dataframe: Any
+    why: str
 
     def kept(self, spark: Any, time_pass: TimePass) -> tuple[SparkLog, Iterator[bytes] | None]:
         """Evaluate it once; the log as tasks read it from then on, and what was told of each chunk: see `PackTask`."""
-        columns = self.plan.reader(self.plan.data_columns()).columns_read
-        kept = KeptRows.of(spark, self.dataframe.select(*_quoted(columns)), time_pass)
+        kept = KeptRows.of(spark, columns_read(self.dataframe, self.plan), time_pass)
         told = kept.told()
         first = next(told, None)
         if first is not None:
@@ -73,6 +77,60 @@ class UnreadDataFrame:
         # Spark runs no task where there is no partition.
         none = FileInput(tuple(TableSource(self.plan.log.schema.empty_table()).chunks(1)))
         return SparkLog(self.plan, none, none.dataframe(spark)), None
+
+
+def log_of_dataframe(spark: Any, plan: LogPlan, dataframe: Any, cores: int) -> SparkLog | UnreadDataFrame:
+    """Return the log that a DataFrame is: in files, if it is just these, and where that orders rows no otherwise.
+
+    Parameters
+    ----------
+    spark
+        The session.
+    plan
+        What is done with the log.
+    dataframe
+        With all columns of the log.
+    cores
+        Of the session.
+    """
+    try:
+        files = unordered_files(columns_read(dataframe, plan), plan.log.arrival is not None)
+    except NotJustFiles as reason:
+        return UnreadDataFrame(plan, dataframe, str(reason))
+    plan = replace(plan, log=replace(plan.log, source=files))
+    chunks = FileInput.of(plan.log, cores)
+    return SparkLog(plan, chunks, chunks.dataframe(spark))
+
+
+def unordered_files(dataframe: Any, has_arrival: bool) -> LogFiles:
+    """Return the files that a DataFrame is; raise NotJustFiles if it is more, or Spark's order of rows counts."""
+    if not has_arrival:
+        raise NotJustFiles("there is no arrival, and its rows have the order in which Spark gives them")
+    return parquet_files(dataframe)
+
+
+def columns_read(dataframe: Any, plan: LogPlan) -> Any:
+    """A DataFrame with the columns that a job reads."""
+    return dataframe.select(*_quoted(plan.reader(plan.data_columns()).columns_read))
+
+
+def how_read(dataframe: Any, has_arrival: bool, otherwise: str) -> str:
+    """Return how tasks read a DataFrame, and why so, in words.
+
+    Parameters
+    ----------
+    dataframe
+        With the columns that the job reads.
+    has_arrival
+        Whether the log has arrivals.
+    otherwise
+        What is done with what is not just files.
+    """
+    try:
+        files = len(unordered_files(dataframe, has_arrival).files)
+    except NotJustFiles as reason:
+        return f"{otherwise}, for {reason}"
+    return f"read as {files} Parquet {'file' if files == 1 else 'files'}"
 
 
 def _quoted(columns: Iterable[str]) -> list[str]:

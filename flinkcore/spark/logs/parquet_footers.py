@@ -1,0 +1,185 @@
+"""Whether Arrow reads from Parquet files what Spark does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+
+from flinkcore.errors import SchemaError, SourceError
+from flinkcore.replay.log.columnar_formats import ParquetFormat
+from flinkcore.replay.log.files import LogFile
+from flinkcore.replay.log.plain_columns import plain_type
+from flinkcore.replay.log.stored_columns import StoredColumns
+from flinkcore.spark.logs.plan_expressions import NotJustFiles
+
+_THREADS: Final = 8
+_FROM_1582_DAYS: Final = -141_427
+_FROM_1900_MS: Final = -2_208_988_800_000
+_PER_MS: Final = {"ms": 1, "us": 1_000}
+
+
+@dataclass(frozen=True)
+class RebaseModes:
+    """In which calendar Spark takes the days and times of files that do not say in which they are.
+
+    Attributes
+    ----------
+    datetimes, int96 : str
+        ``CORRECTED``: the one that Arrow has; ``EXCEPTION``: that, but an old value is an error; ``LEGACY``: the old
+        one.
+    """
+
+    datetimes: str
+    int96: str
+
+
+@dataclass(frozen=True)
+class ParquetFooters:
+    """What the footers of files must say for Arrow to read what Spark reads.
+
+    Attributes
+    ----------
+    columns : pyarrow.Schema
+        Those that are read, with the types that Spark gives them.
+    stored : StoredColumns
+        Where the files have them.
+    modes : RebaseModes
+    """
+
+    columns: pa.Schema
+    stored: StoredColumns
+    modes: RebaseModes
+
+    def check(self, files: Sequence[LogFile]) -> None:
+        """Raise NotJustFiles unless they say so in all of these files."""
+        with ThreadPoolExecutor(_THREADS) as threads:
+            for _ in threads.map(self._check, files):
+                pass
+
+    def _check(self, file: LogFile) -> None:
+        constant = {name for name, _ in file.partition}
+        wanted = pa.schema([column for column in self.columns if column.name not in constant])
+        try:
+            found, metadata = ParquetFormat(int96_unit="us").footer(file)
+            located = self.stored.located(wanted, found, file.name)
+        except (SchemaError, SourceError) as error:
+            raise NotJustFiles(str(error)) from error
+        for column in wanted:
+            name = located[column.name]
+            if name is None:
+                continue
+            if "." in name:
+                raise NotJustFiles(f"column {name!r} of {file.name} is named like a part of another")
+            stored = plain_type(found.field(name).type)
+            if not _is_read_alike(stored, column.type):
+                raise NotJustFiles(
+                    f"column {name!r} of {file.name} is {stored}, which Spark makes {column.type}"
+                )
+            leaves = [
+                metadata.schema.column(at)
+                for at in range(metadata.num_columns)
+                if metadata.schema.column(at).path.split(".")[0] == name
+            ]
+            if {tuple(leaf.path.split(".")) for leaf in leaves} - set(_paths(name, column.type)):
+                raise NotJustFiles(
+                    f"column {name!r} of {file.name} is nested in a way that has several meanings"
+                )
+            for leaf in leaves:
+                self._check_calendar(leaf, metadata, file)
+
+    def _check_calendar(self, leaf: Any, metadata: Any, file: LogFile) -> None:
+        """Days and times must be of the calendar that Arrow has."""
+        is_int96 = leaf.physical_type == "INT96"
+        if (
+            not is_int96
+            and leaf.logical_type.type not in ("DATE", "TIMESTAMP")
+            and "TIME" not in leaf.converted_type
+        ):
+            return
+        told = metadata.metadata or {}
+        version = told.get(b"org.apache.spark.version")
+        mode = self.modes.int96 if is_int96 else self.modes.datetimes
+        if version is not None:
+            is_old = version < (b"3.1.0" if is_int96 else b"3.0.0")
+            key = b"org.apache.spark.legacyINT96" if is_int96 else b"org.apache.spark.legacyDateTime"
+            mode = "LEGACY" if is_old or key in told else "CORRECTED"
+        if mode == "CORRECTED" or (mode == "EXCEPTION" and not is_int96 and _is_recent(leaf, metadata)):
+            return
+        raise NotJustFiles(
+            f"days and times of {file.name} may be of the calendar before 1582, which Spark converts"
+        )
+
+
+def _is_read_alike(stored: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether Arrow and Spark read the same values; whether some may be null, or how lists call items, is no matter."""
+    types = pa.types
+    if types.is_timestamp(wanted):
+        return bool(
+            types.is_timestamp(stored)
+            and stored.unit in _PER_MS
+            and (stored.tz is None) == (wanted.tz is None)
+        )
+    if types.is_struct(wanted):
+        return bool(
+            types.is_struct(stored)
+            and [each.name for each in stored] == [each.name for each in wanted]
+            and all(
+                _is_read_alike(plain_type(one.type), other.type)
+                for one, other in zip(stored, wanted, strict=True)
+            )
+        )
+    if types.is_map(wanted):
+        return bool(
+            types.is_map(stored)
+            and _is_read_alike(plain_type(stored.key_type), wanted.key_type)
+            and _is_read_alike(plain_type(stored.item_type), wanted.item_type)
+        )
+    if types.is_list(wanted):
+        return bool(
+            types.is_list(stored) and _is_read_alike(plain_type(stored.value_type), wanted.value_type)
+        )
+    return bool(stored == wanted)
+
+
+def _paths(name: str, arrow_type: pa.DataType) -> Iterator[tuple[str, ...]]:
+    """The paths that the leaves of a column may have in Parquet's standard form."""
+    types = pa.types
+    inner: list[tuple[tuple[str, ...], str, pa.DataType]]
+    if types.is_struct(arrow_type):
+        inner = [((), each.name, each.type) for each in arrow_type]
+    elif types.is_map(arrow_type):
+        parts = (("key", arrow_type.key_type), ("value", arrow_type.item_type))
+        inner = [(("key_value",), *part) for part in parts]
+    elif types.is_list(arrow_type):
+        inner = [(("list",), item, arrow_type.value_type) for item in ("element", "item")]
+    else:
+        yield (name,)
+        return
+    for between, child, child_type in inner:
+        for path in _paths(child, child_type):
+            yield (name, *between, *path)
+
+
+def _is_recent(leaf: Any, metadata: Any) -> bool:
+    """Whether statistics say that no value is so old that calendars differ."""
+    at = [metadata.schema.column(number).path for number in range(metadata.num_columns)].index(leaf.path)
+    for number in range(metadata.num_row_groups):
+        column = metadata.row_group(number).column(at)
+        statistics = column.statistics
+        if statistics is None:
+            return False
+        if statistics.has_null_count and statistics.null_count == column.num_values:
+            continue
+        if not statistics.has_min_max or statistics.min_raw < _oldest(leaf):
+            return False
+    return True
+
+
+def _oldest(leaf: Any) -> int:
+    if leaf.physical_type == "INT32":
+        return _FROM_1582_DAYS
+    return _FROM_1900_MS * (1_000 if "MICRO" in str(leaf.logical_type).upper() else 1)
