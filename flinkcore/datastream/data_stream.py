@@ -906,6 +906,7 @@ class DataStream(ConfiguredStream):
         mode: str = "error",
         partition_by: str | Sequence[str] = (),
         storage_options: Mapping[str, str] | None = None,
+        filesystem: Any = None,
         *,
         restore_from: str | PathLike[str] | None = None,
         stop_with_checkpoint: str | PathLike[str] | None = None,
@@ -927,6 +928,8 @@ class DataStream(ConfiguredStream):
             Columns by which a new table is partitioned.
         storage_options : mapping of str to str, optional
             Of deltalake, for the table's log.
+        filesystem : pyarrow.fs.FileSystem, optional
+            File system of the data files; None: by the table's URI.
         restore_from, stop_with_checkpoint
             As for :meth:`execute`.
 
@@ -945,7 +948,7 @@ class DataStream(ConfiguredStream):
             If the table cannot be written or committed to.
         """
         result = self.execute(restore_from=restore_from, stop_with_checkpoint=stop_with_checkpoint)
-        return result.write_delta(path, mode, partition_by, storage_options)
+        return result.write_delta(path, mode, partition_by, storage_options, filesystem)
 
     def write_iceberg(
         self,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any, TypeVar
 
 from flinkcore.common.expressions import Expression, is_expression
@@ -83,11 +84,11 @@ class IcebergTable(LakeTable):
     ----------
     table : str or pyiceberg.table.Table
         Path or URI of a metadata file, the name of a table in the default catalog, or the table.
-    snapshot : int, str or None
-        Id, or name of a branch or tag; None: the current one.
+    snapshot : int, str, datetime or None
+        Id, name of a branch or tag, or the time as of which the table is read; None: the current one.
     """
 
-    snapshot: int | str | None = None
+    snapshot: int | str | datetime | None = None
 
     @property
     def name(self) -> str:

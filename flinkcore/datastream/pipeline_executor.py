@@ -141,6 +141,7 @@ class ReplayResult(OutputStream, Protocol):
         mode: str = "error",
         partition_by: str | Sequence[str] = (),
         storage_options: Mapping[str, str] | None = None,
+        filesystem: Any = None,
     ) -> Any:
         """Let the workers write the rows into a Delta table, and return the report."""
 

@@ -668,7 +668,7 @@ class StreamExecutionEnvironment:
         table: Any,
         *,
         timestamp: str | Expression,
-        snapshot: int | str | None = None,
+        snapshot: int | str | datetime | None = None,
         arrival: str | Expression | None = None,
         split: str | None = None,
         rate: float = 1000.0,
@@ -687,8 +687,9 @@ class StreamExecutionEnvironment:
             metadata file.
         timestamp, arrival, split, rate, arrival_start_ms, filesystem, on_bad_row
             As of :meth:`from_delta`.
-        snapshot : int or str, optional
-            Id of a snapshot, or name of a branch or tag; None: the current one.
+        snapshot : int, str or datetime, optional
+            Id of a snapshot, name of a branch or tag, or the time (UTC without a zone) as of which the table is read;
+            None: the current one.
 
         Raises
         ------
@@ -701,9 +702,9 @@ class StreamExecutionEnvironment:
                 "from_iceberg takes a pyiceberg.table.Table, the name of a table or the path of a metadata file, not "
                 f"{reprlib.repr(table)}"
             )
-        if isinstance(snapshot, bool) or not isinstance(snapshot, int | str | None):
+        if isinstance(snapshot, bool) or not isinstance(snapshot, int | str | datetime | None):
             raise ConfigurationError(
-                f"snapshot= is the id of a snapshot, or the name of a branch or tag, not {snapshot!r}"
+                f"snapshot= is the id of a snapshot, the name of a branch or tag, or a datetime, not {snapshot!r}"
             )
         return self._from_lake_table(
             IcebergTable(table, filesystem, (), snapshot),

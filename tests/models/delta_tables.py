@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -65,7 +66,7 @@ def add_file(
     path.mkdir(parents=True, exist_ok=True)
     pq.write_table(rows, path / name, row_group_size=4)
     return {
-        "path": name,
+        "path": quote(name),
         "partitionValues": dict(partition or {}),
         "size": (path / name).stat().st_size,
         "modificationTime": 0,

@@ -161,8 +161,8 @@ def test_rows_in_a_deletion_vector_are_left_out(tmp_path: Path) -> None:
         path,
         [column(name, "string" if name == "user" else "long") for name in table.column_names],
         [
-            add_file(path, "a.parquet", table, deletionVector=deletion_vector(deleted)),
-            add_file(path, "b.parquet", clicks(3, 15)),
+            add_file(path, "a ü=%2F.parquet", table, deletionVector=deletion_vector(deleted)),
+            add_file(path, "z.parquet", clicks(3, 15)),
         ],
         features=["deletionVectors"],
     )
@@ -247,6 +247,15 @@ def test_a_condition_belongs_to_the_log_and_spares_reading_files(tmp_path: Path)
     later = from_delta(path).with_columns(cents=pc.field("price") * 100).filter(pc.field("cents") < 900)
     with pytest.raises(SourceError, match="is not there any more"):
         per_second(later)
+
+
+def test_functions_of_single_elements_take_the_rows_of_a_table(tmp_path: Path) -> None:
+    path = str(tmp_path / "clicks")
+    deltalake.write_deltalake(path, clicks(5))
+    prices = from_delta(path).filter(pc.field("price") > 0).map(lambda click: click["price"])
+    assert list(prices.execute_and_collect()) == [
+        price for price in clicks(5)["price"].to_pylist() if price > 0
+    ]
 
 
 def test_a_condition_that_does_not_fit_the_table_is_refused(tmp_path: Path) -> None:

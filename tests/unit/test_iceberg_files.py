@@ -50,11 +50,17 @@ def in_order(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def test_a_table_is_read_in_its_current_or_any_other_snapshot(catalog: Catalog) -> None:
     table = table_of(catalog, pa.table({"x": [1, 2]}))
     first = table.current_snapshot().snapshot_id
+    between = datetime.now(timezone.utc)
     table.append(pa.table({"x": [3]}))
     table.manage_snapshots().create_tag(first, "yesterday").commit()
     table.overwrite(pa.table({"x": [4]}))
     assert rows(table) == [{"x": 4}]
     assert rows(table, snapshot=first) == rows(table, snapshot="yesterday") == [{"x": 1}, {"x": 2}]
+    assert (
+        rows(table, snapshot=between)
+        == rows(table, snapshot=between.replace(tzinfo=None))
+        == [{"x": 1}, {"x": 2}]
+    )
     assert rows(table.metadata_location) == [{"x": 4}]
     assert rows(table.metadata_location, snapshot=first) == [{"x": 1}, {"x": 2}]
 
@@ -67,6 +73,8 @@ def test_a_snapshot_that_is_not_there_is_named_with_those_that_are(catalog: Cata
         match=rf"Iceberg table .*logs.clicks at snapshot 7 .* no such snapshot; snapshots: {known}, .*main",
     ):
         rows(table, snapshot=7)
+    with pytest.raises(SourceError, match="no such snapshot"):
+        rows(table, snapshot=datetime(2001, 1, 1))
     with pytest.raises(SourceError, match=r"at snapshot tomorrow cannot be read: .*main"):
         rows(table, snapshot="tomorrow")
 

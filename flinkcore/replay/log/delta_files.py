@@ -64,8 +64,13 @@ def delta_files(table: DeltaTable) -> tuple[list[LogFile], pa.Schema, StoredColu
         inside = f"{root.rstrip('/')}/{unquote(path)}"
         name = inside if isinstance(filesystem, fs.LocalFileSystem) else f"{location}/{path}"
         constants = tuple((column, partition[column]) for column in partitions)
-        rows = deleted.get(f"{location}/{path}")
+        rows = deleted.pop(f"{location}/{path}", None)
         files.append((modified, LogFile(filesystem, inside, name, size, constants, None, rows)))
+    if deleted:
+        raise SourceError(
+            f"{table.name} has deletion vectors of files that it does not list, such as {next(iter(deleted))}: read "
+            "it with Spark, and give from_event_log the DataFrame"
+        )
     files.sort(key=lambda each: (each[0], each[1].path))
     return [file for _, file in files], schema, stored
 

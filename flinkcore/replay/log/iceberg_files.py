@@ -1,6 +1,8 @@
 """The data files of an Iceberg table in a snapshot, as the library `pyiceberg` finds them in the table's metadata."""
 
+import math
 from collections.abc import Iterable, Mapping
+from datetime import datetime, timezone
 from typing import Any
 
 import numpy as np
@@ -107,9 +109,14 @@ def _scan(table: IcebergTable, opened: Any) -> Any:
     try:
         if isinstance(table.snapshot, str):
             return opened.scan().use_ref(table.snapshot)
-        if table.snapshot is not None and opened.snapshot_by_id(table.snapshot) is None:
+        number = table.snapshot
+        if isinstance(number, datetime):
+            time = number if number.tzinfo else number.replace(tzinfo=timezone.utc)
+            found = opened.snapshot_as_of_timestamp(math.floor(time.timestamp() * 1000))
+            number = -1 if found is None else found.snapshot_id
+        if number is not None and opened.snapshot_by_id(number) is None:
             raise ValueError("there is no such snapshot")
-        return opened.scan(snapshot_id=table.snapshot)
+        return opened.scan(snapshot_id=number)
     except ValueError as error:
         known = ", ".join(str(each.snapshot_id) for each in opened.snapshots()) or "none"
         raise SourceError(

@@ -59,6 +59,8 @@ class DeltaOutput(TableOutputs):
         Columns by which a new table is partitioned; of one that is there, those that it has, or none.
     storage_options
         Of deltalake.
+    filesystem
+        Of the data files; None: as the location says.
 
     Raises
     ------
@@ -76,6 +78,7 @@ class DeltaOutput(TableOutputs):
         mode: str = "error",
         partition_by: str | Sequence[str] = (),
         storage_options: Mapping[str, str] | None = None,
+        filesystem: Any = None,
     ) -> None:
         self._library = library("deltalake", "delta", "write_delta")
         require_mode(mode, MODES)
@@ -90,7 +93,7 @@ class DeltaOutput(TableOutputs):
         self._table: Any = None
         if self._library.DeltaTable.is_deltatable(self._location, self._options):
             self._table = self._library.DeltaTable(self._location, storage_options=self._options)
-        filesystem, directory = file_system_of(self._location)
+        filesystem, directory = file_system_of(self._location, filesystem)
         if self._table is None:
             schema = new_table_schema(results, delta_type, name)
             require_partition_columns(by, schema)

@@ -150,6 +150,7 @@ class JobResult(ABC):
         mode: str = "error",
         partition_by: str | Sequence[str] = (),
         storage_options: Mapping[str, str] | None = None,
+        filesystem: Any = None,
     ) -> ReplayReport:
         """Write the results into a Delta table, by one commit; whatever fails before, the table has none of them.
 
@@ -164,6 +165,8 @@ class JobResult(ABC):
             Columns by which a new table is partitioned.
         storage_options
             Of deltalake, for the table's log.
+        filesystem
+            A ``pyarrow.fs.FileSystem`` for the data files; None: by the table's URI.
 
         Returns
         -------
@@ -179,7 +182,8 @@ class JobResult(ABC):
         """
         from flinkcore.replay.results.delta_output import DeltaOutput
 
-        self._write(DeltaOutput(path, self._plan.result_schema(), mode, partition_by, storage_options))
+        schema = self._plan.result_schema()
+        self._write(DeltaOutput(path, schema, mode, partition_by, storage_options, filesystem))
         return self._last_report()
 
     def write_iceberg(self, table: Any, mode: str = "append") -> ReplayReport:
