@@ -1,9 +1,13 @@
 """Replays on Spark; the only package of flinkcore that imports pyspark."""
 
-from flinkcore.spark.environment import SparkExecutionEnvironment, replay
-from flinkcore.spark.sessions.java import ensure_java
-from flinkcore.spark.sessions.session import configure_spark, start_session
-from flinkcore.spark.shipping.sent_files import ship_flinkcore
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from flinkcore.spark.environment import SparkExecutionEnvironment, replay
+    from flinkcore.spark.sessions.java import ensure_java
+    from flinkcore.spark.sessions.session import configure_spark, start_session
+    from flinkcore.spark.shipping.sent_files import ship_flinkcore
 
 __all__ = [
     "SparkExecutionEnvironment",
@@ -13,3 +17,23 @@ __all__ = [
     "ship_flinkcore",
     "start_session",
 ]
+
+_MODULES = {
+    "SparkExecutionEnvironment": "environment",
+    "configure_spark": "sessions.session",
+    "ensure_java": "sessions.java",
+    "replay": "environment",
+    "ship_flinkcore": "shipping.sent_files",
+    "start_session": "sessions.session",
+}
+
+
+def __getattr__(name: str) -> Any:
+    # Python workers import this package before their first task, and need nothing of what drivers do.
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

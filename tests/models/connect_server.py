@@ -34,6 +34,9 @@ def connect_session(folder: Path, interpreter: Path) -> Iterator[Any]:
         "spark.connect.grpc.binding.address": "127.0.0.1",
         "spark.connect.grpc.binding.port": str(port),
         "spark.connect.progress.reportInterval": "50ms",
+        # To compile code takes longer than all that tests run.
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     }
     environment = os.environ | QUICK_JAVA | {"PYSPARK_PYTHON": str(interpreter), "SPARK_HOME": home}
     environment.pop("PYTHONPATH", None)

@@ -2,6 +2,7 @@
 
 import importlib
 import pickle
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ pytest.importorskip("pyspark")
 
 from pyspark import SparkFiles
 
+import flinkcore.spark
 from flinkcore.common import ExecutionConfig
 from flinkcore.common.configuration import Configuration
 from flinkcore.datastream import StreamExecutionEnvironment
@@ -92,7 +94,7 @@ def test_modules_of_which_several_were_sent_are_those_that_were_sent_last(unpack
 def test_modules_of_python_itself_and_compiled_ones_stay_imported(unpacked: Path) -> None:
     import numpy
 
-    import flinkcore
+    import flinkcore._native.exchange
 
     provide_modules([archive(unpacked, "1", json="", numpy="", flinkcore="")])
     assert sys.modules["numpy"] is numpy
@@ -136,3 +138,42 @@ def test_a_worker_is_in_the_directory_of_archives_for_as_long_as_a_task(
     with working_directory([]):
         assert Path.cwd() == unpacked
     assert SparkFiles.getRootDirectory() == "."
+
+
+IMPORTS_AHEAD = """
+import sys
+from flinkcore.spark.shipping.worker_environment import import_for_tasks, present_build
+
+for build in ("another", present_build()):
+    import_for_tasks(build)
+    print({"flinkcore.spark.columnar.map_task", "pyarrow"} <= set(sys.modules))
+"""
+
+
+def test_a_worker_imports_what_tasks_need_ahead_of_them_if_it_has_the_drivers_build() -> None:
+    done = subprocess.run([sys.executable, "-c", IMPORTS_AHEAD], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "True"]
+
+
+TASKS_ALONE = """
+import sys
+import flinkcore.spark.columnar.map_task, flinkcore.spark.columnar.task_outputs, flinkcore.spark.columnar.time_pass
+import flinkcore.spark.shipping.tasks
+
+drivers = ("flinkcore.spark.environment", "flinkcore.spark.elements", "flinkcore.replay.embedded", "flinkcore.cli")
+print(sorted(name for name in sys.modules if name.startswith(drivers)))
+import flinkcore.spark
+print(flinkcore.spark.SparkExecutionEnvironment.__module__)
+"""
+
+
+def test_tasks_of_a_replay_import_nothing_that_drivers_alone_need() -> None:
+    done = subprocess.run([sys.executable, "-c", TASKS_ALONE], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["[]", "flinkcore.spark.environment"]
+
+
+def test_the_package_has_the_names_that_it_promises_and_no_others() -> None:
+    assert all(callable(getattr(flinkcore.spark, name)) for name in flinkcore.spark.__all__)
+    assert set(flinkcore.spark.__all__) <= set(dir(flinkcore.spark))
+    with pytest.raises(AttributeError, match="no attribute 'sparkExecutionEnvironment'"):
+        flinkcore.spark.sparkExecutionEnvironment  # noqa: B018

@@ -10,7 +10,8 @@ from flinkcore.errors import ConfigurationError
 from flinkcore.spark.sessions.session import short_job
 from flinkcore.spark.sessions.spark_jobs import SparkJobs
 from flinkcore.spark.shipping.task_errors import WAYS_OUT, task_errors_raised
-from flinkcore.spark.shipping.worker_environment import installed_version, worker_report
+from flinkcore.spark.shipping.wheel import own_build
+from flinkcore.spark.shipping.worker_environment import import_for_tasks, installed_version, worker_report
 
 LEAST_VERSIONS: Final = {"pyarrow": (15,), "numpy": (1, 24)}
 """Requirements of flinkcore, as in its metadata."""
@@ -49,10 +50,12 @@ def _reports(spark: Any) -> list[dict[str, Any]]:
     from pyspark.sql.functions import udf
 
     reports: list[str] = []
+    build = own_build()
 
     def report(_: int) -> str:
         if not reports:
             reports.append(worker_report())
+            import_for_tasks(build)
         return reports[0]
 
     # Not by Arrow, which may be missing.

@@ -185,6 +185,20 @@ def worker_report() -> str:
     )
 
 
+def import_for_tasks(build: str) -> None:
+    """Import what tasks need, if the flinkcore that this worker has is of a build.
+
+    The workers of an executor do so at once in the preflight, and would do so one after the other as they get the first
+    tasks of a small log.
+    """
+    if present_build() != build:
+        return
+    with suppress(Exception):  # the report tells what is missing
+        importlib.import_module("flinkcore.spark.columnar.replay")
+        # With the first array that it makes, pyarrow imports pandas, too, where that is installed.
+        importlib.import_module("pyarrow").array([0])
+
+
 def provide_flinkcore(builds: Sequence[str], wheels: Sequence[ShippedWheel]) -> None:
     """Make a build of flinkcore that the driver accepts importable: the installed one, or one from a shipped wheel.
 
