@@ -6,6 +6,7 @@ from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.common.execution_config import ExecutionConfig
 from flinkcore.common.job_client import JobClient
 from flinkcore.common.job_execution_result import JobExecutionResult
+from flinkcore.common.job_id import JobID
 from flinkcore.common.job_status import JobStatus
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.percentile_watermarks import PercentileOutOfOrdernessWatermarks
@@ -48,6 +49,7 @@ __all__ = [
     "Instant",
     "JobClient",
     "JobExecutionResult",
+    "JobID",
     "JobStatus",
     "NoWatermarksGenerator",
     "OutputTag",

@@ -6,6 +6,7 @@ from typing import Any, NoReturn, Protocol
 
 from flinkcore.common.completable_future import CompletableFuture
 from flinkcore.common.job_execution_result import JobExecutionResult
+from flinkcore.common.job_id import JobID
 from flinkcore.common.job_status import JobStatus
 from flinkcore.errors import UnsupportedOperationError
 
@@ -14,7 +15,7 @@ class RunningJob(Protocol):
     """A job that runs on a thread of its own."""
 
     @property
-    def job_id(self) -> str:
+    def job_id(self) -> JobID:
         """The unique id of the job."""
 
     @property
@@ -37,13 +38,13 @@ class JobClient:
 
     Notes
     -----
-    Follows ``pyflink.common.JobClient``. Deliberate difference: an id is a text.
+    Follows ``pyflink.common.JobClient``.
     """
 
     def __init__(self, job: RunningJob) -> None:
         self._job = job
 
-    def get_job_id(self) -> str:
+    def get_job_id(self) -> JobID:
         """Return the unique id of the job."""
         return self._job.job_id
 

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from typing import Any
 
+from flinkcore.common.job_id import JobID
 from flinkcore.errors import UnsupportedOperationError
-
-
-def new_job_id() -> str:
-    """Return the unique id of a job: 32 hexadecimal digits."""
-    return os.urandom(16).hex()
 
 
 class JobExecutionResult:
@@ -24,7 +19,7 @@ class JobExecutionResult:
     job_name : str
     metrics : mapping of str to object, optional
         Values of the metrics of its functions by their names.
-    job_id : str, optional
+    job_id : JobID, optional
         By default a new one.
 
     Notes
@@ -37,14 +32,14 @@ class JobExecutionResult:
         net_runtime: int,
         job_name: str,
         metrics: Mapping[str, Any] | None = None,
-        job_id: str | None = None,
+        job_id: JobID | None = None,
     ) -> None:
-        self._job_id = new_job_id() if job_id is None else job_id
+        self._job_id = JobID.generate() if job_id is None else job_id
         self._net_runtime = net_runtime
         self.job_name = job_name
         self.metrics: dict[str, Any] = dict(metrics or {})
 
-    def get_job_id(self) -> str:
+    def get_job_id(self) -> JobID:
         """Return the unique id of the job."""
         return self._job_id
 

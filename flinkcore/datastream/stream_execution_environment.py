@@ -337,12 +337,12 @@ class StreamExecutionEnvironment:
         self._require_sinks()
         return self._start_job(job_name, None).run_to_end()
 
-    def execute_async(self, job_name: str = "Flink Streaming Job") -> JobClient:
+    def execute_async(self, job_name: str | None = None) -> JobClient:
         """Let the steps that lead to the sinks of this environment run in the background, and clear the sinks.
 
         Parameters
         ----------
-        job_name : str
+        job_name : str, optional
 
         Returns
         -------

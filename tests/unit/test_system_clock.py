@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from flinkcore.common import Duration, JobStatus, Time, TimestampAssigner, Types, WatermarkStrategy
+from flinkcore.common import Duration, JobID, JobStatus, Time, TimestampAssigner, Types, WatermarkStrategy
 from flinkcore.common.boundedness import Boundedness
 from flinkcore.datastream import (
     DataStream,
@@ -22,7 +22,9 @@ from flinkcore.datastream import (
     SinkFunction,
     SourceFunction,
     StreamExecutionEnvironment,
+    TimeCharacteristic,
 )
+from flinkcore.datastream.connectors import NumberSequenceSource
 from flinkcore.datastream.connectors.base import Source, SourceSplit
 from flinkcore.datastream.functions import PacedSourceContext
 from flinkcore.datastream.state import StateTtlConfig, ValueStateDescriptor
@@ -36,7 +38,7 @@ from flinkcore.errors import (
 )
 
 SHORT_MS = 20
-LONG_S = 0.3
+LONG_S = 0.5
 
 WAIT = "wait"
 """An element for which a function sleeps, and which goes no further."""
@@ -92,7 +94,7 @@ def test_sessions_of_processing_time_end_while_nothing_comes(env: StreamExecutio
     stream = bursts(env, 1, 2, 3, WAIT, 4, 5, WAIT, 6)
     sums = (
         stream.key_by(lambda value: "all")
-        .window(ProcessingTimeSessionWindows.with_gap(Time.milliseconds(100)))
+        .window(ProcessingTimeSessionWindows.with_gap(Time.milliseconds(300)))
         .reduce(lambda left, right: left + right)
     )
     assert list(sums.execute_and_collect()) == [6, 9]  # the last session has not ended when the input does
@@ -140,7 +142,7 @@ class Once(KeyedProcessFunction):
 
     def open(self, runtime_context: RuntimeContext) -> None:
         descriptor = ValueStateDescriptor("seen", Types.BOOLEAN())
-        ttl = StateTtlConfig.new_builder(Time.milliseconds(100)).build()
+        ttl = StateTtlConfig.new_builder(Time.milliseconds(300)).build()
         descriptor.enable_time_to_live(ttl)
         self.seen = runtime_context.get_state(descriptor)
 
@@ -183,6 +185,7 @@ class EndlessEverywhere(Endless, ParallelSourceFunction):
 @pytest.fixture
 def cancelled() -> Iterator[list[Any]]:
     Endless.cancelled.clear()
+    Dropping.dropped.clear()
     yield Endless.cancelled
     Endless.cancelled.clear()
 
@@ -235,8 +238,19 @@ def endless_job(env: StreamExecutionEnvironment) -> Any:
 
 
 class Dropping(SinkFunction):
+    """Notes which of its copies have got something."""
+
+    dropped: ClassVar[set[int]] = set()
+
     def invoke(self, value: Any, context: Any = None) -> None:
-        """Drop it."""
+        self.dropped.add(id(self))
+
+
+def wait_for(got: set[int], count: int) -> None:
+    end = time.monotonic() + 20
+    while len(got) < count and time.monotonic() < end:
+        time.sleep(0.005)
+    assert len(got) == count
 
 
 @pytest.mark.parametrize("clock", ["system", "arrival"])
@@ -248,7 +262,7 @@ def test_a_job_in_the_background_can_be_cancelled(
     result = client.get_job_execution_result()
     assert client.get_job_status().result() is JobStatus.RUNNING
     assert not result.done()
-    time.sleep(0.05)
+    wait_for(Dropping.dropped, 2)
     assert client.cancel().result() is None
     assert client.get_job_status().result() is JobStatus.CANCELED
     assert client.get_job_status().result().is_globally_terminal_state()
@@ -275,7 +289,8 @@ def test_the_result_of_a_job_in_the_background_comes_when_it_has_ended(clock: An
     client = env.execute_async("three")
     result = client.get_job_execution_result().result()
     assert result.metrics["count.elements"] == 3
-    assert result.get_job_id() == client.get_job_id()
+    assert isinstance(result.get_job_id(), JobID)
+    assert str(result.get_job_id()) == str(client.get_job_id())
     assert result.job_name == "three"
     assert client.get_job_status().result() is JobStatus.FINISHED
     assert client.get_accumulators().result() == {}
@@ -315,11 +330,16 @@ def test_ctrl_c_ends_an_endless_job(
     env: StreamExecutionEnvironment, cancelled: list[Any], closed: list[str]
 ) -> None:
     env.add_source(Endless("x")).map(Closing()).add_sink(Dropping())
-    interrupt = threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT))
-    interrupt.start()
+
+    def interrupt() -> None:
+        wait_for(Dropping.dropped, 1)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    interrupting = threading.Thread(target=interrupt)
+    interrupting.start()
     with pytest.raises(KeyboardInterrupt):
         env.execute()
-    interrupt.join()
+    interrupting.join()
     assert cancelled == ["x"]
     assert len(closed) == 1
 
@@ -377,6 +397,29 @@ def test_an_error_of_a_split_comes_after_its_elements(env: StreamExecutionEnviro
             next(results)
 
 
+def test_sources_wait_for_each_other(env: StreamExecutionEnvironment) -> None:
+    env.get_config().set_auto_watermark_interval(1)
+    aligned = (
+        WatermarkStrategy.for_monotonous_timestamps()
+        .with_timestamp_assigner(ValueIsTime())
+        .with_watermark_alignment("group", Duration.of_millis(5), Duration.of_millis(2))
+    )
+    few, many = (env.from_source(NumberSequenceSource(1, last), aligned, str(last)) for last in (3, 90))
+    assert sorted(few.union(many).execute_and_collect()) == sorted([1, 2, 3, *range(1, 91)])
+
+
+def test_ingestion_time_is_that_of_the_machine(env: StreamExecutionEnvironment) -> None:
+    class Timestamps(ProcessFunction):
+        def process_element(self, value: Any, ctx: ProcessFunction.Context) -> Any:
+            yield ctx.timestamp(), ctx.timer_service().current_watermark()
+
+    env.set_stream_time_characteristic(TimeCharacteristic.IngestionTime)
+    before = time.time_ns() // 1_000_000
+    times = env.add_source(Endless("x")).process(Timestamps()).execute_and_collect(limit=3)
+    after = time.time_ns() // 1_000_000
+    assert all(before <= timestamp <= after and watermark < timestamp for timestamp, watermark in times)
+
+
 # ---- the setting ----
 
 
@@ -409,6 +452,38 @@ def test_a_background_job_refuses_a_working_directory(
     env.add_python_archive(tmp_path / "data.zip")
     with pytest.raises(ConfigurationError, match="no working directory of their own"):
         env.from_collection([1]).execute_and_collect()
+
+
+# ---- cancelling ----
+
+
+def test_a_source_function_that_was_cancelled_before_it_began_holds_up_nobody() -> None:
+    from models.recorders import OutputRecorder
+
+    from flinkcore.runtime.processing_time import DrivenProcessingTimeService
+    from flinkcore.runtime.sources.stream_source import StreamSource
+
+    class Silent(SourceFunction):
+        cancelled = threading.Event()
+
+        def run(self, ctx: PacedSourceContext[Any]) -> None:
+            self.cancelled.wait(20)
+
+        def cancel(self) -> None:
+            self.cancelled.set()
+
+    source = StreamSource(
+        Silent(),
+        OutputRecorder(),
+        DrivenProcessingTimeService(),
+        Types.PICKLED_BYTE_ARRAY(),
+        time_characteristic=TimeCharacteristic.EventTime,
+        auto_watermark_interval_ms=0,
+    )
+    source.cancel()
+    assert source.next_emission() is None
+    source.close()
+    assert Silent.cancelled.is_set()
 
 
 # ---- mailboxes ----

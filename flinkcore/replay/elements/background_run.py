@@ -12,7 +12,8 @@ from typing import Any, Final
 
 from flinkcore.common.completable_future import CompletableFuture
 from flinkcore.common.execution_config import ExecutionConfig
-from flinkcore.common.job_execution_result import JobExecutionResult, new_job_id
+from flinkcore.common.job_execution_result import JobExecutionResult
+from flinkcore.common.job_id import JobID
 from flinkcore.common.job_status import JobStatus
 from flinkcore.datastream.pipeline_executor import ElementJob
 from flinkcore.errors import ConfigurationError, JobCancelledError
@@ -59,7 +60,7 @@ class BackgroundRun:
         return self._elements
 
     @property
-    def job_id(self) -> str:
+    def job_id(self) -> JobID:
         """The unique id of the job."""
         return self._thread.job_id
 
@@ -105,7 +106,7 @@ class _JobThread:
     """The thread of a job, and what it has collected for the program."""
 
     def __init__(self, job: ElementJob, configuration: ExecutionConfig, directory: WorkingDirectory) -> None:
-        self.job_id = new_job_id()
+        self.job_id = JobID.generate()
         self.status = JobStatus.CREATED
         self.outcome: JobExecutionResult | BaseException = JobCancelledError(
             f"the job {job.name!r} was cancelled"
@@ -120,7 +121,7 @@ class _JobThread:
         self._threads.wake(self._lock, self._changed)
         clock: SystemJobClock | None = None
         if configuration.get_clock() == "system":
-            clock = SystemJobClock(self._threads.check)
+            clock = SystemJobClock(self._check)
             self._threads.wake(clock.mailbox.lock, clock.mailbox.changed)
         self._tasks = RunningTasks(job, configuration, directory, collect=self._collect, system_clock=clock)
 
@@ -134,7 +135,7 @@ class _JobThread:
             self._tasks.open()
             with closing(self._tasks.steps()) as steps:
                 for _ in steps:
-                    self._threads.check()
+                    self._check()
             runtime_ms = (time.monotonic_ns() - self._started_ns) // 1_000_000
             self.outcome = JobExecutionResult(runtime_ms, self._name, self._tasks.metrics(), self.job_id)
             self._end(JobStatus.FINISHED)
@@ -144,6 +145,11 @@ class _JobThread:
         except BaseException as failure:  # raised in the thread that waits for the job
             self.outcome = failure
             self._end(JobStatus.FAILED)
+
+    def _check(self) -> None:
+        """Raise a ReplayStoppedError if the job is to stop."""
+        if self.status is JobStatus.CANCELLING:
+            raise ReplayStoppedError
 
     def _end(self, status: JobStatus) -> None:
         with self._lock:
@@ -165,7 +171,7 @@ class _JobThread:
         with self._lock:
             while len(self._elements) >= MOST_COLLECTED:
                 self._changed.wait()
-                self._threads.check()
+                self._check()
             self._elements.append(element)
             if len(self._elements) == 1:
                 self._changed.notify_all()

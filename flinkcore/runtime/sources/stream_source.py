@@ -120,9 +120,9 @@ class _EmissionQueue:
             self._changed.notify_all()
 
     def take(self, wait: bool) -> list[Emission]:
-        """Return all emissions; if there are none, wait for one, or for the end."""
+        """Return all emissions; if there are none, wait for one, or for the end, unless they are no more taken."""
         with self._changed:
-            while wait and not self._emissions and not self.ended:
+            while wait and not (self._emissions or self.ended or self._cancelled):
                 self._changed.wait()
             taken, self._emissions = self._emissions, []
             if len(taken) >= EMISSIONS_AHEAD:
@@ -388,6 +388,8 @@ class StreamSource:
 
     def cancel(self) -> None:
         """Cancel the function unless it has ended, without waiting for it; an error of its `cancel` is logged."""
+        if self._thread is None:  # whoever starts it now finds that nothing comes
+            self._queue.cancel()
         if self._thread is None or self._queue.ended or self._wait_until_s is not None:
             return
         self._wait_until_s = time.monotonic() + CANCELLATION_TIMEOUT_S
