@@ -257,6 +257,43 @@ def mix_bytes(uint64_t[::1] numbers not None, const int32_t[::1] bounds not None
             numbers[row] = number
 
 
+def mix_lists(
+    uint64_t[::1] numbers not None,
+    const int64_t[::1] starts not None,
+    const int64_t[::1] lengths not None,
+    const uint64_t[::1] items not None,
+):
+    """Mix items into each number, in place. O(n + items).
+
+    Parameters
+    ----------
+    numbers : numpy.ndarray of uint64, shape (n_rows,)
+    starts, lengths : numpy.ndarray of int64, shape (n_rows,)
+        Where the items of a row begin, and how many there are.
+    items : numpy.ndarray of uint64
+
+    Raises
+    ------
+    ValueError
+        If starts and lengths do not fit.
+    """
+    cdef int64_t row, n = numbers.shape[0], at
+    cdef uint64_t number
+    if starts.shape[0] != n or lengths.shape[0] != n:
+        raise ValueError(f"{n} numbers, {starts.shape[0]} starts and {lengths.shape[0]} lengths")
+    for row in range(n):
+        if starts[row] < 0 or lengths[row] < 0 or starts[row] > items.shape[0] - lengths[row]:
+            raise ValueError(
+                f"row {row} has {lengths[row]} items from {starts[row]} on, but there are {items.shape[0]}"
+            )
+    with nogil:
+        for row in range(n):
+            number = _mixed_with(numbers[row], <uint64_t> lengths[row])
+            for at in range(starts[row], starts[row] + lengths[row]):
+                number = _mixed_with(number, items[at])
+            numbers[row] = number
+
+
 # ---- arrivals ----------------------------------------------------------------------------------------------------
 
 

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flinkcore._native.event_log import mix_bytes, mix_words
+from flinkcore._native.event_log import mix_bytes, mix_lists, mix_words
 from flinkcore.replay.log.arrays import Int64s
 
 _Words = npt.NDArray[np.uint64]
@@ -51,6 +51,9 @@ def _mix(numbers: _Words, column: pa.Array) -> None:
         for child in column.flatten():
             _mix(numbers, child)
         _mix_nulls(numbers, column)
+    elif types.is_list(kind) or types.is_large_list(kind) or types.is_map(kind):
+        _mix_items(numbers, column)
+        _mix_nulls(numbers, column)
     elif types.is_boolean(kind):
         _mix(numbers, column.cast(pa.int8()))
     elif types.is_decimal128(kind):
@@ -65,6 +68,22 @@ def _mix(numbers: _Words, column: pa.Array) -> None:
         _mix_nulls(numbers, column)
     else:
         _mix(numbers, pa.array([repr(value) for value in column.to_pylist()], pa.string()))
+
+
+def _mix_items(numbers: _Words, column: pa.Array) -> None:
+    """Mix the numbers of their items into the numbers of rows."""
+    if not len(column):
+        return
+    width = np.int64 if pa.types.is_large_list(column.type) else np.int32
+    bounds = np.frombuffer(column.buffers()[1], width)[column.offset :][: len(column) + 1].astype(np.int64)
+    lengths = np.diff(bounds)
+    if column.null_count:
+        lengths[column.is_null().to_numpy(zero_copy_only=False)] = 0
+    first, last = int(bounds[0]), int(bounds[-1])
+    items = np.zeros(last - first, np.uint64)
+    for values in (column.keys, column.items) if pa.types.is_map(column.type) else (column.values,):
+        _mix(items, values.slice(first, last - first))
+    mix_lists(numbers, bounds[:-1] - first, lengths, items)
 
 
 def _mix_nulls(numbers: _Words, column: pa.Array) -> None:
