@@ -90,7 +90,9 @@ class LocalFrame:
 
     def toArrow(self) -> pa.Table:
         batches = [batch for partition in self.partitions for batch in partition()]
-        return pa.Table.from_batches(batches, log_schema(self))
+        # Spark takes no table without a batch, if it has nested columns.
+        schema = log_schema(self)
+        return pa.Table.from_batches(batches, schema) if batches else schema.empty_table()
 
     def mapInArrow(self, task: Any, schema: Any) -> LocalFrame:
         def of(number: int, partition: Partition) -> Partition:

@@ -144,23 +144,24 @@ def rows_until_all_splits(logs: Sequence[Log], places: list[tuple[int, int]]) ->
 def goes_back(
     logs: Sequence[Log], before: list[tuple[int, int]], after: list[tuple[int, int]], at_once: bool
 ) -> bool:
-    """Whether an event behind a cut is one that arrives before one of its log ahead of it.
+    """Whether an event behind a cut says that it arrives before one ahead of it.
 
-    Events that arrive together are in the order of their splits; or, where they come at once, are not to be cut.
+    Events that arrive together are in the order of their logs and splits; those of a log that come at once are not to
+    be cut.
     """
     rows = [log.rows() for log in logs]
+    arrivals = {place: arrival for arrival, place in total_order(logs)}
 
-    def place(number: int, row: int) -> tuple[int, Any]:
-        values = rows[number][row]
-        return values["at"], split_order(values["split"] if logs[number].split else None)
+    def order(number: int, row: int, arrival: int) -> tuple[int, int, Any]:
+        return arrival, number, split_order(rows[number][row]["split"] if logs[number].split else None)
 
-    last: dict[int, tuple[int, Any]] = {}
-    for number, row in before:
-        last[number] = max(place(number, row), last.get(number, place(number, row)))
-    return any(
-        place(number, row) < last[number] or (at_once and place(number, row)[0] == last[number][0])
+    last = max((order(*place, arrivals[place]) for place in before), default=None)
+    moments = {(place[0], arrivals[place]) for place in before}
+    return last is not None and any(
+        order(number, row, arrival := rows[number][row]["at"]) < last
+        or (at_once and (number, arrival) in moments)
         for number, row in after
-        if number in last and logs[number].has_arrivals
+        if logs[number].has_arrivals
     )
 
 

@@ -654,6 +654,21 @@ def test_json_may_have_many_lists_and_brackets_within_text(tmp_path):
     assert read_all(LogFiles.discover(tmp_path)).to_pylist() == rows
 
 
+def forged_statistics(path):
+    """A Parquet file whose footer counts two repetition levels of a column that has none; Arrow's accessor aborts."""
+    from fuzz.damaged_files import Damage, damaged, whole
+
+    damage = Damage(operation="forge", place=-1749, length=2, value=2147483647)
+    path.write_bytes(damaged(whole("parquet-lz4"), [damage]))
+
+
+def test_forged_statistics_of_a_footer_are_refused_and_do_not_end_the_process(tmp_path):
+    path = tmp_path / "forged.parquet"
+    forged_statistics(path)
+    with pytest.raises(SourceError, match=r"forged\.parquet cannot be read: .*histogram size mismatch"):
+        read_all(LogFiles.discover(path))
+
+
 @pytest.mark.parametrize("format", ["csv", "json"])
 @pytest.mark.parametrize(
     ("texts", "expected"),

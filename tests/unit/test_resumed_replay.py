@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from models.unordered_rows import UnorderedRows
 
 from flinkcore.common import Duration, Time, WatermarkGenerator, WatermarkStrategy
 from flinkcore.common.split_origin import FILE
@@ -96,6 +97,18 @@ def checkpoint(tmp_path: Path) -> Path:
     """Of windows over yesterday's log."""
     windows(YESTERDAY).execute(stop_with_checkpoint=tmp_path / "yesterday").to_arrow()
     return tmp_path / "yesterday"
+
+
+def test_rows_without_positions_that_arrived_before_1970_are_resumed(tmp_path: Path) -> None:
+    yesterday, today = log((-3, "a", "x"), (-3, "b", "y")), log((-2, "a", "x"), (1500, "b", "y"))
+    checkpoint = str(tmp_path / "checkpoint")
+    parts = [
+        windows(UnorderedRows(yesterday)).execute(stop_with_checkpoint=checkpoint).to_arrow(),
+        windows(UnorderedRows(today)).execute(restore_from=checkpoint).to_arrow(),
+    ]
+    whole = windows(UnorderedRows(pa.concat_tables([yesterday, today]))).execute().to_arrow()
+    assert pa.concat_tables(parts).to_pylist() == whole.to_pylist()
+    assert whole["n"].to_pylist() == [2, 1, 1]
 
 
 # ---- the same job ------------------------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ from flinkcore.replay.log.sound_columns import check_layout, check_values
 # Row groups of a remote file are fetched together up to about this size: fewer requests, still bounded
 # memory.
 _PREFETCH_BYTES = 64 << 20
+_PAGE_BYTES = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -74,9 +75,9 @@ class ParquetFormat:
                 groups = _where_true(file, groups, columns, given, found)
             # Where the file has none of the columns, another one tells the number of rows.
             names = list(dict.fromkeys(given.values())) or found.names[:1]
-            _check_footer(opened.metadata, groups, names)
+            _check_rows(opened.metadata, groups)
             # Prefetching holds all the groups of a call in memory; plain local reads hold one.
-            runs = [groups] if local else _runs(opened.metadata, groups)
+            runs = [[group] for group in groups] if local else _runs(opened.metadata, groups)
             for run in runs:
                 rows = sum(opened.metadata.row_group(group).num_rows for group in run)
                 kept = None if file.deleted is None else _kept_rows(opened.metadata, run, file.deleted)
@@ -92,6 +93,7 @@ class ParquetFormat:
                     raise pa.ArrowInvalid(
                         f"its row groups do not have as many rows as its footer says ({rows} missing)"
                     )
+                _check_columns(opened.metadata, run, names)
 
     def _open(self, file: LogFile, encoded: Sequence[str] = ()) -> Any:
         return pq.ParquetFile(
@@ -145,6 +147,11 @@ def _where_true(
         return groups
     import pyarrow.dataset as ds  # slow to load, and mostly not needed
 
+    # A reader refuses forged statistics, where a fragment would end the process.
+    asked = sorted(set[str]().union(*(expression_columns(condition) or known for condition in told)))
+    with pq.ParquetFile(file.path, filesystem=file.filesystem, buffer_size=_PAGE_BYTES) as reader:
+        for group in groups:
+            next(reader.iter_batches(1, row_groups=[group], columns=asked, use_threads=False), None)
     fragment = ds.ParquetFileFormat().make_fragment(file.path, file.filesystem)
     subset = fragment.subset(reduce(and_, told), pa.schema([found.field(name) for name in sorted(known)]))
     left = {group.id for group in subset.row_groups}
@@ -162,8 +169,19 @@ def _is_ordered(arrow_type: pa.DataType) -> bool:
     )
 
 
-def _check_footer(metadata: Any, groups: Sequence[int], names: Iterable[str]) -> None:
+def _check_rows(metadata: Any, groups: Sequence[int]) -> None:
     """Check that a footer does not contradict itself on the rows of row groups."""
+    rows = sum(metadata.row_group(group).num_rows for group in groups)
+    if len(groups) == metadata.num_row_groups and rows != metadata.num_rows:
+        raise pa.ArrowInvalid(f"its row groups have {rows} rows, but the footer says {metadata.num_rows}")
+
+
+def _check_columns(metadata: Any, groups: Sequence[int], names: Iterable[str]) -> None:
+    """Check that columns have as many values as there are rows, in row groups that have been read.
+
+    What a footer says of a column's values is not asked before: if it is forged, Arrow's reader raises an error, but
+    its accessor ends the process.
+    """
     wanted = tuple(names)
     flat = [
         leaf
@@ -171,19 +189,15 @@ def _check_footer(metadata: Any, groups: Sequence[int], names: Iterable[str]) ->
         if column.max_repetition_level == 0
         and any(column.path == name or column.path.startswith(f"{name}.") for name in wanted)
     ]
-    rows = 0
     for number in groups:
         group = metadata.row_group(number)
-        rows += group.num_rows
-        for leaf in flat:
+        for leaf in flat if group.num_rows else ():
             values = group.column(leaf).num_values
             if values != group.num_rows:
                 raise pa.ArrowInvalid(
                     f"row group {number} has {group.num_rows} rows, but {values} values of column "
                     f"{metadata.schema.column(leaf).path!r}"
                 )
-    if len(groups) == metadata.num_row_groups and rows != metadata.num_rows:
-        raise pa.ArrowInvalid(f"its row groups have {rows} rows, but the footer says {metadata.num_rows}")
 
 
 def _kept_rows(metadata: Any, groups: Sequence[int], deleted: Int64s) -> pa.BooleanArray:

@@ -92,12 +92,12 @@ class CsvFormat:
                 schema, rows = self._first_block(file, {})
             except pa.ArrowInvalid as error:
                 raise self._row_fault(error) from error
-        if schema is None:
-            return None
-        _check_named(self._column_types, schema.names, file.name)
-        return _with_inferred_types(
-            plain_schema(schema), self._column_types, rows, partial(self._first_block, file)
-        )
+            if schema is None:
+                return None
+            _check_named(self._column_types, schema.names, file.name)
+            return _with_inferred_types(
+                plain_schema(schema), self._column_types, rows, partial(self._first_block, file)
+            )
 
     def _first_block(
         self, file: LogFile, types: Mapping[str, pa.DataType]

@@ -35,7 +35,7 @@ from flinkcore.runtime.checkpoint.checkpoint_table import CheckpointTable, Table
 _NEW_SPLIT: Final = {
     "rows": 0,
     "last_arrival_ms": MIN_TIMESTAMP,
-    "recorded_arrival_ms": 0,
+    "recorded_arrival_ms": MIN_TIMESTAMP,
     "generator_ms": MIN_TIMESTAMP,
     "unseen": 0,
     "inactive_since_ms": 0,
