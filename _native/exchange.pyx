@@ -3,7 +3,7 @@
 import numpy as np
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
-from libc.stdlib cimport free, malloc
+from libc.stdlib cimport free, malloc, qsort
 
 from flinkcore.errors import ConfigurationError, DataError
 
@@ -381,6 +381,68 @@ cdef int64_t _count_runs(const TotalOrder* order, int64_t n) noexcept nogil:
     return runs
 
 
+cdef enum:
+    MOST_INSERTED = 16  # rows that are sorted by insertion
+
+
+cdef struct Tied:
+    # A row among those that arrive together in one split.
+    int64_t position
+    int64_t row
+
+
+cdef int _compare_tied(const void* a, const void* b) noexcept nogil:
+    cdef const Tied* left = <const Tied*> a
+    cdef const Tied* right = <const Tied*> b
+    if left.position != right.position:
+        return -1 if left.position < right.position else 1
+    return -1 if left.row < right.row else left.row > right.row
+
+
+cdef void _sort_tied(Tied* tied, int64_t n) noexcept nogil:
+    cdef int64_t i, at
+    cdef Tied moving
+    if n > MOST_INSERTED:
+        qsort(tied, n, sizeof(Tied), _compare_tied)
+        return
+    for i in range(1, n):
+        moving = tied[i]
+        at = i
+        while at > 0 and tied[at - 1].position > moving.position:
+            tied[at] = tied[at - 1]
+            at -= 1
+        tied[at] = moving
+
+
+cdef int64_t _count_tied_breaks(const TotalOrder* order, int64_t n) noexcept nogil:
+    # How many runs end within rows that arrive together in one split.
+    cdef int64_t row, breaks = 0
+    for row in range(1, n):
+        breaks += (
+            order.positions[row] < order.positions[row - 1]
+            and order.arrivals[row] == order.arrivals[row - 1]
+            and order.splits[row] == order.splits[row - 1]
+        )
+    return breaks
+
+
+cdef void _sort_ties(const TotalOrder* order, int64_t n, Tied* tied) noexcept nogil:
+    # Sort the rows that lie together, and arrive together in one split, by position.
+    cdef int64_t row, first = 0
+    for row in range(n):
+        tied[row].position = order.positions[row]
+        tied[row].row = row
+    for row in range(1, n + 1):
+        if (
+            row == n
+            or order.arrivals[row] != order.arrivals[first]
+            or order.splits[row] != order.splits[first]
+        ):
+            if row - first > 1:
+                _sort_tied(tied + first, row - first)
+            first = row
+
+
 cdef void _merge(const TotalOrder* order, int64_t n, Run* runs, int64_t n_runs, uint32_t* merged) noexcept nogil:
     cdef int64_t row, i = 0, at
     runs[0].at = 0
@@ -406,7 +468,8 @@ def total_order(
 ):
     """Rows in the total order of a replay: by arrival, then split, then position in the split.
 
-    The rows are taken as the ascending runs that they already form, and merged: O(n log runs), stable.
+    The rows are taken as the ascending runs that they form, and merged: O(n log runs), stable. Where most runs end
+    among rows that arrive together in one split, these are sorted first: O(n log rows that arrive together).
 
     Parameters
     ----------
@@ -424,10 +487,11 @@ def total_order(
     >>> total_order(np.array([5, 1]), np.array([0, 0], np.int32), np.array([0, 1]))
     array([1, 0], dtype=uint32)
     """
-    cdef int64_t n = arrivals.shape[0], n_runs
+    cdef int64_t n = arrivals.shape[0], n_runs, n_tied
     cdef TotalOrder order
     cdef Run* runs
     cdef uint32_t[::1] merged
+    cdef const int64_t[::1] sorted_positions
     if splits.shape[0] != n or positions.shape[0] != n:
         raise ValueError("arrivals, splits and positions must have the same length")
     if n > 0xFFFFFFFF:
@@ -439,14 +503,40 @@ def total_order(
     order.positions = &positions[0]
     with nogil:
         n_runs = _count_runs(&order, n)
+        n_tied = _count_tied_breaks(&order, n) if n_runs > 1 else 0
     if n_runs == 1:
         return None
     result = np.empty(n, dtype=np.uint32)
     merged = result
+    rows = None
+    if 2 * n_tied > n_runs:
+        rows, sorted_positions = _with_sorted_ties(&order, n)
+        order.positions = &sorted_positions[0]
+        with nogil:
+            n_runs = _count_runs(&order, n)
+        if n_runs == 1:
+            return rows
     runs = <Run*> malloc(n_runs * sizeof(Run))
     if runs == NULL:
         raise MemoryError(f"{n_runs} runs")
     with nogil:
         _merge(&order, n, runs, n_runs, &merged[0])
     free(runs)
-    return result
+    return result if rows is None else rows[result]
+
+
+cdef tuple _with_sorted_ties(const TotalOrder* order, int64_t n):
+    # Row numbers, and the positions in their order; arrivals and splits stay as they lie.
+    cdef uint32_t[::1] rows = np.empty(n, dtype=np.uint32)
+    cdef int64_t[::1] positions = np.empty(n, dtype=np.int64)
+    cdef int64_t row
+    cdef Tied* tied = <Tied*> malloc(n * sizeof(Tied))
+    if tied == NULL:
+        raise MemoryError(f"{n} rows")
+    with nogil:
+        _sort_ties(order, n, tied)
+        for row in range(n):
+            rows[row] = <uint32_t> tied[row].row
+            positions[row] = tied[row].position
+    free(tied)
+    return rows.base, positions.base

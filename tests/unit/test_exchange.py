@@ -9,6 +9,7 @@ from flinkcore._native.exchange import narrow_integers, partition_rows, total_or
 from flinkcore.errors import ConfigurationError, DataError
 
 FAR = st.integers(-(2**63), 2**63 - 1)
+FAR_APART = (2**63 - 1, -(2**63))
 NEAR = st.integers(2**40, 2**40 + 70_000)
 
 
@@ -34,6 +35,17 @@ def test_an_empty_batch_is_in_order() -> None:
 @given(st.lists(st.tuples(st.integers(-3, 3), st.integers(0, 2), st.integers(0, 4)), min_size=1, max_size=80))
 def test_the_order_is_that_of_a_stable_sort(rows: list[tuple[int, int, int]]) -> None:
     assert order_of(rows) == sorted(range(len(rows)), key=lambda row: rows[row])
+
+
+@pytest.mark.parametrize("together", [2, 16, 17, 300])
+def test_rows_that_arrive_together_are_ordered_by_position(together: int) -> None:
+    positions = [row * 7919 % 101 - 50 for row in range(3 * together)]
+    in_groups = [(row // together, 0, positions[row]) for row in range(3 * together)]
+    assert order_of(in_groups) == sorted(range(3 * together), key=lambda row: in_groups[row])
+    overlapping = in_groups[: 2 * together] + in_groups[together:]
+    assert order_of(overlapping) == sorted(range(4 * together), key=lambda row: overlapping[row])
+    far = [(0, 0, FAR_APART[row % 2]) for row in range(together)]
+    assert order_of(far) == sorted(range(together), key=lambda row: far[row])
 
 
 def test_columns_of_different_lengths_are_an_error() -> None:
