@@ -232,6 +232,13 @@ def test_sparks_ui_tells_what_jobs_are_for(spark: Any) -> None:
     } <= told
 
 
+def test_plans_of_spark_name_the_steps_of_a_replay(spark: Any) -> None:
+    late = hourly_flights(SparkExecutionEnvironment(spark)).execute().get_side_output(LATE)
+    plan = late.to_dataframe()._jdf.queryExecution().executedPlan().toString()
+    mapped = [line.split("(")[0].split()[-1] for line in plan.splitlines() if "MapInArrow" in line]
+    assert mapped == ["flinkcore.ReduceStage", "flinkcore.MapTask"]
+
+
 def test_progress_ends_with_all_events(spark: Any) -> None:
     told: list[Progress] = []
     hourly_flights(SparkExecutionEnvironment(spark)).execute(progress=told.append).to_arrow()
