@@ -1,5 +1,7 @@
 """PyFlink's ``pyflink.common`` names: time, watermark strategies and settings, without a JVM."""
 
+from typing import NoReturn
+
 from flinkcore.common.completable_future import CompletableFuture
 from flinkcore.common.configuration import Configuration
 from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
@@ -8,6 +10,7 @@ from flinkcore.common.job_client import JobClient
 from flinkcore.common.job_execution_result import JobExecutionResult
 from flinkcore.common.job_id import JobID
 from flinkcore.common.job_status import JobStatus
+from flinkcore.common.missing_features import MISSING_COMMON_NAMES, refuse_name
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.percentile_watermarks import PercentileOutOfOrdernessWatermarks
 from flinkcore.common.row import Row
@@ -72,3 +75,8 @@ __all__ = [
     "WatermarkStrategy",
     "WatermarksWithIdleness",
 ]
+
+
+def __getattr__(name: str) -> NoReturn:
+    """Report what to use instead of names that PyFlink has and flinkcore does not."""
+    refuse_name(__name__, name, MISSING_COMMON_NAMES)

@@ -2,6 +2,7 @@
 
 from typing import NoReturn
 
+from flinkcore.common.missing_features import refuse_name
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.split_origin import FILE
 from flinkcore.datastream.aggregates import Aggregate
@@ -10,6 +11,7 @@ from flinkcore.datastream.checkpointing_mode import CheckpointingMode
 from flinkcore.datastream.connected_streams import BroadcastConnectedStream, BroadcastStream, ConnectedStreams
 from flinkcore.datastream.data_stream import CloseableIterator, DataStream, DataStreamSink, SideOutputStream
 from flinkcore.datastream.execution_mode import RuntimeExecutionMode
+from flinkcore.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
 from flinkcore.datastream.functions import (
     AggregateFunction,
     AllWindowFunction,
@@ -45,7 +47,6 @@ from flinkcore.datastream.functions import (
 from flinkcore.datastream.functions.join_functions import TaggedUnion
 from flinkcore.datastream.joined_streams import CoGroupedStreams, IntervalJoin, IntervalJoined, JoinedStreams
 from flinkcore.datastream.keyed_stream import AllWindowedStream, KeyedStream, WindowedStream
-from flinkcore.datastream.missing_features import refuse_name
 from flinkcore.datastream.stream_execution_environment import StreamExecutionEnvironment
 from flinkcore.datastream.time_characteristic import TimeCharacteristic
 from flinkcore.datastream.time_domain import TimeDomain
@@ -93,6 +94,7 @@ __all__ = [
     "DataStream",
     "DataStreamSink",
     "EventTimeSessionWindows",
+    "ExternalizedCheckpointRetention",
     "FilterFunction",
     "FlatJoinFunction",
     "FlatMapFunction",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from flinkcore.common.time import Duration
 from flinkcore.datastream.checkpointing_mode import CheckpointingMode
+from flinkcore.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
 
 
 class CheckpointConfig:
@@ -20,7 +22,10 @@ class CheckpointConfig:
         self._min_pause = 0
         self._max_concurrent = 1
         self._tolerable_failures = 0
+        self._retention = ExternalizedCheckpointRetention.NO_EXTERNALIZED_CHECKPOINTS
         self._unaligned = False
+        self._unaligned_forced = False
+        self._alignment_timeout = Duration.of_millis(0)
 
     def is_checkpointing_enabled(self) -> bool:
         """Return whether an interval is set."""
@@ -82,6 +87,29 @@ class CheckpointConfig:
         self._tolerable_failures = tolerable_checkpoint_failure_number
         return self
 
+    def is_fail_on_checkpointing_errors(self) -> bool:
+        """Return whether no checkpoint may fail."""
+        return self._tolerable_failures == 0
+
+    def set_fail_on_checkpointing_errors(self, fail_on_checkpointing_errors: bool) -> CheckpointConfig:
+        """Set whether no checkpoint may fail, or any number of them."""
+        return self.set_tolerable_checkpoint_failure_number(0 if fail_on_checkpointing_errors else 2**31 - 1)
+
+    def get_externalized_checkpoint_retention(self) -> ExternalizedCheckpointRetention:
+        """Return what becomes of checkpoints when a job is cancelled."""
+        return self._retention
+
+    def set_externalized_checkpoint_retention(
+        self, retention_mode: ExternalizedCheckpointRetention
+    ) -> CheckpointConfig:
+        """Set what becomes of checkpoints when a job is cancelled."""
+        self._retention = retention_mode
+        return self
+
+    def is_externalized_checkpoints_enabled(self) -> bool:
+        """Return whether checkpoints outlive their job."""
+        return self._retention is not ExternalizedCheckpointRetention.NO_EXTERNALIZED_CHECKPOINTS
+
     def is_unaligned_checkpoints_enabled(self) -> bool:
         """Return whether checkpoints are unaligned."""
         return self._unaligned
@@ -90,3 +118,33 @@ class CheckpointConfig:
         """Set whether checkpoints are unaligned."""
         self._unaligned = enabled
         return self
+
+    def disable_unaligned_checkpoints(self) -> CheckpointConfig:
+        """Set that checkpoints are aligned."""
+        return self.enable_unaligned_checkpoints(False)
+
+    def is_force_unaligned_checkpoints(self) -> bool:
+        """Return whether checkpoints are unaligned also where custom partitioners forbid it."""
+        return self._unaligned_forced
+
+    def set_force_unaligned_checkpoints(self, force_unaligned_checkpoints: bool = True) -> CheckpointConfig:
+        """Set whether checkpoints are unaligned also where custom partitioners forbid it."""
+        self._unaligned_forced = force_unaligned_checkpoints
+        return self
+
+    def get_aligned_checkpoint_timeout(self) -> Duration:
+        """Return after how long an aligned checkpoint becomes unaligned."""
+        return self._alignment_timeout
+
+    def set_aligned_checkpoint_timeout(self, alignment_timeout: Duration) -> CheckpointConfig:
+        """Set after how long an aligned checkpoint becomes unaligned."""
+        self._alignment_timeout = alignment_timeout
+        return self
+
+    def get_alignment_timeout(self) -> Duration:
+        """Return the same as `get_aligned_checkpoint_timeout`, which is its newer name."""
+        return self.get_aligned_checkpoint_timeout()
+
+    def set_alignment_timeout(self, alignment_timeout: Duration) -> CheckpointConfig:
+        """Set the same as `set_aligned_checkpoint_timeout`, which is its newer name."""
+        return self.set_aligned_checkpoint_timeout(alignment_timeout)

@@ -16,6 +16,7 @@ from flinkcore.common.expressions import Expression, is_expression
 from flinkcore.common.extras import library
 from flinkcore.common.job_client import JobClient
 from flinkcore.common.job_execution_result import JobExecutionResult
+from flinkcore.common.missing_features import MISSING_METHODS, MissingMethodError
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.split_origin import FILE, SplitOrigin
 from flinkcore.common.time import Duration, Time, timeout_ms
@@ -35,7 +36,6 @@ from flinkcore.datastream.element_transformations import (
 from flinkcore.datastream.execution_mode import RuntimeExecutionMode
 from flinkcore.datastream.functions import ParallelSourceFunction, SourceFunction
 from flinkcore.datastream.lake_tables import DeltaTable, IcebergTable, LakeTable
-from flinkcore.datastream.missing_features import MISSING_METHODS, MissingMethodError
 from flinkcore.datastream.pipeline_executor import ElementJob, ElementJobRun, PipelineExecutor, load_executor
 from flinkcore.datastream.time_characteristic import TimeCharacteristic
 from flinkcore.datastream.timestamps import as_watermark_strategy
@@ -772,6 +772,18 @@ class StreamExecutionEnvironment:
     def get_checkpointing_mode(self) -> CheckpointingMode:
         """Return the mode of checkpoints."""
         return self._checkpoint_config.get_checkpointing_mode()
+
+    def get_checkpointing_consistency_mode(self) -> CheckpointingMode:
+        """Return the same as `get_checkpointing_mode`, of which it is the newer name."""
+        return self.get_checkpointing_mode()
+
+    def is_unaligned_checkpoints_enabled(self) -> bool:
+        """Return whether checkpoints are unaligned."""
+        return self._checkpoint_config.is_unaligned_checkpoints_enabled()
+
+    def is_force_unaligned_checkpoints(self) -> bool:
+        """Return whether checkpoints are unaligned also where custom partitioners forbid it."""
+        return self._checkpoint_config.is_force_unaligned_checkpoints()
 
     def register_slot_sharing_group(self: S, slot_sharing_group: Any) -> S:
         """Accept a group without an effect: there are no slots."""

@@ -32,7 +32,6 @@ FOLDERS = {
     "datastream": (
         "time_domain",
         "timerservice",
-        "missing_features",
         "functions",
         "state",
         "window",

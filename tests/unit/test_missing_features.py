@@ -7,13 +7,21 @@ from pathlib import Path
 
 import pytest
 
-from flinkcore.datastream import RuntimeExecutionMode, StreamExecutionEnvironment, connectors
-from flinkcore.datastream.missing_features import (
+from flinkcore.common import Duration
+from flinkcore.common.missing_features import (
+    MISSING_COMMON_NAMES,
     MISSING_CONNECTORS,
     MISSING_FILE_NAMES,
+    MISSING_FORMAT_NAMES,
     MISSING_METHODS,
     MISSING_MODULES,
     MISSING_NAMES,
+)
+from flinkcore.datastream import (
+    ExternalizedCheckpointRetention,
+    RuntimeExecutionMode,
+    StreamExecutionEnvironment,
+    connectors,
 )
 from flinkcore.errors import ConfigurationError, UnsupportedOperationError
 
@@ -26,6 +34,23 @@ def test_importing_a_missing_name_says_what_to_use(name: str) -> None:
         exec(f"from flinkcore.datastream import {name}")
     assert f"`{name}`" in PAGE
     assert MISSING_NAMES[name] in PAGE
+
+
+@pytest.mark.parametrize("name", MISSING_COMMON_NAMES)
+def test_importing_a_missing_common_name_says_what_to_use(name: str) -> None:
+    with pytest.raises(ImportError, match=f"flinkcore has no {name}, which PyFlink has: ."):
+        exec(f"from flinkcore.common import {name}")
+    assert name in PAGE
+    assert MISSING_COMMON_NAMES[name] in PAGE
+
+
+@pytest.mark.parametrize("name", MISSING_FORMAT_NAMES)
+def test_importing_a_missing_name_of_formats_says_what_to_use(name: str) -> None:
+    module = next(kind for kind in ("csv", "json", "parquet") if kind in name.lower())
+    with pytest.raises(ImportError, match=f"flinkcore has no {name}, which PyFlink has: ."):
+        exec(f"from flinkcore.datastream.formats.{module} import {name}")
+    assert f"`{name}`" in PAGE
+    assert MISSING_FORMAT_NAMES[name] in PAGE
 
 
 @pytest.mark.parametrize("name", MISSING_METHODS)
@@ -54,6 +79,24 @@ def test_importing_a_missing_name_of_files_says_what_to_use(name: str) -> None:
         exec(f"from flinkcore.datastream.connectors.file_system import {name}")
     assert f"`{name}`" in PAGE
     assert MISSING_FILE_NAMES[name] in PAGE
+
+
+def test_settings_of_checkpoints_are_held_and_given_back() -> None:
+    env = StreamExecutionEnvironment.get_execution_environment()
+    config = env.get_checkpoint_config()
+    assert not config.is_externalized_checkpoints_enabled()
+    assert config.is_fail_on_checkpointing_errors()
+    config.set_externalized_checkpoint_retention(ExternalizedCheckpointRetention.RETAIN_ON_CANCELLATION)
+    config.set_aligned_checkpoint_timeout(Duration.of_seconds(3)).set_force_unaligned_checkpoints()
+    config.enable_unaligned_checkpoints().set_fail_on_checkpointing_errors(False)
+    assert config.is_externalized_checkpoints_enabled()
+    assert config.get_externalized_checkpoint_retention().name == "RETAIN_ON_CANCELLATION"
+    assert config.get_alignment_timeout() == Duration.of_seconds(3)
+    assert env.is_unaligned_checkpoints_enabled()
+    assert env.is_force_unaligned_checkpoints()
+    assert config.get_tolerable_checkpoint_failure_number() == 2**31 - 1
+    assert env.get_checkpointing_consistency_mode() is env.get_checkpointing_mode()
+    assert not config.disable_unaligned_checkpoints().is_unaligned_checkpoints_enabled()
 
 
 def test_settings_of_the_jvm_are_accepted_but_not_known() -> None:

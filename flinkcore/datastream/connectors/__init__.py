@@ -2,6 +2,7 @@
 
 from typing import NoReturn
 
+from flinkcore.common.missing_features import MISSING_CONNECTORS, refuse_name
 from flinkcore.datastream.connectors.base import (
     InputStatus,
     ReaderOutput,
@@ -22,7 +23,6 @@ from flinkcore.datastream.connectors.source_reader_base import (
     SourceReaderBase,
     SplitReader,
 )
-from flinkcore.datastream.missing_features import MISSING_CONNECTORS, refuse_name
 
 __all__ = [
     "CollectionSource",

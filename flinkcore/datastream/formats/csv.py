@@ -6,8 +6,9 @@ import warnings
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NoReturn
 
+from flinkcore.common.missing_features import MISSING_FORMAT_NAMES, refuse_name
 from flinkcore.common.serialization import BulkWriterFactory
 from flinkcore.common.text_files import CsvRows, csv_contents, empty_file, no_last_line_break
 from flinkcore.common.typeinfo import RowTypeInfo, TypeInformation, Types
@@ -224,3 +225,8 @@ def _checked(schema: object) -> CsvSchema:
     if not isinstance(schema, CsvSchema):
         raise ConfigurationError(f"CSV needs a CsvSchema, made by CsvSchema.builder(), not {schema!r}")
     return schema
+
+
+def __getattr__(name: str) -> NoReturn:
+    """Report what to use instead of names that PyFlink has and flinkcore does not."""
+    refuse_name(__name__, name, MISSING_FORMAT_NAMES)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Iterator
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NoReturn
 
+from flinkcore.common.missing_features import MISSING_FORMAT_NAMES, refuse_name
 from flinkcore.common.serialization import BulkWriter, BulkWriterFactory
 from flinkcore.common.text_files import MOST_LEVELS, empty_file, is_too_deep
 from flinkcore.common.typeinfo import RowTypeInfo
@@ -78,3 +79,8 @@ class _JsonWriter(BulkWriter):
 
     def finish(self) -> None:
         """Do nothing: elements are written at once."""
+
+
+def __getattr__(name: str) -> NoReturn:
+    """Report what to use instead of names that PyFlink has and flinkcore does not."""
+    refuse_name(__name__, name, MISSING_FORMAT_NAMES)

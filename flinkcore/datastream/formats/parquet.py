@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NoReturn
 
+from flinkcore.common.missing_features import MISSING_FORMAT_NAMES, refuse_name
 from flinkcore.common.serialization import BulkWriterFactory
 from flinkcore.common.typeinfo import RowTypeInfo
 from flinkcore.datastream.formats.arrow_format import ArrowRowFormat, ArrowWriterFactory, checked_row_type
@@ -79,3 +80,8 @@ class ParquetBulkWriters:
             return pq.ParquetWriter(file, schema)
 
         return ArrowWriterFactory(checked_row_type(row_type, "ParquetBulkWriters"), open_writer)
+
+
+def __getattr__(name: str) -> NoReturn:
+    """Report what to use instead of names that PyFlink has and flinkcore does not."""
+    refuse_name(__name__, name, MISSING_FORMAT_NAMES)

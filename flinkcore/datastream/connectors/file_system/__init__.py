@@ -2,6 +2,7 @@
 
 from typing import NoReturn
 
+from flinkcore.common.missing_features import MISSING_FILE_NAMES, refuse_name
 from flinkcore.common.serialization import BulkWriterFactory
 from flinkcore.datastream.connectors.file_system.file_sink import (
     BucketAssigner,
@@ -16,7 +17,6 @@ from flinkcore.datastream.connectors.file_system.file_source import (
     FileSourceBuilder,
     StreamFormat,
 )
-from flinkcore.datastream.missing_features import MISSING_FILE_NAMES, refuse_name
 
 __all__ = [
     "BucketAssigner",

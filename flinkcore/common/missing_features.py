@@ -16,7 +16,6 @@ MISSING_NAMES: Final = {
     "JobManagerCheckpointStorage": "a job runs in one go; for checkpoints of replays see flinkcore.runtime.checkpoint",
     "FileSystemCheckpointStorage": "a job runs in one go; for checkpoints of replays see flinkcore.runtime.checkpoint",
     "CustomCheckpointStorage": "a job runs in one go; for checkpoints of replays see flinkcore.runtime.checkpoint",
-    "ExternalizedCheckpointRetention": "a job runs in one go, and leaves no checkpoints behind",
     "StateBackend": "state is held in memory, as of HashMapStateBackend",
     "HashMapStateBackend": "leave it out: state is held in memory anyway",
     "EmbeddedRocksDBStateBackend": "leave it out: state is held in memory",
@@ -26,6 +25,27 @@ MISSING_NAMES: Final = {
     "MemorySize": "leave it out: there are no slots with resources",
 }
 """Names of ``pyflink.datastream`` with what to use instead."""
+
+MISSING_COMMON_NAMES: Final = {
+    "ConfigOption": "set keys and values of a Configuration",
+    "ConfigOptions": "set keys and values of a Configuration",
+    "RestartStrategies": "leave it out: Spark repeats tasks that are lost, and a job in one process fails at once",
+    "RestartStrategyConfiguration": "leave it out: Spark repeats tasks that are lost, and a job in one process fails "
+    "at once",
+    "InputDependencyConstraint": "leave it out: sources are read together",
+    "TypeSerializer": "take a type of Types, or PickleSerializer",
+}
+"""Names of ``pyflink.common`` with what to use instead."""
+
+MISSING_FORMAT_NAMES: Final = {
+    "JsonRowDeserializationSchema": "take json.loads in a map, or FileSource with JsonReaderFormat",
+    "JsonRowSerializationSchema": "take json.dumps in a map",
+    "CsvRowDeserializationSchema": "take csv.reader in a map, or FileSource with CsvReaderFormat",
+    "CsvRowSerializationSchema": "take csv.writer in a map, or FileSink with CsvBulkWriters",
+    "AvroParquetReaders": "take ParquetColumnarRowInputFormat",
+    "AvroParquetWriters": "take ParquetBulkWriters",
+}
+"""Names of ``pyflink.datastream.formats`` with what to use instead."""
 
 MISSING_METHODS: Final = {
     "add_jars": "there is no JVM; sources and sinks are those of flinkcore.datastream.connectors",
@@ -68,6 +88,10 @@ MISSING_CONNECTORS: Final = {
 
 
 MISSING_MODULES: Final = {
+    "flinkcore.common.config_options": MISSING_COMMON_NAMES["ConfigOptions"],
+    "flinkcore.common.restart_strategy": MISSING_COMMON_NAMES["RestartStrategies"],
+    "flinkcore.common.input_dependency_constraint": MISSING_COMMON_NAMES["InputDependencyConstraint"],
+    "flinkcore.java_gateway": "there is no JVM",
     **{f"flinkcore.datastream.connectors.{name}": instead for name, instead in MISSING_CONNECTORS.items()},
     "flinkcore.datastream.formats.avro": "take Parquet, CSV or JSON lines",
     "flinkcore.datastream.formats.orc": "take Parquet, CSV or JSON lines",
@@ -75,6 +99,8 @@ MISSING_MODULES: Final = {
     "flinkcore.datastream.checkpoint_storage": "leave it out: a job runs in one go",
     "flinkcore.datastream.slot_sharing_group": "leave it out: there are no slots",
     "flinkcore.datastream.async_data_stream": MISSING_NAMES["AsyncDataStream"],
+    "flinkcore.datastream.async_retry_predicates": MISSING_NAMES["AsyncRetryPredicate"],
+    "flinkcore.datastream.async_retry_strategies": MISSING_NAMES["AsyncRetryStrategy"],
     "flinkcore.table": "the Table API and SQL are not there; take streams, or a table of Arrow by from_event_log(...)",
 }
 """Modules of PyFlink, with ``flinkcore`` in place of ``pyflink``, and what to use instead."""
