@@ -290,6 +290,51 @@ def test_a_state_that_is_not_asked_for_stays_in_the_next_checkpoint(
     assert found == ["{'user': 'x', 'n': 4}", "{'user': 'y', 'n': 2}"]
 
 
+class Reminds(KeyedProcessFunction):
+    """Counts the elements of a key, and tells the count when a timer of one is due, of event or processing time."""
+
+    def open(self, runtime_context: Any) -> None:
+        self.count = runtime_context.get_state(ValueStateDescriptor("count"))
+
+    def process_element(self, value: Any, ctx: Any) -> None:
+        self.count.update((self.count.value() or 0) + 1)
+        ctx.timer_service().register_event_time_timer(ctx.timestamp() + 1000)
+        ctx.timer_service().register_processing_time_timer(
+            ctx.timer_service().current_processing_time() + 700
+        )
+
+    def on_timer(self, timestamp: int, ctx: Any) -> Iterator[Any]:
+        yield ctx.get_current_key(), self.count.value() * 10_000 + timestamp
+
+
+class RemindsBatches(KeyedBatchProcessFunction):
+    """The same over batches."""
+
+    one_element_per_key = True
+
+    def open(self, runtime_context: Any) -> None:
+        self.counts = runtime_context.get_column_state("count", "int64")
+
+    def process_batch(self, elements: Any, ctx: Any) -> None:
+        self.counts[elements.key_ids] += 1
+        timers = ctx.timer_service()
+        timers.register_event_time_timers(elements.key_ids, elements.timestamps + 1000)
+        timers.register_processing_time_timers(elements.key_ids, elements.processing_times + 700)
+
+    def on_timers(self, timers: Any, ctx: Any) -> Iterator[Any]:
+        yield {"user": timers.keys["user"], "n": self.counts[timers.key_ids] * 10_000 + timers.timestamps}
+
+
+@pytest.mark.parametrize(("before", "after"), [(Reminds, RemindsBatches), (RemindsBatches, Reminds)])
+def test_timers_and_state_of_a_function_go_on_in_one_over_batches_and_back(
+    before: Any, after: Any, tmp_path: Path
+) -> None:
+    stopped = counted(YESTERDAY, before()).execute(stop_with_checkpoint=tmp_path / "c").to_arrow()
+    going_on = counted(TODAY, after()).execute(restore_from=tmp_path / "c").to_arrow()
+    assert len(stopped) < len(going_on)
+    assert rows(stopped, going_on) == rows(counted(BOTH, before()).to_arrow())
+
+
 # ---- the cut -----------------------------------------------------------------------------------------------------
 
 
