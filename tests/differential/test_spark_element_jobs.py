@@ -2,6 +2,7 @@
 
 import random
 import sys
+import tracemalloc
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +32,7 @@ from flinkcore.common import (
     Types,
     WatermarkStrategy,
 )
+from flinkcore.common.boundedness import Boundedness
 from flinkcore.datastream import (
     DataStream,
     KeyedProcessFunction,
@@ -47,6 +49,7 @@ from flinkcore.datastream.connectors.file_system import FileSink
 from flinkcore.datastream.connectors.number_seq import NumberSequenceSource
 from flinkcore.errors import ConfigurationError, SourceError, UserCodeError
 from flinkcore.spark import SparkExecutionEnvironment
+from flinkcore.spark.exchange import collecting
 
 # PySpark warns of every pandas 3, which jobs do not use.
 pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
@@ -529,6 +532,50 @@ def test_many_and_large_elements_pass_in_several_runs(spark: Any, monkeypatch: p
         return stream.key_by(lambda text: len(text[0]) % 7).map(lambda text: text[0])
 
     assert list(job(on_spark(spark, 2)).execute_and_collect()) == texts
+
+
+def test_results_come_to_the_driver_a_part_at_a_time(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(collecting, "COLLECTED_BYTES", 1 << 20)
+    context = spark.sparkContext
+
+    def results() -> Any:
+        numbers = on_spark(spark, 2).from_collection(range(400), Types.INT()).rebalance()
+        return numbers.map(lambda number: f"{number:050000}").execute_and_collect()
+
+    def jobs() -> int:
+        return len(context.statusTracker().getJobIdsForGroup("results"))
+
+    context.setJobGroup("results", "results in parts")
+    tracemalloc.start()
+    try:
+        with results() as texts:
+            assert int(next(texts)[-9:]) == 0
+            jobs_before, _ = jobs(), tracemalloc.reset_peak()
+            assert [int(text[-9:]) for text in texts] == list(range(1, 400))
+        _, peak_bytes = tracemalloc.get_traced_memory()
+        jobs_after = jobs()
+        with results() as texts:
+            next(texts)
+        jobs_of_one = jobs() - jobs_after
+    finally:
+        tracemalloc.stop()
+        for name in ("spark.jobGroup.id", "spark.job.description"):
+            context.setLocalProperty(name, None)
+    assert peak_bytes < 10 << 20 < 400 * 50_000
+    # The driver has asked for a few of some twenty parts when it gives the first element.
+    assert jobs_after - jobs_before > 10 > jobs_of_one
+    assert context._jsc.getPersistentRDDs().isEmpty()
+
+
+def test_a_source_that_says_it_never_ends_is_refused(spark: Any) -> None:
+    class Endless(NumberSequenceSource):
+        @property
+        def boundedness(self) -> Boundedness:
+            return Boundedness.CONTINUOUS_UNBOUNDED
+
+    stream = on_spark(spark).from_source(Endless(1, 2), WatermarkStrategy.no_watermarks(), "endless")
+    with pytest.raises(ConfigurationError, match="this source is unbounded, and on Spark a task sends"):
+        stream.execute_and_collect()
 
 
 def test_a_source_that_is_not_there_is_told_as_it_is(spark: Any) -> None:

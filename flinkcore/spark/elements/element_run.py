@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterator
+from contextlib import closing
+from itertools import chain, groupby
 from operator import attrgetter
 from typing import Any
 
@@ -17,12 +19,12 @@ from flinkcore.runtime.tasks.stream_graph import StreamGraphGenerator, StreamNod
 from flinkcore.spark.elements.element_task import PRINTED, TaskReport
 from flinkcore.spark.elements.job_sources import Execute, SparkJobSources
 from flinkcore.spark.elements.level_stages import ElementStage, SourceStage
-from flinkcore.spark.elements.messages import PROGRAM, REPORTS, RUNS, RUNS_ORDER, RunRow, merged
+from flinkcore.spark.elements.messages import PROGRAM, RUNS, RUNS_ORDER, RunRow, merged
 from flinkcore.spark.elements.shipped_job import ShippedJob
 from flinkcore.spark.elements.shipped_sources import ShippedSources
+from flinkcore.spark.exchange.collecting import collected_in_parts
 from flinkcore.spark.exchange.partitioning import chooses_partitions, partition_slots, to_partitions
 from flinkcore.spark.sessions.spark_jobs import SparkJobs
-from flinkcore.spark.shipping.task_errors import task_errors_raised
 from flinkcore.spark.shipping.tasks import portable
 
 
@@ -31,7 +33,8 @@ class SparkElementRun(StartedJob):
 
     Each task of the job is a Spark task, behind a shuffle of the messages from the tasks before it. The key of a
     message is its place in the order in which the single thread of an embedded run would process it, and every task
-    processes its messages in that order.
+    processes its messages in that order. When all tasks have ended, what the program collects comes to the driver some
+    of it at a time, and at its end sinks are committed.
 
     Parameters
     ----------
@@ -66,21 +69,34 @@ class SparkElementRun(StartedJob):
 
     def _run(self) -> Generator[Any, None, None]:
         sources = ShippedSources.of(self._sources.of_tasks())
-        described = SparkJobs(self._spark).described(f"{self._job.job.name}")
-        with sources.shows_unread_elements(), task_errors_raised(), described:
-            rows = self._dataframe(sources.pickled).collect()
-        runs = [RunRow(row.target, bytes(row.first_key), bytes(row.payload)) for row in rows]
-        del rows, sources
-        reports = self._reports(run for run in runs if run.target == REPORTS)
+        jobs = SparkJobs(self._spark)
+        with sources.shows_unread_elements(), jobs.described(f"{self._job.job.name}"):
+            rows = collected_in_parts(self._dataframe(sources.pickled), *RUNS_ORDER)
+            first = next(rows, None)
+        del sources
+        with closing(rows), jobs.cancelled_on_interrupt():
+            found = rows if first is None else chain([first], rows)
+            yield from self._emitted(
+                RunRow(row.target, bytes(row.first_key), bytes(row.payload)) for row in found
+            )
+
+    def _emitted(self, runs: Iterator[RunRow]) -> Generator[Any, None, None]:
+        """Yield what the program collects, and commit at the end; the reports come first."""
+        reports: list[TaskReport] = []
+        for_program: Iterator[RunRow] = iter(())
+        for target, of_target in groupby(runs, key=attrgetter("target")):
+            if target == PROGRAM:
+                for_program = of_target
+                break
+            reports += [report for run in of_target for _, _, report, _ in run.messages()]
+        reports = self._complete(reports)
         prepared: dict[StreamNode, list[Any]] = {}
         for report in reports:
             for number, given in report.committables:
                 prepared.setdefault(self._job.nodes[number], []).extend(given)
-        for_program = sorted((run for run in runs if run.target == PROGRAM), key=attrgetter("first_key"))
-        del runs
         try:
             self._metric_values = values_of_tasks(self._metrics_of(reports))
-            for _, kind, value, _ in merged(iter(for_program)):
+            for _, kind, value, _ in merged(for_program):
                 if kind == PRINTED:
                     print(value)
                 else:
@@ -90,8 +106,8 @@ class SparkElementRun(StartedJob):
             raise
         commit(prepared)
 
-    def _reports(self, runs: Iterable[RunRow]) -> list[TaskReport]:
-        reports: list[TaskReport] = [report for run in runs for _, _, report, _ in run.messages()]
+    def _complete(self, reports: list[TaskReport]) -> list[TaskReport]:
+        """Return the reports of all tasks, in the order of the tasks."""
         tasks = sorted(number for level in self._job.levels for number in level)
         if sorted(report.task for report in reports) != tasks:
             raise FlinkcoreError(
@@ -113,7 +129,9 @@ class SparkElementRun(StartedJob):
         for level, tasks in list(enumerate(self._job.levels))[1:]:
             ordered = to_partitions(runs, len(tasks), "slot").sortWithinPartitions(*RUNS_ORDER)
             runs = self._stage(ordered, ElementStage(self._pickled, level, self._slots(level + 1)))
-        return runs
+        # Where an executor is lost, tasks are done again and may send other bytes (names of a sink's files): Spark then
+        # does all over again what has read them, but not a last stage of which the driver has got some partitions.
+        return to_partitions(runs, 1, "slot").sortWithinPartitions(*RUNS_ORDER)
 
     def _stage(self, dataframe: Any, stage: ElementStage) -> Any:
         return dataframe.mapInArrow(portable(self._spark, stage), RUNS.ddl)

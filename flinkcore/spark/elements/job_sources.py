@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from flinkcore.common.boundedness import Boundedness
 from flinkcore.common.execution_config import ExecutionConfig
 from flinkcore.datastream.connectors.base import SourceSplit
 from flinkcore.datastream.element_transformations import SideOutputTransformation, SourceTransformation
@@ -54,6 +55,7 @@ class SparkJobSources(JobSources):
         execute: Execute,
     ) -> None:
         self._execute = execute
+        _refuse_unbounded(vertices)
         _refuse_alignment_between_tasks(vertices)
         super().__init__(vertices, configuration, time_characteristic, WorkingDirectory())
 
@@ -76,6 +78,17 @@ class SparkJobSources(JobSources):
         result = self._execute(StreamGraph(step if side is None else side.input), self._configuration)
         rows = result if side is None else result.get_side_output(side.output_tag)
         return TableRows("job", rows.to_arrow())
+
+
+def _refuse_unbounded(vertices: Sequence[JobVertex]) -> None:
+    """Raise a ConfigurationError if a source says that it never ends."""
+    for vertex in vertices:
+        step = vertex.head.transformation
+        if isinstance(step, SourceTransformation) and step.source.boundedness is not Boundedness.BOUNDED:
+            raise ConfigurationError(
+                f"{step}: this source is unbounded, and on Spark a task sends its elements on when it has ended. Let "
+                "its boundedness be BOUNDED if it ends by itself, or run the job embedded"
+            )
 
 
 def _refuse_alignment_between_tasks(vertices: Sequence[JobVertex]) -> None:
