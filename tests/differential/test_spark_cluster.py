@@ -1,16 +1,19 @@
 """Replays on executors that are processes of their own: same rows, also when tasks die or lack flinkcore."""
 
 import os
+import signal
 import sys
 import tarfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 from zipfile import ZipFile
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from models.standalone_cluster import StandaloneCluster, bare_interpreter
@@ -19,8 +22,9 @@ pytest.importorskip("pyspark")
 
 from pyspark import cloudpickle
 
-from flinkcore.common import Encoder, ExecutionConfig
-from flinkcore.datastream import StreamExecutionEnvironment
+from flinkcore.common import Encoder, ExecutionConfig, WatermarkStrategy
+from flinkcore.datastream import DataStream, StreamExecutionEnvironment, TumblingEventTimeWindows
+from flinkcore.datastream.aggregates import count, sum_
 from flinkcore.datastream.connectors.file_system import FileSink
 from flinkcore.datastream.functions import KeyedProcessFunction
 from flinkcore.datastream.transformations import StreamGraph
@@ -59,12 +63,26 @@ def rows(table: pa.Table) -> list[str]:
 
 
 def die_once(marker: str) -> None:
-    """Kill the process, as if it had run out of memory, unless that was done before."""
+    """Kill the process, as the system does when memory runs out, unless that was done before."""
+    if is_first(marker):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def lose_executor_once(marker: str) -> None:
+    """Kill the executor of this Python worker, and so lose what its tasks have sent, unless that was done before."""
+    if is_first(marker):
+        daemon = os.getppid()
+        _, executor = Path(f"/proc/{daemon}/stat").read_text().rpartition(")")[2].split()[:2]
+        assert b"CoarseGrainedExecutorBackend" in Path(f"/proc/{executor}/cmdline").read_bytes()
+        os.kill(int(executor), signal.SIGKILL)
+
+
+def is_first(marker: str) -> bool:
     try:
         os.close(os.open(marker, os.O_CREAT | os.O_EXCL))
     except FileExistsError:
-        return
-    os._exit(9)
+        return False
+    return True
 
 
 @dataclass(frozen=True)
@@ -225,6 +243,64 @@ def test_map_task_that_dies_is_done_again(spark: Any, embedded: Any, tmp_path: P
     assert result.report == embedded.report
 
 
+KINDS = pa.schema({"user": pa.int64(), "n": pa.int64()})
+
+
+class Doubled(KeyedProcessFunction):
+    """Gives each element twice: at once, and with a timer."""
+
+    def __init__(self, dies: Callable[[], None]) -> None:
+        self._dies = dies
+
+    def process_element(self, value: Any, ctx: Any) -> Iterator[Any]:
+        ctx.timer_service().register_event_time_timer(ctx.timestamp() + 1000)
+        yield value.user, value.n
+
+    def on_timer(self, timestamp: int, ctx: Any) -> Iterator[Any]:
+        if timestamp > 3000:  # fired by the end of the log, as many others
+            self._dies()
+        yield ctx.get_current_key(), timestamp
+
+
+def job_of_three_operators(env: StreamExecutionEnvironment, markers: Path) -> DataStream:
+    """A job whose processes die amid the first two operators, if they have not yet."""
+    log = pa.table({"user": [n % 13 for n in range(4000)], "n": range(4000), "ts": range(4000)})
+    rows = env.from_event_log(log, timestamp="ts").assign_timestamps_and_watermarks(
+        WatermarkStrategy.for_monotonous_timestamps()
+    )
+    first = rows.key_by("user").process(Doubled(partial(lose_executor_once, str(markers / "first"))), KINDS)
+    odd = first.with_columns(user=pc.multiply(pc.field("user"), 3))
+    second = odd.key_by("user").process(Doubled(partial(lose_executor_once, str(markers / "second"))), KINDS)
+    windows = second.union(first).key_by("user").window(TumblingEventTimeWindows(500))
+    return windows.aggregate(rows=count(), total=sum_("n"))
+
+
+def test_processes_killed_in_each_phase_of_a_job_of_three_operators_change_nothing(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    phases = ("times", "map", "first", "second", "results")
+    done, markers = tmp_path / "done", tmp_path / "markers"
+    for folder in (done, markers):
+        folder.mkdir()
+    for phase in phases:
+        (done / phase).touch()
+    embedded = job_of_three_operators(StreamExecutionEnvironment(), done).execute()
+    stream = job_of_three_operators(StreamExecutionEnvironment(), markers)
+    plan = make_plan(StreamGraph(stream._transformation), ExecutionConfig())
+    (log,) = plan.logs
+    before, after = (DieOnce(str(markers / phase)) for phase in ("times", "map"))
+    log = replace(log, before=(before, *log.before), after=(after, *log.after))
+    files = FileInput(tuple(log.log.chunks(3)))
+    results = DieAfter(BlocksOutput(), str(markers / "results"), 0)
+    monkeypatch.setattr("flinkcore.spark.columnar.result.BlocksOutput", lambda: results)
+    dataframe = files.dataframe(spark)
+    replay = SparkReplay(spark, replace(plan, logs=(log,)), [SparkLog(log, files, dataframe)], 2)
+    result = SparkResult(replay)
+    assert rows(result.to_arrow()) == rows(embedded.to_arrow())
+    assert result.report == embedded.report
+    assert sorted(marker.name for marker in markers.iterdir()) == sorted(phases)
+
+
 def test_reduce_task_that_dies_is_done_again(
     spark: Any, embedded: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -271,28 +347,37 @@ def test_job_that_fails_leaves_no_files(spark: Any, tmp_path: Path, monkeypatch:
     assert not (tmp_path / "out").exists()
 
 
-def dying_job(env: StreamExecutionEnvironment, marker: str, folder: Path) -> list[Any]:
-    """A job of elements whose keyed task dies as it has sent and written something, the first time."""
+def dying_job(env: StreamExecutionEnvironment, markers: Path, folder: Path) -> list[Any]:
+    """A job of elements, of each of whose levels a task dies as it has sent and written something, the first time."""
 
-    def total(first: tuple[int, int], second: tuple[int, int]) -> tuple[int, int]:
-        if second[1] == 900:
-            die_once(marker)
+    def pair(value: int) -> tuple[int, int]:
+        if value == 700:
+            die_once(str(markers / "pairs"))
+        return value % 7, value
+
+    def total(first: tuple[int, int], second: tuple[int, int], level: str) -> tuple[int, int]:
+        if first[1] > 40_000:
+            lose_executor_once(str(markers / level))
         return first[0], first[1] + second[1]
 
-    pairs = env.from_collection(range(1000)).rebalance().map(lambda value: (value % 7, value))
-    totals = pairs.key_by(lambda pair: pair[0]).reduce(total)
+    pairs = env.from_collection(range(1000)).rebalance().map(pair)
+    totals = pairs.key_by(lambda pair: pair[0]).reduce(partial(total, level="totals"))
     totals.sink_to(FileSink.for_row_format(str(folder), Encoder.simple_string_encoder()).build())
-    return list(totals.key_by(lambda pair: pair[0] % 2).reduce(total).execute_and_collect())
+    halves = totals.key_by(lambda pair: pair[0] % 2).reduce(partial(total, level="halves"))
+    return list(halves.execute_and_collect())
 
 
-def test_task_of_elements_that_dies_is_done_again(spark: Any, tmp_path: Path) -> None:
-    done_before, marker = tmp_path / "done", tmp_path / "died"
-    done_before.touch()
+def test_tasks_of_elements_that_die_in_each_level_are_done_again(spark: Any, tmp_path: Path) -> None:
+    done, markers = tmp_path / "done", tmp_path / "died"
+    for folder in (done, markers):
+        folder.mkdir()
+    for level in ("pairs", "totals", "halves"):
+        (done / level).touch()
     environment = StreamExecutionEnvironment.get_execution_environment().set_parallelism(2)
-    expected = dying_job(environment, str(done_before), tmp_path / "embedded")
+    expected = dying_job(environment, done, tmp_path / "embedded")
     on_spark = SparkExecutionEnvironment(spark).set_parallelism(2)
-    assert dying_job(on_spark, str(marker), tmp_path / "spark") == expected
-    assert marker.exists()
+    assert dying_job(on_spark, markers, tmp_path / "spark") == expected
+    assert sorted(marker.name for marker in markers.iterdir()) == ["halves", "pairs", "totals"]
     assert visible_lines(tmp_path / "spark") == visible_lines(tmp_path / "embedded")
 
 
