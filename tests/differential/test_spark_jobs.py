@@ -422,6 +422,29 @@ def test_an_operator_whose_results_go_several_ways_runs_once(
     assert len(list((tmp_path / "spark").iterdir())) == 3
 
 
+def test_a_dataframe_used_on_several_ways_is_evaluated_once(spark: Any, tmp_path: Path) -> None:
+    def noted(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        mkstemp(dir=tmp_path)
+        for batch in batches:
+            draws = np.random.default_rng().integers(0, 5, batch.num_rows)  # others at each evaluation
+            yield pa.record_batch({"ts": batch.column("id"), "user": draws.astype(str), "n": draws})
+
+    stream = SparkExecutionEnvironment(spark).from_event_log(
+        spark.range(0, 200, 1, 2).mapInArrow(noted, "ts long, user string, n long"), timestamp="ts"
+    )
+    rows = stream.assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps())
+    windows = rows.key_by("user").window(TumblingEventTimeWindows(1000)).aggregate(m=count())
+    sums = rows.filter(pc.field("n") > 0).key_by("user").window(TumblingEventTimeWindows(1000))
+    both = windows.select("user", n=pc.field("m")).union(
+        sums.aggregate(m=sum_("n")).select("user", n=pc.field("m"))
+    )
+    result = both.key_by("user").window(TumblingEventTimeWindows(1000)).aggregate(m=sum_("n")).execute()
+    found = {int(row["user"]): row["m"] for row in result.to_arrow().to_pylist()}
+    assert sorted(found) == list(range(5))
+    assert [user for user, total in found.items() if total % (user + 1)] == []
+    assert len(list(tmp_path.iterdir())) == 2
+
+
 def test_a_job_of_two_logs_reads_small_dataframes_of_several_partitions(spark: Any) -> None:
     table = pa.table({"user": list("abcab"), "ts": range(5), "amount": [1, 2, 3, 4, 5]})
 

@@ -73,16 +73,27 @@ def run_time_passes(
     """
     passes = time_passes([log.plan for log in logs], cuts, stops)
     read: list[SparkLog] = []
+    evaluated: dict[int, SparkLog] = {}
     with ExitStack() as reading:
         times = []
         for log, time_pass in zip(logs, passes, strict=True):
             told: Iterator[bytes] | None = None
             if isinstance(log, UnreadDataFrame):
-                log, told = log.kept(spark, time_pass)
+                same = id(log.dataframe)
+                if same in evaluated:
+                    log = evaluated[same].on_another_way(log.plan)
+                else:
+                    ways = [each.plan for each in logs if _is_of(each, log.dataframe)]
+                    log, told = log.kept(spark, time_pass, ways)
+                    evaluated[same] = log
             read.append(log)
             times.append(reading.enter_context(closing(_summaries(spark, time_pass, log, told))))
         time_planes = combine_logs(passes, times)
     return list(zip(time_planes, read, strict=True))
+
+
+def _is_of(log: SparkLog | UnreadDataFrame, dataframe: Any) -> bool:
+    return isinstance(log, UnreadDataFrame) and log.dataframe is dataframe
 
 
 def _summaries(

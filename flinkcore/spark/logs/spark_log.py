@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, ClassVar, Final
@@ -40,6 +40,10 @@ class SparkLog:
     dataframe: Any
     kept: KeptRows | None = None
 
+    def on_another_way(self, plan: LogPlan) -> SparkLog:
+        """The same log where its rows are also used otherwise; the first of both has what Spark keeps for it."""
+        return replace(self, plan=plan, kept=None)
+
     @property
     def is_short(self) -> bool:
         """Whether the log is in files, of up to `SHORT_LOG_BYTES`."""
@@ -67,9 +71,21 @@ class UnreadDataFrame:
     dataframe: Any
     why: str
 
-    def kept(self, spark: Any, time_pass: TimePass) -> tuple[SparkLog, Iterator[bytes] | None]:
-        """Evaluate it once; the log as tasks read it from then on, and what was told of each chunk: see `PackTask`."""
-        kept = KeptRows.of(spark, columns_read(self.dataframe, self.plan), time_pass)
+    def kept(
+        self, spark: Any, time_pass: TimePass, ways: Sequence[LogPlan]
+    ) -> tuple[SparkLog, Iterator[bytes] | None]:
+        """Evaluate it once; the log as tasks read it from then on, and what was told of each chunk: see `PackTask`.
+
+        Parameters
+        ----------
+        spark
+            The session.
+        time_pass
+            Over the log.
+        ways
+            All that is done with its rows.
+        """
+        kept = KeptRows.of(spark, columns_read(self.dataframe, *ways), time_pass)
         told = kept.told()
         first = next(told, None)
         if first is not None:
@@ -109,9 +125,10 @@ def unordered_files(dataframe: Any, has_arrival: bool) -> LogFiles:
     return parquet_files(dataframe)
 
 
-def columns_read(dataframe: Any, plan: LogPlan) -> Any:
-    """A DataFrame with the columns that a job reads."""
-    return dataframe.select(*_quoted(plan.reader(plan.data_columns()).columns_read))
+def columns_read(dataframe: Any, *ways: LogPlan) -> Any:
+    """A DataFrame with the columns that a job reads, whatever it does with the rows."""
+    names = (name for plan in ways for name in plan.reader(plan.data_columns()).columns_read)
+    return dataframe.select(*_quoted(dict.fromkeys(names)))
 
 
 def how_read(dataframe: Any, has_arrival: bool, otherwise: str) -> str:
