@@ -15,6 +15,7 @@ import pytest
 from pyarrow import fs
 
 from flinkcore.errors import ConfigurationError, SchemaError, SourceError
+from flinkcore.replay.log.columnar_formats import check_statistics
 from flinkcore.replay.log.files import discover_files
 from flinkcore.replay.log.log_sources import LogFiles, TableSource
 
@@ -667,6 +668,10 @@ def test_forged_statistics_of_a_footer_are_refused_and_do_not_end_the_process(tm
     forged_statistics(path)
     with pytest.raises(SourceError, match=r"forged\.parquet cannot be read: .*histogram size mismatch"):
         read_all(LogFiles.discover(path))
+    (file,) = discover_files(path)
+    metadata = pq.read_metadata(path)
+    with pytest.raises(OSError, match="histogram size mismatch"):
+        check_statistics(file, range(metadata.num_row_groups), pq.read_schema(path).names)
 
 
 @pytest.mark.parametrize("format", ["csv", "json"])

@@ -147,15 +147,25 @@ def _where_true(
         return groups
     import pyarrow.dataset as ds  # slow to load, and mostly not needed
 
-    # A reader refuses forged statistics, where a fragment would end the process.
     asked = sorted(set[str]().union(*(expression_columns(condition) or known for condition in told)))
-    with pq.ParquetFile(file.path, filesystem=file.filesystem, buffer_size=_PAGE_BYTES) as reader:
-        for group in groups:
-            next(reader.iter_batches(1, row_groups=[group], columns=asked, use_threads=False), None)
+    check_statistics(file, groups, asked)
     fragment = ds.ParquetFileFormat().make_fragment(file.path, file.filesystem)
     subset = fragment.subset(reduce(and_, told), pa.schema([found.field(name) for name in sorted(known)]))
     left = {group.id for group in subset.row_groups}
     return [group for group in groups if group in left]
+
+
+def check_statistics(file: LogFile, groups: Iterable[int], names: Sequence[str]) -> None:
+    """Read a row of each row group: a reader refuses forged statistics, where what only asks for them ends the process.
+
+    Raises
+    ------
+    pyarrow.ArrowException, OSError
+        If the file or what its footer says of these columns is damaged.
+    """
+    with pq.ParquetFile(file.path, filesystem=file.filesystem, buffer_size=_PAGE_BYTES) as reader:
+        for group in groups:
+            next(reader.iter_batches(1, row_groups=[group], columns=list(names), use_threads=False), None)
 
 
 def _is_ordered(arrow_type: pa.DataType) -> bool:

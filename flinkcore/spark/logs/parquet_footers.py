@@ -10,7 +10,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from flinkcore.errors import SchemaError, SourceError
-from flinkcore.replay.log.columnar_formats import ParquetFormat
+from flinkcore.replay.log.columnar_formats import ParquetFormat, check_statistics
 from flinkcore.replay.log.files import LogFile
 from flinkcore.replay.log.plain_columns import plain_type
 from flinkcore.replay.log.stored_columns import StoredColumns
@@ -107,7 +107,7 @@ class ParquetFooters:
             is_old = version < (b"3.1.0" if is_int96 else b"3.0.0")
             key = b"org.apache.spark.legacyINT96" if is_int96 else b"org.apache.spark.legacyDateTime"
             mode = "LEGACY" if is_old or key in told else "CORRECTED"
-        if mode == "CORRECTED" or (mode == "EXCEPTION" and not is_int96 and _is_recent(leaf, metadata)):
+        if mode == "CORRECTED" or (mode == "EXCEPTION" and not is_int96 and _is_recent(file, leaf, metadata)):
             return
         raise NotJustFiles(
             f"days and times of {file.name} may be of the calendar before 1582, which Spark converts"
@@ -164,19 +164,23 @@ def _paths(name: str, arrow_type: pa.DataType) -> Iterator[tuple[str, ...]]:
             yield (name, *between, *path)
 
 
-def _is_recent(leaf: Any, metadata: Any) -> bool:
+def _is_recent(file: LogFile, leaf: Any, metadata: Any) -> bool:
     """Whether statistics say that no value is so old that calendars differ."""
     at = [metadata.schema.column(number).path for number in range(metadata.num_columns)].index(leaf.path)
-    for number in range(metadata.num_row_groups):
-        column = metadata.row_group(number).column(at)
-        statistics = column.statistics
-        if statistics is None:
-            return False
-        if statistics.has_null_count and statistics.null_count == column.num_values:
-            continue
-        if not statistics.has_min_max or statistics.min_raw < _oldest(leaf):
-            return False
-    return True
+    try:
+        check_statistics(file, range(metadata.num_row_groups), leaf.path.split(".")[:1])
+        columns = [metadata.row_group(number).column(at) for number in range(metadata.num_row_groups)]
+        return all(_is_young(column.statistics, column.num_values, _oldest(leaf)) for column in columns)
+    except (pa.ArrowException, OSError):
+        return False
+
+
+def _is_young(statistics: Any, values: int, oldest: int) -> bool:
+    if statistics is None:
+        return False
+    if statistics.has_null_count and statistics.null_count == values:
+        return True
+    return bool(statistics.has_min_max and statistics.min_raw >= oldest)
 
 
 def _oldest(leaf: Any) -> int:
