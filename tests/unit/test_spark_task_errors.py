@@ -18,6 +18,7 @@ from pyspark.errors import PythonException
 import flinkcore
 from flinkcore import errors
 from flinkcore.errors import (
+    ConfigurationError,
     DataError,
     FlinkcoreError,
     SourceError,
@@ -215,6 +216,24 @@ def test_a_worker_that_dies_is_told_with_its_place(account: str) -> None:
     assert isinstance(caught.value.__cause__, Py4JError)
 
 
-def test_other_errors_of_the_jvm_stay_as_they_are() -> None:
-    with pytest.raises(Py4JError, match="something else"), task_errors_raised():
-        raise Py4JError("something else")
+def test_an_executor_without_pyarrow_that_joins_after_the_preflight_is_named_with_the_ways_out() -> None:
+    account = (
+        "Lost task 0.0 in stage 3.0 (TID 4) (10.0.0.7 executor 2): org.apache.spark.api.python.PythonException: "
+        "Traceback (most recent call last):\n  import pyarrow as pa\nModuleNotFoundError: No module named 'pyarrow'\n"
+    )
+    with (
+        pytest.raises(
+            ConfigurationError, match=r"executor 2 at 10\.0\.0\.7 joined after .* needs pyarrow .*venv-pack"
+        ) as caught,
+        task_errors_raised(),
+    ):
+        raise Py4JError(account)
+    assert isinstance(caught.value.__cause__, Py4JError)
+
+
+@pytest.mark.parametrize(
+    "account", ["something else", "ModuleNotFoundError: No module named 'pyarrow_of_mine'"]
+)
+def test_other_errors_of_the_jvm_stay_as_they_are(account: str) -> None:
+    with pytest.raises(Py4JError, match=account), task_errors_raised():
+        raise Py4JError(account)

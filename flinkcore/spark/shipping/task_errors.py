@@ -44,6 +44,7 @@ _REFUSED_INTERPRETER: Final = re.compile(
 )
 """Spark's messages about an interpreter of another version, a missing one, one without PySpark, or no interpreter."""
 
+_MISSING_PACKAGE: Final = re.compile(r"ModuleNotFoundError: No module named '(pyarrow|numpy)'")
 _DEEPEST: Final = 8
 _KEY: Final = secrets.token_bytes(32)
 _LOST: Final = re.compile(
@@ -109,6 +110,7 @@ def task_errors_raised() -> Iterator[None]:
             _packed_in(account)
             or _not_ready(account)
             or _refused_interpreter(account)
+            or _missing_package(account)
             or _rows_lost(account)
             or _worker_lost(account)
         )
@@ -162,6 +164,19 @@ def _refused_interpreter(account: Exception) -> ConfigurationError | None:
         f"{_executor_in(account)} cannot run this driver's functions: {refusal[0].rstrip('.')}. Driver and executors "
         "need one minor version of Python, and PySpark: set PYSPARK_PYTHON or spark.pyspark.python to such an "
         f"interpreter on the executors. {WAYS_OUT}"
+    )
+    error.__cause__ = account
+    return error
+
+
+def _missing_package(account: Exception) -> ConfigurationError | None:
+    """The error of an executor that has joined after the preflight, and lacks a package."""
+    found = _MISSING_PACKAGE.search(str(account))
+    if found is None:
+        return None
+    error = ConfigurationError(
+        f"{_executor_in(account)} joined after this session's first job, and needs {found[1]} for its Python workers, "
+        f"which have none. {WAYS_OUT}"
     )
     error.__cause__ = account
     return error
