@@ -720,17 +720,39 @@ class DataStream(ConfiguredStream):
 
     @overload
     def execute_and_collect(
-        self, job_execution_name: str | None = None, limit: None = None
+        self,
+        job_execution_name: str | None = None,
+        limit: None = None,
+        *,
+        restore_from: str | PathLike[str] | None = None,
+        stop_with_checkpoint: str | PathLike[str] | None = None,
     ) -> CloseableIterator: ...
 
     @overload
-    def execute_and_collect(self, job_execution_name: str | None = None, *, limit: int) -> list[Any]: ...
+    def execute_and_collect(
+        self,
+        job_execution_name: str | None = None,
+        *,
+        limit: int,
+        restore_from: str | PathLike[str] | None = None,
+    ) -> list[Any]: ...
 
     @overload
-    def execute_and_collect(self, job_execution_name: str | None, limit: int) -> list[Any]: ...
+    def execute_and_collect(
+        self,
+        job_execution_name: str | None,
+        limit: int,
+        *,
+        restore_from: str | PathLike[str] | None = None,
+    ) -> list[Any]: ...
 
     def execute_and_collect(
-        self, job_execution_name: str | None = None, limit: int | None = None
+        self,
+        job_execution_name: str | None = None,
+        limit: int | None = None,
+        *,
+        restore_from: str | PathLike[str] | None = None,
+        stop_with_checkpoint: str | PathLike[str] | None = None,
     ) -> CloseableIterator | list[Any]:
         """Run the job that leads to this stream, and all sinks of the environment, and return the elements.
 
@@ -739,6 +761,11 @@ class DataStream(ConfiguredStream):
         job_execution_name : str, optional
         limit : int, optional
             Maximum number of elements; the job is cancelled when they have been collected.
+        restore_from : path, optional
+            Checkpoint of this job over what its sources had before: it goes on from there, with what they have now.
+        stop_with_checkpoint : path, optional
+            Directory for a checkpoint with which the job stops, when all elements have been taken: the end of its
+            sources then fires nothing. Not with a limit.
 
         Returns
         -------
@@ -751,7 +778,12 @@ class DataStream(ConfiguredStream):
         """
         if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
             raise ConfigurationError(f"limit is a number of elements, at least 1, not {limit!r}")
-        run = self._environment._start_job(job_execution_name, self._transformation)
+        if limit is not None and stop_with_checkpoint is not None:
+            raise ConfigurationError(
+                "limit cancels the job, which then has no checkpoint: leave limit or stop_with_checkpoint out"
+            )
+        checkpoints = CheckpointSettings(restore_from, stop_with_checkpoint)
+        run = self._environment._start_job(job_execution_name, self._transformation, checkpoints)
         elements = CloseableIterator(run)
         if limit is None:
             return elements

@@ -180,7 +180,12 @@ class PipelineExecutor(Protocol):
     def explain_logs(self, graph: StreamGraph, configuration: ExecutionConfig) -> list[str]:
         """Return how the logs of a job are read, a line for each where the step itself does not say it."""
 
-    def start(self, job: ElementJob, configuration: ExecutionConfig) -> ElementJobRun:
+    def start(
+        self,
+        job: ElementJob,
+        configuration: ExecutionConfig,
+        checkpoints: CheckpointSettings = NO_CHECKPOINTS,
+    ) -> ElementJobRun:
         """Plan and open a job that runs element by element; raise ConfigurationError if it cannot run."""
 
     def start_in_background(self, job: ElementJob, configuration: ExecutionConfig) -> RunningJob:

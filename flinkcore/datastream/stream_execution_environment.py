@@ -36,7 +36,14 @@ from flinkcore.datastream.element_transformations import (
 from flinkcore.datastream.execution_mode import RuntimeExecutionMode
 from flinkcore.datastream.functions import ParallelSourceFunction, SourceFunction
 from flinkcore.datastream.lake_tables import DeltaTable, IcebergTable, LakeTable
-from flinkcore.datastream.pipeline_executor import ElementJob, ElementJobRun, PipelineExecutor, load_executor
+from flinkcore.datastream.pipeline_executor import (
+    NO_CHECKPOINTS,
+    CheckpointSettings,
+    ElementJob,
+    ElementJobRun,
+    PipelineExecutor,
+    load_executor,
+)
 from flinkcore.datastream.time_characteristic import TimeCharacteristic
 from flinkcore.datastream.timestamps import as_watermark_strategy
 from flinkcore.datastream.transformations import EventLogSource, LogData, Transformation
@@ -316,12 +323,22 @@ class StreamExecutionEnvironment:
         stream = DataStream(self, source).name(source_name)
         return stream if isinstance(source_func, ParallelSourceFunction) else stream.force_non_parallel()
 
-    def execute(self, job_name: str | None = None) -> JobExecutionResult:
+    def execute(
+        self,
+        job_name: str | None = None,
+        *,
+        restore_from: str | PathLike[str] | None = None,
+        stop_with_checkpoint: str | PathLike[str] | None = None,
+    ) -> JobExecutionResult:
         """Run the steps that lead to the sinks of this environment, and clear the sinks.
 
         Parameters
         ----------
         job_name : str, optional
+        restore_from : path, optional
+            Checkpoint of this job over what its sources had before: it goes on from there, with what they have now.
+        stop_with_checkpoint : path, optional
+            Directory for a checkpoint with which the job stops: the end of its sources then fires nothing.
 
         Returns
         -------
@@ -335,7 +352,8 @@ class StreamExecutionEnvironment:
             If a function raises.
         """
         self._require_sinks()
-        return self._start_job(job_name, None).run_to_end()
+        checkpoints = CheckpointSettings(restore_from, stop_with_checkpoint)
+        return self._start_job(job_name, None, checkpoints).run_to_end()
 
     def execute_async(self, job_name: str | None = None) -> JobClient:
         """Let the steps that lead to the sinks of this environment run in the background, and clear the sinks.
@@ -371,8 +389,13 @@ class StreamExecutionEnvironment:
     def _add_sink(self, sink: SinkTransformation) -> None:
         self._sinks.append(sink)
 
-    def _start_job(self, job_name: str | None, collected: Transformation | None) -> ElementJobRun:
-        return self.executor.start(self._job(job_name, collected), self._config)
+    def _start_job(
+        self,
+        job_name: str | None,
+        collected: Transformation | None,
+        checkpoints: CheckpointSettings = NO_CHECKPOINTS,
+    ) -> ElementJobRun:
+        return self.executor.start(self._job(job_name, collected), self._config, checkpoints)
 
     def _job(self, job_name: str | None, collected: Transformation | None) -> ElementJob:
         if job_name is not None and not isinstance(job_name, str):

@@ -59,7 +59,12 @@ class LocalExecutor:
         """Return nothing: files and Arrow data are read as they are."""
         return []
 
-    def start(self, job: ElementJob, configuration: ExecutionConfig) -> ElementRun | BackgroundRun:
+    def start(
+        self,
+        job: ElementJob,
+        configuration: ExecutionConfig,
+        checkpoints: CheckpointSettings = NO_CHECKPOINTS,
+    ) -> ElementRun | BackgroundRun:
         """Plan a job that runs element by element.
 
         On the arrival clock it is opened, and goes on as its elements are asked for; on the system clock it runs by
@@ -72,12 +77,14 @@ class LocalExecutor:
         configuration
             Parallelism (subtasks in one thread; one by default), number of key groups, auto-watermark interval,
             arrival rate.
+        checkpoints
+            The checkpoint that the job goes on from, and the one with which it stops.
         """
-        if configuration.get_clock() == "system":
+        if configuration.get_clock() == "system" and checkpoints == NO_CHECKPOINTS:
             return self.start_in_background(job, configuration)
         from flinkcore.replay.elements.element_run import ElementRun
 
-        return ElementRun(job, configuration, self._directory)
+        return ElementRun(job, configuration, self._directory, checkpoints)
 
     def start_in_background(self, job: ElementJob, configuration: ExecutionConfig) -> BackgroundRun:
         """Plan a job that runs element by element, and let it run on a thread of its own."""

@@ -221,6 +221,10 @@ class IndexedCombinedWatermarkStatus:
         self._combined.update()
         self._combined.watermark = watermark_ms
 
+    def inputs(self) -> tuple[list[int], list[bool]]:
+        """Return the watermarks of the inputs in ms since the epoch, and which of them are idle."""
+        return [each.watermark for each in self._partials], [each.idle for each in self._partials]
+
     @property
     def combined_watermark(self) -> int:
         """The combined watermark in ms since the epoch; -2**63 if there is none yet."""

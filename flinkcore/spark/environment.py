@@ -233,7 +233,12 @@ class SparkExecutor:
             if id(log) in read
         ]
 
-    def start(self, job: ElementJob, configuration: ExecutionConfig) -> SparkElementRun:
+    def start(
+        self,
+        job: ElementJob,
+        configuration: ExecutionConfig,
+        checkpoints: CheckpointSettings = NO_CHECKPOINTS,
+    ) -> SparkElementRun:
         """Plan a job of single elements; it runs when its first element is asked for.
 
         Parameters
@@ -242,7 +247,15 @@ class SparkExecutor:
             Its sinks, and what the program collects.
         configuration : ExecutionConfig
             Parallelism, number of key groups, auto-watermark interval, arrival rate.
+        checkpoints : CheckpointSettings
+            None: such jobs have them in one process only.
         """
+        if checkpoints != NO_CHECKPOINTS:
+            raise ConfigurationError(
+                "there are no checkpoints of a job over single elements on Spark: run it in this process, with "
+                "StreamExecutionEnvironment, give its functions a schema so that it is one over columns, or leave "
+                "restore_from and stop_with_checkpoint out"
+            )
         check_session(self._spark)
         configuration.require_arrival_clock("a job on Spark", _NO_COMMON_CLOCK)
         return SparkElementRun(self._spark, job, configuration, self.execute)

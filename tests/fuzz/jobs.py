@@ -721,10 +721,6 @@ class StepsOverElements(Job):
     is_chained: bool = True
 
     @property
-    def goes_into_checkpoints(self) -> bool:
-        return False
-
-    @property
     def of_elements(self) -> bool:
         return True
 

@@ -86,6 +86,8 @@ class Scenario:
             return None  # which checkpoints do not know
         if not self.job.goes_into_checkpoints:
             return None
+        if self.job.of_elements and way.place != "embedded":
+            return None  # where these have no checkpoints
         arrivals, places = (
             zip(*total_order(self.logs), strict=True) if any(log.events for log in self.logs) else ((), ())
         )
@@ -294,7 +296,7 @@ def run(
         for log, source, strategy, bad in zip(scenario.logs, sources, scenario.strategies, BAD, strict=False)
     ]
     if job.of_elements:
-        return collected(job, streams)
+        return collected(job, streams, checkpoints)
     result = job.build(streams).execute(**checkpoints)
     on_spark = isinstance(env, SparkExecutionEnvironment)
     plan = result._replay.plan if on_spark else result._plan  # type: ignore[attr-defined]
@@ -315,9 +317,9 @@ def environment_of(place: str, session: Any) -> StreamExecutionEnvironment:
     return local_spark_environment(2) if place == "spark" else StreamExecutionEnvironment()
 
 
-def collected(job: Job, streams: list[DataStream]) -> Outcome:
+def collected(job: Job, streams: list[DataStream], checkpoints: dict[str, Any]) -> Outcome:
     """What a job gives element by element: the order of all elements is told."""
-    with job.build(streams).execute_and_collect() as elements:
+    with job.build(streams).execute_and_collect(**checkpoints) as elements:
         given = list(elements)
     return Outcome(outputs={None: {"": [*map(repr, given)]}})
 
@@ -407,8 +409,11 @@ FOLDERS = ("int64", "string")
 """What names of folders can tell: integers, and text that is not empty."""
 
 
-def possible(way: Way, logs: Sequence[Log]) -> Way:
-    """The way, or a similar one that there is for logs with other splits."""
+def possible(way: Way, logs: Sequence[Log], job: Job) -> Way:
+    """The way, or a similar one that there is for logs with other splits, and for the job."""
+    if job.of_elements and way.cuts:
+        # What these give depends on the parallelism, which may change from part to part.
+        way = replace(way, parallelism=(1,))
     wanted = {"folder": FOLDERS, "file": tuple(SPLIT_POOLS)}.get(way.splits)
     if wanted is not None and not all(log.split in wanted for log in logs):
         return replace(way, splits="column")

@@ -79,7 +79,7 @@ def scenarios(draw: st.DrawFn, job: st.SearchStrategy[Job] | None = None) -> Sce
         tuple(of_logs),
         tuple(draw(strategies) for _ in of_logs),
         draw(st.sampled_from([0, 1, 5, 50, 200])),
-        tuple(runs.possible(way, of_logs) for way in draw(st.lists(ways, min_size=1, max_size=4))),
+        tuple(runs.possible(way, of_logs, drawn) for way in draw(st.lists(ways, min_size=1, max_size=4))),
     )
 
 

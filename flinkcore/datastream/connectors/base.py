@@ -9,6 +9,7 @@ from enum import Enum
 from typing import Any, Generic, Protocol, TypeVar
 
 from flinkcore.common.boundedness import Boundedness
+from flinkcore.common.serializer import Serializer
 from flinkcore.common.typeinfo import TypeInformation, Types
 from flinkcore.common.watermark_generators import WatermarkOutput
 from flinkcore.errors import UnsupportedOperationError
@@ -293,7 +294,20 @@ class Sink(ABC):
         """Return the writer of a subtask; called when the job is opened."""
 
     def commit(self, committables: Sequence[Any]) -> None:  # noqa: B027
-        """Make the committables of all writers visible; called once, at the end of the job."""
+        """Make the committables of all writers visible; called once, at the end of the job.
+
+        A job that is restored from a checkpoint first commits what the job that wrote it had prepared, which that has
+        mostly done already: what is visible stays as it is.
+        """
+
+    def committable_serializer(self) -> Serializer | None:
+        """Return what writes committables to a checkpoint; None: they are of the types that a checkpoint holds.
+
+        Notes
+        -----
+        Flink's ``SupportsCommitter.getCommittableSerializer``.
+        """
+        return None
 
     def discard(self, committables: Sequence[Any]) -> None:  # noqa: B027
         """Remove the committables of a job that was cancelled after its writers had prepared them."""

@@ -7,18 +7,22 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from heapq import heapify, heappop, heapreplace
 from itertools import islice
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from flinkcore.common.constants import MAX_TIMESTAMP
 from flinkcore.common.typeinfo.type_information import Conversion
 from flinkcore.common.watermark import Watermark
 from flinkcore.datastream.connectors.base import SourceSplit
+from flinkcore.errors import ConfigurationError
 from flinkcore.replay.elements.job_clock import JobClock
 from flinkcore.runtime.elements import StreamRecord
 from flinkcore.runtime.tasks.task_output import ElementCall, TaskOutput
 
 ELEMENTS_AT_ONCE = 256
 """After so many the program may get what has been collected."""
+
+if TYPE_CHECKING:
+    from flinkcore.runtime.checkpoint import OperatorSnapshot
 
 _NONE_LEFT: Final = object()
 
@@ -51,6 +55,8 @@ class Origin(Arrivals):
         When the next element arrives, or the end; None: the end has come.
     at_end : bool
         Whether what comes next is the end.
+    is_idle : bool
+        Whether its output is.
     is_waiting : bool
         Whether `wait` must be called before it is known what comes next.
     found_nothing : bool
@@ -61,6 +67,7 @@ class Origin(Arrivals):
     next_arrival_ms: int | None
     at_end: bool
     is_waiting: bool = False
+    is_idle: bool = False
     found_nothing: bool = False
 
     def wait(self) -> None:
@@ -73,6 +80,16 @@ class Origin(Arrivals):
     @abstractmethod
     def emit(self) -> None:
         """Let the next element go on its way, or the end come."""
+
+    def snapshot(self) -> OperatorSnapshot:
+        """Return where it stands, all of its elements having gone.
+
+        Raises
+        ------
+        ConfigurationError
+            If it has no place from which it could go on.
+        """
+        raise ConfigurationError(f"{type(self).__name__} has no checkpoints")
 
 
 class SplitArrivals(Origin):
@@ -92,6 +109,8 @@ class SplitArrivals(Origin):
         Takes a record, which it may change.
     finish : callable
         Called when the last element has gone.
+    position : int
+        How many elements have gone in an earlier run, from whose checkpoint this one goes on.
     """
 
     def __init__(
@@ -103,6 +122,7 @@ class SplitArrivals(Origin):
         start_ms: int,
         process: ElementCall,
         finish: Any,
+        position: int = 0,
     ) -> None:
         self.number = number
         elements = split.elements()
@@ -111,7 +131,7 @@ class SplitArrivals(Origin):
         self._process = process
         self._finish = finish
         self._arrival_ms = arrival_times(rate, start_ms)
-        self._position = 0
+        self._position = position
         self._record: StreamRecord[Any] = StreamRecord(None)
         self._held: Any = None
         self.next_arrival_ms: int | None = 0
@@ -137,6 +157,11 @@ class SplitArrivals(Origin):
         record.value, record.timestamp = self._held, None
         self._process(record)
         self._take()
+
+    def snapshot(self) -> OperatorSnapshot:
+        from flinkcore.runtime.checkpoint import OperatorSnapshot, SplitPosition  # loads pyarrow
+
+        return OperatorSnapshot(splits=[SplitPosition(0, self._position)])
 
     def emit_all(self, clock: JobClock) -> Iterator[None]:
         """Let all elements go on their way, each at its time, and stop now and then."""
@@ -181,10 +206,19 @@ class OrderedArrivals(Arrivals):
     Parameters
     ----------
     origins : sequence of Origin
+    stops : bool
+        Whether no origin comes to its end: what they have left goes on in another run.
+
+    Attributes
+    ----------
+    last_origin : int
+        Number of the origin of the last element; -1 if there was none.
     """
 
-    def __init__(self, origins: Sequence[Origin]) -> None:
+    def __init__(self, origins: Sequence[Origin], stops: bool = False) -> None:
         self._origins = origins
+        self._stops = stops
+        self.last_origin = -1
 
     def emit_all(self, clock: JobClock) -> Iterator[None]:
         """Let all elements go on their way, each at its time, and stop now and then."""
@@ -199,6 +233,11 @@ class OrderedArrivals(Arrivals):
         until_stop = ELEMENTS_AT_ONCE
         while waiting:
             arrival_ms, is_element, number, origin = waiting[0]
+            if self._stops:
+                if not is_element:
+                    heappop(waiting)
+                    continue
+                self.last_origin = number
             if clock.next_due_ms < arrival_ms:
                 clock.fire_before(arrival_ms)
             if is_element:

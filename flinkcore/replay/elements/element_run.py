@@ -18,7 +18,7 @@ from flinkcore.datastream.element_transformations import (
     SourceTransformation,
     VirtualTransformation,
 )
-from flinkcore.datastream.pipeline_executor import ElementJob
+from flinkcore.datastream.pipeline_executor import NO_CHECKPOINTS, CheckpointSettings, ElementJob
 from flinkcore.datastream.transformations import (
     EventLogSource,
     PartitionTransformation,
@@ -37,6 +37,7 @@ from flinkcore.runtime.tasks.stream_task import JobTasks
 from flinkcore.runtime.working_directory import WorkingDirectory
 
 if TYPE_CHECKING:
+    from flinkcore.replay.elements.element_checkpoint import ElementCheckpoints
     from flinkcore.replay.elements.system_clock import SystemJobClock
 
 MOST_COLLECTED = 8192
@@ -76,11 +77,13 @@ class ElementRun(StartedJob):
     configuration : ExecutionConfig
     directory : WorkingDirectory
         Of its functions.
+    checkpoints : CheckpointSettings
+        The checkpoint that the job goes on from, and the one with which it stops.
 
     Raises
     ------
     ConfigurationError
-        If the job has no meaning.
+        If the job has no meaning, or something in it has no checkpoints, and it takes one.
     SchemaError, SourceError, DataError
         If an event log cannot be read.
     Exception
@@ -91,7 +94,13 @@ class ElementRun(StartedJob):
     Stands where Flink has ``MiniCluster``, ``StreamTask`` and ``MailboxProcessor``.
     """
 
-    def __init__(self, job: ElementJob, configuration: ExecutionConfig, directory: WorkingDirectory) -> None:
+    def __init__(
+        self,
+        job: ElementJob,
+        configuration: ExecutionConfig,
+        directory: WorkingDirectory,
+        checkpoints: CheckpointSettings = NO_CHECKPOINTS,
+    ) -> None:
         self._directory = directory
         self._parts: Generator[list[Any], None, None] | None = None
         super().__init__(job.name)
@@ -99,11 +108,13 @@ class ElementRun(StartedJob):
             if job.collected is None or all(
                 isinstance(step, _OF_ONE_RESULT) for step in job.transformations()
             ):
-                self._tasks = RunningTasks(job, configuration, directory)
+                self._tasks = RunningTasks(job, configuration, directory, checkpoints=checkpoints)
                 self._tasks.open()
             else:
                 collecting = PausableCall[list[Any]]()
-                self._tasks = RunningTasks(job, configuration, directory, collecting.give)
+                self._tasks = RunningTasks(
+                    job, configuration, directory, collecting.give, checkpoints=checkpoints
+                )
                 self._parts = collecting.run(self._tasks.run)
                 next(self._parts)
 
@@ -150,6 +161,8 @@ class RunningTasks:
         Takes each collected element by itself, instead.
     system_clock : SystemJobClock, optional
         The clock of the job; by default it shows the arrivals of elements.
+    checkpoints : CheckpointSettings
+        The checkpoint that the job goes on from, and the one with which it stops.
     """
 
     def __init__(
@@ -161,12 +174,22 @@ class RunningTasks:
         *,
         collect: Callable[[Any], None] | None = None,
         system_clock: SystemJobClock | None = None,
+        checkpoints: CheckpointSettings = NO_CHECKPOINTS,
     ) -> None:
         self._elements: list[Any] = []
         self._give = give
         vertices = job_vertices(StreamGraphGenerator(job, configuration).generate())
-        self._sources = JobSources(vertices, configuration, job.time_characteristic, directory)
+        self._checkpoints: ElementCheckpoints | None = None
+        if checkpoints != NO_CHECKPOINTS:
+            from flinkcore.replay.elements.element_checkpoint import ElementCheckpoints  # loads pyarrow
+
+            self._checkpoints = ElementCheckpoints(vertices, job, configuration, checkpoints)
+        self._sources = JobSources(
+            vertices, configuration, job.time_characteristic, directory, self._checkpoints
+        )
         self._clock = JobClock(self._sources.start_ms)
+        if self._checkpoints is not None and self._checkpoints.clock is not None:
+            self._clock.now_ms = self._checkpoints.clock.now_ms
         self._system_clock = system_clock
         self._context = JobContext(
             configuration,
@@ -174,6 +197,8 @@ class RunningTasks:
             collect or self._collect(),
             copied_function,
             mailbox_of=None if system_clock is None else system_clock.mailbox_of,
+            has_checkpoint=self._checkpoints is not None,
+            restored=None if self._checkpoints is None else self._checkpoints.subtasks(),
         )
         self._tasks = JobTasks(vertices, self._context)
         self._arrivals: Arrivals = OrderedArrivals([])
@@ -213,6 +238,11 @@ class RunningTasks:
         """Run the tasks to their end, and stop now and then, the last time when only the end is to come."""
         self._has_begun = True
         try:
+            if self._checkpoints is not None:
+                self._checkpoints.commit_prepared()
+                if self._checkpoints.stops:
+                    yield from self._steps_to_checkpoint(self._checkpoints)
+                    return
             origins = list[Origin]()
             self._arrivals = OrderedArrivals(origins)
             self._add_origins(origins)
@@ -226,6 +256,28 @@ class RunningTasks:
             self._end()
         finally:
             self._cancel()
+
+    def _steps_to_checkpoint(self, checkpoints: ElementCheckpoints) -> Generator[None, None, None]:
+        with checkpoints.begin() as pending:
+            assert pending is not None
+            origins = list[Origin]()
+            self._arrivals = arrivals = OrderedArrivals(origins, stops=True)
+            by_node = self._add_origins(origins)
+            yield from arrivals.emit_all(self._clock)
+            yield
+            prepared = self._prepared()
+            last = checkpoints.last_origin(arrivals.last_origin)
+            time = self._sources.start_ms, self._clock.now_ms, last
+            try:
+                parts = checkpoints.parts(pending, self._tasks.tasks(), by_node, prepared, time)
+                self._tasks.close()
+                self._has_ended = True
+            except BaseException:
+                discard(prepared)
+                raise
+            # Once it is complete, the next run commits what this one cannot.
+            checkpoints.complete(pending, parts)
+        commit(prepared)
 
     def run(self) -> None:
         """Open the functions, give nothing, run the tasks to their end, and give what they have collected in time.
@@ -254,17 +306,28 @@ class RunningTasks:
         if not self._has_begun:
             self._cancel()
 
-    def _add_origins(self, origins: list[Origin]) -> None:
+    def _add_origins(self, origins: list[Origin]) -> dict[StreamNode, Origin]:
+        """Add what arrives from all sources; return the last origin of each."""
         tasks = self._tasks.tasks()
+        by_node: dict[StreamNode, Origin] = {}
         for number, source in self._sources.of_tasks().items():
             origins += source.origins(tasks[number])
+            by_node[tasks[number].vertex.head] = origins[-1]
+        if self._checkpoints is not None:
+            self._checkpoints.check_goes_on(origins)
+        return by_node
 
-    def _end(self) -> None:
-        """Close all operators, and make visible what the sinks have written."""
+    def _prepared(self) -> dict[StreamNode, list[Any]]:
+        """Let the writers of sinks prepare what they have written."""
         prepared: dict[StreamNode, list[Any]] = {}
         for task in self._tasks.tasks():
             for node, committables in task.prepare_commit():
                 prepared.setdefault(node, []).extend(committables)
+        return prepared
+
+    def _end(self) -> None:
+        """Close all operators, and make visible what the sinks have written."""
+        prepared = self._prepared()
         self._tasks.close()
         commit(prepared)
         self._has_ended = True

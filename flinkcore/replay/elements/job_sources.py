@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from flinkcore.common.boundedness import Boundedness
 from flinkcore.common.execution_config import ExecutionConfig
@@ -22,6 +22,9 @@ from flinkcore.replay.elements.task_sources import (
 )
 from flinkcore.runtime.tasks.stream_graph import JobVertex, StreamNode, is_of_log, is_source_node
 from flinkcore.runtime.working_directory import WorkingDirectory
+
+if TYPE_CHECKING:
+    from flinkcore.replay.elements.element_checkpoint import ElementCheckpoints
 
 _IN_PYTHON: Final = (SourceTransformation, LegacySourceTransformation)
 """Sources whose elements come when they come; those of others have arrivals."""
@@ -42,6 +45,8 @@ class JobSources:
         Of the job.
     directory : WorkingDirectory
         Of functions in this process.
+    checkpoints : ElementCheckpoints, optional
+        Where sources go on, and whether they stop; None: they begin anew, and come to their ends.
 
     Attributes
     ----------
@@ -60,8 +65,10 @@ class JobSources:
         configuration: ExecutionConfig,
         time_characteristic: TimeCharacteristic,
         directory: WorkingDirectory,
+        checkpoints: ElementCheckpoints | None = None,
     ) -> None:
         self._directory = directory
+        self._checkpoints = checkpoints
         self._vertices = [vertex for vertex in vertices if is_source_node(vertex.head)]
         self._configuration = configuration
         self._time_characteristic = time_characteristic
@@ -84,11 +91,18 @@ class JobSources:
             first, last = min(first for first, _ in ranges), max(last for _, last in ranges)
             self.start_ms = TickClock(configuration.get_auto_watermark_interval(), first, last).opened_ms
             self._end_of_logs_ms = last + 1
+        restored = None if checkpoints is None else checkpoints.clock
+        if restored is not None:
+            self.start_ms = restored.start_ms
+            self._end_of_logs_ms = max(self._end_of_logs_ms, restored.now_ms + 1)
 
     def _reading(self, step: Transformation) -> Any:
         from flinkcore.replay.elements.log_arrivals import LogReading  # loads pyarrow
 
-        return LogReading.of(step, self._configuration)
+        if self._checkpoints is None:
+            return LogReading.of(step, self._configuration)
+        cut, stops = self._checkpoints.cut_of(step), self._checkpoints.stops
+        return LogReading.of(step, self._configuration, cut=cut, stops=stops)
 
     def of_tasks(self) -> dict[int, TaskSource]:
         """Return what each task of a source reads, by its number in the job; splits are made now."""
@@ -97,9 +111,13 @@ class JobSources:
         for vertex in self._vertices:
             node = vertex.head
             if node in self._readings:
-                is_batch = self._configuration.is_batch()
+                is_batch, reading = self._configuration.is_batch(), self._readings[node]
+                restored = None
+                if self._checkpoints is not None:
+                    values = reading.time_plane.split_values
+                    restored = self._checkpoints.splits_of(node.transformation, values)
                 sources[vertex.first_task] = TaskLog(
-                    origins, self._readings[node], self._end_of_logs_ms, is_batch
+                    origins, reading, self._end_of_logs_ms, is_batch, restored
                 )
                 origins += 1
                 continue
@@ -136,6 +154,7 @@ class JobSources:
                 self._configuration,
                 self.start_ms,
                 is_collection and self._time_characteristic is TimeCharacteristic.IngestionTime,
+                0 if self._checkpoints is None else self._checkpoints.position_of(step),
             )
             origins += 1
         return sources

@@ -23,14 +23,20 @@ from flinkcore.replay.log.column_ops import ColumnOp
 from flinkcore.replay.plans.log_plan import LogPlan, column_op, plan_of_log
 from flinkcore.replay.plans.operators import UserProcess
 from flinkcore.replay.stages.map_stage import MapStage
-from flinkcore.replay.time_plane.split_watermarks import SplitWatermarks
+from flinkcore.replay.time_plane.split_watermarks import RestoredSplits, SplitWatermarks
+from flinkcore.replay.time_plane.time_cut import TimeCut
 from flinkcore.replay.time_plane.time_pass import time_planes_of
 from flinkcore.replay.time_plane.timeline import TimePlane
 from flinkcore.replay.time_plane.total_order import Events, TotalOrderMerge
+from flinkcore.runtime.checkpoint import OperatorSnapshot
 from flinkcore.runtime.element_rows import element_rows
 from flinkcore.runtime.elements import StreamRecord
 from flinkcore.runtime.processing_time import ProcessingTimeService
+from flinkcore.runtime.tasks.subtask_state import broadcast_state
 from flinkcore.runtime.tasks.task_output import ElementCall, TaskOutput
+
+SPLITS: Final = "flinkcore.splits"
+"""Name of the state in a checkpoint that has, of each split, its value and its `SplitWatermark`."""
 
 FILTERED: Final = object()
 """Value of an event that a filter behind the watermarks has taken out: it still moves them."""
@@ -60,7 +66,13 @@ class LogReading:
 
     @classmethod
     def of(
-        cls, step: Transformation, configuration: ExecutionConfig, log: EventLogSource | None = None
+        cls,
+        step: Transformation,
+        configuration: ExecutionConfig,
+        log: EventLogSource | None = None,
+        *,
+        cut: TimeCut | None = None,
+        stops: bool = False,
     ) -> LogReading:
         """Plan the reading of a log up to a step, and read its times.
 
@@ -70,12 +82,31 @@ class LogReading:
         configuration : ExecutionConfig
         log : EventLogSource, optional
             What is read instead of the log that the step begins with.
+        cut : TimeCut, optional
+            Where the log is resumed from a checkpoint; None: from its start.
+        stops : bool
+            Whether the job stops with a checkpoint.
 
         Raises
         ------
         ConfigurationError, SchemaError, SourceError, DataError
             As for a replay of the log.
         """
+        plan, after, strategy = cls._planned(step, configuration, log)
+        timed = replace(plan, strategy=WatermarkStrategy.no_watermarks())
+        cuts = [] if cut is None else [cut]
+        (time_plane,) = time_planes_of([timed], [timed.log.chunks(1)], 1, cuts=cuts, stops=stops)
+        return cls(plan, after, strategy, time_plane)
+
+    @classmethod
+    def plan_of(cls, step: Transformation, configuration: ExecutionConfig) -> LogPlan:
+        """Return the plan of a log up to a step; errors as of `of`."""
+        return cls._planned(step, configuration, None)[0]
+
+    @staticmethod
+    def _planned(
+        step: Transformation, configuration: ExecutionConfig, log: EventLogSource | None
+    ) -> tuple[LogPlan, tuple[ColumnOp, ...], WatermarkStrategy | None]:
         source, *steps = step.in_order()
         source = source if log is None else log
         assert isinstance(source, EventLogSource)
@@ -94,8 +125,7 @@ class LogReading:
             before[-1] = replace(assigning, strategy=replace(strategy, timestamp_assigner=None))
         operator = UserProcess(None, pa.schema([]))
         plan = plan_of_log(source, tuple(before), (), operator, configuration)
-        timed = replace(plan, strategy=WatermarkStrategy.no_watermarks())
-        return cls(plan, after, strategy, time_planes_of([timed], [timed.log.chunks(1)], 1)[0])
+        return plan, after, strategy
 
     @property
     def arrival_range(self) -> tuple[int, int] | None:
@@ -175,6 +205,8 @@ class LogArrivals(Origin):
         Called when the last watermark has gone.
     is_batch : bool
         Whether there is no watermark before the last.
+    restored : RestoredSplits, optional
+        Where the watermarks of the splits go on; None: they begin anew.
     """
 
     def __init__(
@@ -186,9 +218,11 @@ class LogArrivals(Origin):
         end_ms: int,
         finish: Callable[[], None],
         is_batch: bool = False,
+        restored: RestoredSplits | None = None,
     ) -> None:
         self.number = number
         self._output = output
+        self._reading = reading
         self._finish = finish
         self._watermarks: SplitWatermarks | None = None
         collect = _collect_kept(output.collect) if reading.after else output.collect
@@ -204,6 +238,7 @@ class LogArrivals(Origin):
                 reading.plan.auto_watermark_interval_ms,
                 collect,
                 is_batch,
+                restored,
             )
             self._processes = [self._watermarks.process(number) for number in range(len(splits))]
         self._record: StreamRecord[Any] = StreamRecord(None)
@@ -229,6 +264,24 @@ class LogArrivals(Origin):
         record.value, record.timestamp = value, timestamp
         self._processes[split](record)
         self._take()
+
+    def snapshot(self) -> OperatorSnapshot:
+        self.is_idle = self._watermarks is not None and self._watermarks.is_idle
+        cut = self._reading.time_plane.cut
+        assert cut is not None
+        if self._watermarks is None:
+            return OperatorSnapshot(time_plane=cut.to_table())
+        splits, watermark_ms = self._watermarks.snapshot()
+        values = self._reading.time_plane.split_values
+        states = [
+            [value, split.generator, split.watermark_ms, split.is_idle, *split.channel]
+            for value, split in zip(values, splits, strict=True)
+        ]
+        return OperatorSnapshot(
+            watermark_ms=watermark_ms,
+            operator_state={SPLITS: broadcast_state(states)},
+            time_plane=cut.to_table(),
+        )
 
     def emit_all(self, clock: JobClock) -> Iterator[None]:
         """Let all events go on their way, each at its time, and stop now and then."""

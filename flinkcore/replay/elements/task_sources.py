@@ -55,6 +55,8 @@ class TaskElements:
         When the job starts.
     is_in_ingestion_time : bool
         Whether timestamps and watermarks are those of the job's clock.
+    position : int
+        How many elements have gone in an earlier run, from whose checkpoint this one goes on.
     """
 
     origin: int
@@ -63,6 +65,7 @@ class TaskElements:
     configuration: ExecutionConfig
     start_ms: int
     is_in_ingestion_time: bool = False
+    position: int = 0
 
     def origins(self, task: StreamTask) -> list[Origin]:
         """Return the elements."""
@@ -79,7 +82,11 @@ class TaskElements:
 
         conversion = None if self.converted_to is None else self.converted_to.conversion()
         rate = self.configuration.get_arrival_rate()
-        return [SplitArrivals(self.origin, self.split, conversion, rate, self.start_ms, collect, finish)]
+        return [
+            SplitArrivals(
+                self.origin, self.split, conversion, rate, self.start_ms, collect, finish, self.position
+            )
+        ]
 
     def _in_ingestion_time(self, task: StreamTask) -> tuple[ElementCall, Callable[[], None]]:
         """Return what emits records as the context of a source function in ingestion time, and what closes that."""
@@ -180,12 +187,15 @@ class TaskLog:
         When all logs of the job end.
     is_batch : bool
         Whether there is no watermark before the last.
+    restored : RestoredSplits or None
+        Where the watermarks of its splits go on; None: they begin anew.
     """
 
     origin: int
     reading: Any
     end_ms: int
     is_batch: bool
+    restored: Any = None
 
     def origins(self, task: StreamTask) -> list[Origin]:
         """Return the log."""
@@ -201,6 +211,7 @@ class TaskLog:
                 self.end_ms,
                 task.end_source,
                 self.is_batch,
+                self.restored,
             )
         ]
 

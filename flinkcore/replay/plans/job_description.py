@@ -44,7 +44,7 @@ def describe_job(plan: JobPlan) -> dict[str, str]:
     if plan.is_single:
         (log,), (stage,) = plan.logs, plan.stages
         return {
-            **_describe_log(log),
+            **describe_log(log),
             "keys": _shown_keys(stage.keys, stage.data_schema()),
             **_describe_operator(stage),
         }
@@ -53,7 +53,7 @@ def describe_job(plan: JobPlan) -> dict[str, str]:
         f"{', '.join(plan.operator_uids)}"
     }
     for number, log in enumerate(plan.logs, start=1):
-        description |= {f"log {number}: {name}": value for name, value in _describe_log(log).items()}
+        description |= {f"log {number}: {name}": value for name, value in describe_log(log).items()}
     for stage in plan.stages:
         settings = {}
         for number, each in enumerate(stage.inputs, start=1):
@@ -70,7 +70,8 @@ def describe_job(plan: JobPlan) -> dict[str, str]:
     return description
 
 
-def _describe_log(plan: LogPlan) -> dict[str, str]:
+def describe_log(plan: LogPlan) -> dict[str, str]:
+    """Return the settings of a log, in words by their names."""
     log = plan.log
     timestamp, computed = shown_column(log.timestamp, plan.before)
     return {
@@ -100,10 +101,10 @@ def _describe_operator(plan: StagePlan) -> dict[str, str]:
         settings = ("assigner", "trigger", "evictor", "allowed_lateness_ms", "pre_aggregation")
         of_two = isinstance(operator, WindowJoinProcess)
         kind = "functions over windows of two streams" if of_two else "functions over windows"
-        return {"operator": kind} | _shown_settings(windows, settings)
+        return {"operator": kind} | shown_settings(windows, settings)
     if isinstance(operator, IntervalJoinProcess):
         bounds = "least_difference_ms", "greatest_difference_ms"
-        return {"operator": "interval join"} | _shown_settings(operator.function, bounds)
+        return {"operator": "interval join"} | shown_settings(operator.function, bounds)
     if isinstance(operator, ConnectedProcess):
         second = ", of which the second is broadcast" if operator.is_broadcast else ""
         return {"operator": f"process function of two streams{second}"}
@@ -124,12 +125,13 @@ def _describe_operator(plan: StagePlan) -> dict[str, str]:
     )
     return {
         "operator": "aggregates over windows",
-        **_shown_settings(operator, own),
+        **shown_settings(operator, own),
         "aggregates": aggregates,
     }
 
 
-def _shown_settings(of: object, names: tuple[str, ...]) -> dict[str, str]:
+def shown_settings(of: object, names: tuple[str, ...]) -> dict[str, str]:
+    """Return attributes of a step, in words by their names."""
     return {name.replace("_", " "): _shown(getattr(of, name)) for name in names}
 
 

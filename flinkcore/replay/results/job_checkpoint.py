@@ -264,7 +264,8 @@ def _refuse_what_is_not_carried(plan: LogPlan) -> None:
     if strategy.alignment_parameters is not None:
         raise ConfigurationError(
             "a job whose splits are aligned neither stops with a checkpoint nor is restored from one, as paused splits "
-            f"have events that wait: {strategy}. Leave with_watermark_alignment out"
+            f"have events that wait: {strategy}. Leave with_watermark_alignment out, or restore_from and "
+            "stop_with_checkpoint"
         )
     supplier = copied_strategy(strategy).generator_supplier
     if supplier is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from flinkcore.common.constants import MAX_TIMESTAMP
 from flinkcore.common.output_tag import OutputTag
@@ -60,6 +60,44 @@ class SplitOutput:
         self._valve.process_element(latency_marker, self._channel)
 
 
+class SplitWatermark(NamedTuple):
+    """Where the operator of a split stands.
+
+    Attributes
+    ----------
+    generator : object
+        What its generator holds.
+    watermark_ms : int
+        Its last watermark, in ms since the epoch.
+    is_idle : bool
+    channel : (int, bool)
+        What the valve has of it: watermark and idleness.
+    """
+
+    generator: Any
+    watermark_ms: int
+    is_idle: bool
+    channel: tuple[int, bool]
+
+
+class RestoredSplits(NamedTuple):
+    """Where the splits of a source go on.
+
+    Attributes
+    ----------
+    splits : list of SplitWatermark or None
+        None: of a split that is new, and holds the watermark back where it is.
+    watermark_ms : int
+        The last watermark of all, in ms since the epoch.
+    next_tick_ms : int
+        When the operators emit next.
+    """
+
+    splits: list[SplitWatermark | None]
+    watermark_ms: int
+    next_tick_ms: int
+
+
 class SplitWatermarks:
     """The operators of timestamps and watermarks of a source's splits, one each, merged by a valve.
 
@@ -77,6 +115,8 @@ class SplitWatermarks:
         Takes the records instead of the output.
     is_batch : bool
         Whether there is no watermark before the last.
+    restored : RestoredSplits, optional
+        Where the operators and the valve go on; None: they begin anew.
     """
 
     def __init__(
@@ -88,8 +128,9 @@ class SplitWatermarks:
         interval_ms: int,
         collect: ElementCall | None = None,
         is_batch: bool = False,
+        restored: RestoredSplits | None = None,
     ) -> None:
-        valve = StreamOneInputProcessor(SourceHead(output), max(1, len(split_names)))
+        self._valve = valve = StreamOneInputProcessor(SourceHead(output), max(1, len(split_names)))
         self._operators = [
             TimestampsAndWatermarksOperator(
                 strategy,
@@ -101,8 +142,41 @@ class SplitWatermarks:
             )
             for channel, name in enumerate(split_names)
         ]
+        if restored is not None:
+            self._restore(restored)
         for operator in self._operators:
             operator.open()
+
+    def _restore(self, restored: RestoredSplits) -> None:
+        channels = [
+            (restored.watermark_ms, False) if split is None else split.channel for split in restored.splits
+        ]
+        self._valve.restore(channels or [(restored.watermark_ms, False)], restored.watermark_ms)
+        for operator, split in zip(self._operators, restored.splits, strict=True):
+            if split is not None:
+                operator.restore_state(
+                    split.generator, split.watermark_ms, split.is_idle, restored.next_tick_ms
+                )
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether all splits are."""
+        return all(is_idle for _, is_idle in self._valve.state()[0])
+
+    def snapshot(self) -> tuple[list[SplitWatermark], int]:
+        """Return where the operators of the splits stand, and the last watermark of all.
+
+        Raises
+        ------
+        UnsupportedOperationError
+            If a generator has no snapshots.
+        """
+        channels, watermark_ms = self._valve.state()
+        splits = [
+            SplitWatermark(*operator.snapshot_state(), channel)
+            for operator, channel in zip(self._operators, channels, strict=False)
+        ]
+        return splits, watermark_ms
 
     def process(self, split: int) -> ElementCall:
         """Return what takes the records of a split."""

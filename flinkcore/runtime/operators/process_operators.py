@@ -71,6 +71,10 @@ class UnkeyedFunctionOperator(AbstractStreamOperator, Generic[F]):
     def open(self, runtime_context: RuntimeContext) -> None:
         self._function.open(runtime_context)
 
+    def restore_watermark(self, watermark_ms: int) -> None:
+        """Take the watermark of a snapshot, before `open`."""
+        self._timer_service.watermark = watermark_ms
+
     def process_watermark(self, watermark: Watermark) -> None:
         self._timer_service.watermark = watermark.timestamp
         super().process_watermark(watermark)

@@ -1,7 +1,7 @@
 """Operators, and what all of them do with watermarks, statuses and latency markers."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, NoReturn, Protocol
 
 from flinkcore.common.watermark import Watermark
@@ -136,6 +136,17 @@ class TwoInputStreamOperator(AbstractStreamOperator, ABC):
     def combined_watermark(self) -> int:
         """The lesser watermark of the inputs that are not idle, in ms since the epoch; -2**63 before the first."""
         return self._combined.combined_watermark
+
+    def watermarks(self) -> tuple[int, int, bool, bool, int]:
+        """Return the watermarks of both inputs, whether they are idle, and the combined watermark."""
+        (first_ms, second_ms), (is_first_idle, is_second_idle) = self._combined.inputs()
+        return first_ms, second_ms, is_first_idle, is_second_idle, self._combined.combined_watermark
+
+    def restore_watermarks(
+        self, watermarks_ms: tuple[int, int], idle: Sequence[bool], combined_ms: int
+    ) -> None:
+        """Take watermarks and statuses of the inputs, and the combined watermark, of a snapshot; before `open`."""
+        self._combined.restore(watermarks_ms, idle, combined_ms)
 
     @abstractmethod
     def process_element1(self, record: StreamRecord[Any]) -> None:

@@ -72,6 +72,38 @@ class TimestampsAndWatermarksOperator(OneInputStreamOperator):
         self._timestamp_assigner: TimestampAssigner
         self._watermark_generator: WatermarkGenerator[Any] = NoWatermarksGenerator()
         self._tick: ScheduledTimer | None = None
+        self._restored: tuple[Any, int] | None = None
+
+    @property
+    def watermark_ms(self) -> int:
+        """The last watermark that was emitted, in ms since the epoch; -2**63 if there was none."""
+        return self._watermark_output.watermark_ms
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether the output is idle."""
+        return self._watermark_output.is_idle
+
+    def snapshot_state(self) -> tuple[Any, int, bool]:
+        """Return what the generator holds, the last watermark, and whether the output is idle.
+
+        Raises
+        ------
+        UnsupportedOperationError
+            If the generator has no snapshots.
+        """
+        emitter = self._watermark_output
+        return self._watermark_generator.snapshot_state(), emitter.watermark_ms, emitter.is_idle
+
+    def restore_state(self, generator: Any, watermark_ms: int, is_idle: bool, next_tick_ms: int) -> None:
+        """Take what `snapshot_state` returned, and when the next tick is; before `open`.
+
+        Notes
+        -----
+        Flink's operator has no state, and its generator starts anew.
+        """
+        self._restored = generator, next_tick_ms
+        self._watermark_output = WatermarkEmitter(self._output, watermark_ms, is_idle)
 
     def open(self, runtime_context: RuntimeContext | None = None) -> None:
         """Create assigner and generator, and schedule the first tick.
@@ -88,8 +120,12 @@ class TimestampsAndWatermarksOperator(OneInputStreamOperator):
         self._timestamp_assigner = strategy.create_timestamp_assigner(clock, self._split)
         if self._emit_progressive_watermarks:
             self._watermark_generator = strategy.create_watermark_generator(clock, self._split)
+        next_tick_ms = None
+        if self._restored is not None:
+            held, next_tick_ms = self._restored
+            self._watermark_generator.restore_state(held)
         if self._watermark_interval_ms > 0:
-            self._schedule_tick()
+            self._schedule_tick(next_tick_ms)
 
     def process_element(self, record: StreamRecord[Any]) -> None:
         previous = NO_TIMESTAMP if record.timestamp is None else record.timestamp
@@ -116,11 +152,10 @@ class TimestampsAndWatermarksOperator(OneInputStreamOperator):
             self._tick.cancel()
             self._tick = None
 
-    def _schedule_tick(self) -> None:
-        now = self._processing_time_service.current_processing_time()
-        self._tick = self._processing_time_service.register_timer(
-            now + self._watermark_interval_ms, self._on_processing_time
-        )
+    def _schedule_tick(self, tick_ms: int | None = None) -> None:
+        if tick_ms is None:
+            tick_ms = self._processing_time_service.current_processing_time() + self._watermark_interval_ms
+        self._tick = self._processing_time_service.register_timer(tick_ms, self._on_processing_time)
 
     def _on_processing_time(self, timestamp_ms: int) -> None:
         self._watermark_generator.on_periodic_emit(self._watermark_output)

@@ -27,6 +27,7 @@ from flinkcore.runtime.tasks.stream_partitioners import ElementKeyGroups
 if TYPE_CHECKING:
     from flinkcore.runtime.sources.watermark_alignment import SourceCoordinators
     from flinkcore.runtime.tasks.mailbox import TaskMailbox
+    from flinkcore.runtime.tasks.subtask_state import RestoredSubtasks
 
 F = TypeVar("F")
 
@@ -53,6 +54,10 @@ class JobContext:
     metrics : TaskMetricGroup
     mailbox_of : callable or None
         From the number of a task to its mailbox; None: callbacks of its clock need none.
+    has_checkpoint : bool
+        Whether the job is restored from a checkpoint, or stops with one.
+    restored : RestoredSubtasks or None
+        Restores subtasks before they are opened; None: they begin anew.
     """
 
     configuration: ExecutionConfig
@@ -63,6 +68,8 @@ class JobContext:
     serializes: bool = False
     metrics: TaskMetricGroup = field(default_factory=TaskMetricGroup)
     mailbox_of: Callable[[int], TaskMailbox] | None = None
+    has_checkpoint: bool = False
+    restored: RestoredSubtasks | None = None
 
     @cached_property
     def source_coordinators(self) -> SourceCoordinators:
@@ -98,11 +105,19 @@ class OperatorSetup:
     def keyed_state_backend(self) -> KeyedStateBackend:
         """The operator's keyed state, of the key groups of its subtask."""
         node = self.node
-        key_group_of = (lambda key: 0) if node.parallelism == 1 else ElementKeyGroups(node.max_parallelism)
+        groups = None
+        if node.parallelism > 1 or self.job.has_checkpoint:
+            groups = ElementKeyGroups(node.max_parallelism)
         key_groups = compute_key_group_range_for_operator_index(
             node.max_parallelism, node.parallelism, self.index
         )
-        return KeyedStateBackend(KeyContext(node.max_parallelism, key_groups, key_group_of), self.clock)
+        context = KeyContext(
+            node.max_parallelism,
+            key_groups,
+            (lambda key: 0) if groups is None else groups,
+            key_groups_of=None if groups is None else groups.of_all,
+        )
+        return KeyedStateBackend(context, self.clock)
 
     @cached_property
     def operator_state_backend(self) -> OperatorStateBackend:

@@ -1,8 +1,10 @@
 """An input of a task: from its channels, each kind of element goes its way to the operator."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from flinkcore._native.watermarks import StatusWatermarkValve
+from flinkcore.common.constants import MIN_TIMESTAMP
 from flinkcore.common.watermark import Watermark
 from flinkcore.errors import DataError
 from flinkcore.runtime.elements import LatencyMarker, StreamElement, StreamRecord, WatermarkStatus
@@ -44,6 +46,29 @@ class StreamOneInputProcessor:
     def watermark_gauge(self) -> WatermarkGauge:
         """The last watermark that the operator has processed."""
         return self._watermark_gauge
+
+    def state(self) -> tuple[list[tuple[int, bool]], int]:
+        """Return watermark and idleness of each channel, and the last watermark of all, in ms since the epoch."""
+        watermarks_ms, idle, last_ms = self._valve.state()
+        return list(zip(watermarks_ms.tolist(), map(bool, idle.tolist()), strict=True)), last_ms
+
+    def restore(self, channels: Sequence[tuple[int, bool]], last_ms: int) -> None:
+        """Restore the `state` of another input, before any element; nothing is emitted.
+
+        Raises
+        ------
+        DataError
+            If these are not as many channels as the input has.
+        """
+        import numpy as np
+
+        self._valve.restore(
+            np.array([watermark_ms for watermark_ms, _ in channels], np.int64),
+            np.array([is_idle for _, is_idle in channels], np.uint8),
+            last_ms,
+        )
+        if last_ms != MIN_TIMESTAMP:
+            self._watermark_gauge.set_current_watermark(last_ms)
 
     def process_element(self, element: StreamElement[Any], channel: int) -> None:
         """Dispatch an element.

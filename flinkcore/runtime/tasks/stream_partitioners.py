@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pickle
 import random
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from io import BytesIO
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from flinkcore._native.key_groups import key_group
 from flinkcore._native.keys import canonical_key
@@ -14,6 +14,10 @@ from flinkcore.errors import DataError, FlinkcoreError, UserCodeError, in_words
 from flinkcore.runtime.elements import StreamRecord
 from flinkcore.runtime.messages import shown
 from flinkcore.runtime.operators.function_calls import KeySelector, selected_key
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 ChannelSelector = Callable[[StreamRecord[Any]], int]
 """Returns the index of the channel that a record goes to."""
@@ -132,6 +136,12 @@ class ElementKeyGroups:
             return self._of_java_keys(key)
         except DataError:
             return key_group(key_bytes(canonical_key(key)), self._max_parallelism)  # type: ignore[return-value]
+
+    def of_all(self, keys: Sequence[Any]) -> npt.NDArray[np.int32]:
+        """Return the key groups of keys; shape (n_keys,)."""
+        import numpy as np
+
+        return np.fromiter(map(self, keys), np.int32, len(keys))
 
 
 _PROTOCOL: Final = 4

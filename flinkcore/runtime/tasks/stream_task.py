@@ -90,6 +90,9 @@ class Subtask:
 
     def open(self) -> None:
         """Open the further functions and the operator, and create its inputs."""
+        restored = self.setup.job.restored
+        if restored is not None:
+            restored.restore(self.setup, self.operator)
         context = self.setup.runtime_context()
         to_open: list[Function | AbstractStreamOperator] = [*self.setup.further_functions, self.operator]
         for opened in to_open:
@@ -97,6 +100,18 @@ class Subtask:
             opened.open(context)
         self._inputs = self._opened_inputs()
         self._register_metrics()
+        if restored is not None and self.is_head:
+            restored.restore_inputs(self.setup, self.input_processors)
+
+    @property
+    def is_head(self) -> bool:
+        """Whether it has input channels, and is not called by another operator of its chain."""
+        return not any(edge.chained for edges in self.setup.node.inputs for edge in edges)
+
+    @property
+    def input_processors(self) -> list[StreamOneInputProcessor]:
+        """What takes the elements of the channels of each input."""
+        return [processor for _, _, processor in self._inputs]
 
     def _opened_inputs(self) -> list[tuple[Input, ElementCall, StreamOneInputProcessor]]:
         operator = self.operator
@@ -302,6 +317,10 @@ class StreamTask:
 
     def _in_order(self) -> list[Subtask]:
         return [self._subtasks[node] for node in self.vertex.nodes if node in self._subtasks]
+
+    def subtasks(self) -> list[Subtask]:
+        """Return the operators, the head first."""
+        return self._in_order()
 
     def prepare_commit(self) -> list[tuple[StreamNode, list[Any]]]:
         """Return the committables of each sink's writer."""

@@ -10,15 +10,16 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone, tzinfo
-from pathlib import Path
-from typing import Any, BinaryIO
+from pathlib import Path, PurePath
+from typing import Any, BinaryIO, ClassVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from flinkcore.common.free_room import directory_remedy
 from flinkcore.common.serialization import BulkWriter, BulkWriterFactory, Encoder
+from flinkcore.common.serializer import Serializer
 from flinkcore.common.typeinfo import TypeInformation
 from flinkcore.datastream.connectors.base import Sink, SinkWriter, WriterContext
-from flinkcore.errors import ConfigurationError, SourceError, UnsupportedOperationError
+from flinkcore.errors import ConfigurationError, DataError, SourceError, UnsupportedOperationError
 
 _DIRECTIVES = {"yyyy": "%Y", "MM": "%m", "dd": "%d", "HH": "%H", "mm": "%M", "ss": "%S"}
 
@@ -186,6 +187,35 @@ class PendingFile:
     hidden: str
     visible: str
 
+    @classmethod
+    def of(cls, path: Path) -> PendingFile:
+        """Return the file that is to appear at a path."""
+        return cls(str(path.with_name(f".{path.name}.inprogress")), str(path))
+
+
+class PendingFileSerializer(Serializer):
+    """Writes pending files to checkpoints, by their visible paths within the folder of the sink.
+
+    Parameters
+    ----------
+    folder : str
+        Of the sink; files elsewhere are refused.
+    """
+
+    name: ClassVar[str] = "pending file"
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+
+    def serialize(self, value: PendingFile) -> bytes:
+        return os.path.relpath(value.visible, self._folder).encode()
+
+    def deserialize(self, data: bytes) -> PendingFile:
+        path = PurePath(data.decode(errors="replace"))
+        if path.is_absolute() or ".." in path.parts or not path.name or "\0" in str(path):
+            raise DataError(f"{data!r:.80} is no file of a sink in {self._folder}")
+        return PendingFile.of(Path(self._folder, path))
+
 
 class _OpenFile:
     def __init__(
@@ -259,8 +289,7 @@ class FileWriter(SinkWriter):
         folder.mkdir(parents=True, exist_ok=True)
         name = f"{self._names.part_prefix}-{self._id}-{self._begun}{self._names.part_suffix}"
         self._begun += 1
-        pending = PendingFile(str(folder / f".{name}.inprogress"), str(folder / name))
-        return _OpenFile(pending, self._open_writer, now_ms)
+        return _OpenFile(PendingFile.of(folder / name), self._open_writer, now_ms)
 
     def _end(self, bucket: str) -> None:
         file = self._open.pop(bucket)
@@ -353,8 +382,13 @@ class FileSink(Sink):
         encode = self.format.encode
         return lambda file: _EncodingWriter(file, lambda element: encode(element, type_info))
 
+    def committable_serializer(self) -> PendingFileSerializer:
+        return PendingFileSerializer(self.base_path)
+
     def commit(self, committables: Sequence[PendingFile]) -> None:
         for pending in committables:
+            if os.path.exists(pending.visible) and not os.path.exists(pending.hidden):
+                continue  # committed before
             try:
                 os.replace(pending.hidden, pending.visible)
             except OSError as failure:

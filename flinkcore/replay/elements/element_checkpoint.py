@@ -1,0 +1,542 @@
+"""Checkpoints of jobs that run element by element: what has none, how a job goes on, and how it stops.
+
+A job stops between two elements: when all elements that its sources have are done, before one of them comes to its end.
+Timers of that moment wait, as more may arrive in it. The next run of the job takes what has arrived since, and does
+what one run over all would have done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Final, NamedTuple
+
+from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
+from flinkcore.common.execution_config import ExecutionConfig
+from flinkcore.datastream.connectors.base import Sink
+from flinkcore.datastream.element_transformations import (
+    ElementWindowTransformation,
+    KeyedTransformation,
+    LegacySourceTransformation,
+    SinkTransformation,
+    SourceTransformation,
+)
+from flinkcore.datastream.interval_join_operation import IntervalJoinOperation
+from flinkcore.datastream.pipeline_executor import CheckpointSettings, ElementJob
+from flinkcore.datastream.time_characteristic import TimeCharacteristic
+from flinkcore.datastream.transformations import (
+    PartitionTransformation,
+    TimestampsAndWatermarksTransformation,
+    Transformation,
+)
+from flinkcore.datastream.window import WindowOperation
+from flinkcore.errors import ConfigurationError, DataError, SchemaError, UnsupportedOperationError
+from flinkcore.replay.elements.element_arrivals import Origin
+from flinkcore.replay.elements.log_arrivals import SPLITS, LogReading
+from flinkcore.replay.plans.job_description import describe_log, refuse_changes, shown_settings
+from flinkcore.replay.stages.restored_namespaces import check_namespaces, check_window_namespaces, is_void
+from flinkcore.replay.time_plane.split_watermarks import RestoredSplits, SplitWatermark
+from flinkcore.replay.time_plane.time_cut import TimeCut
+from flinkcore.runtime.checkpoint import Checkpoint, OperatorPart, OperatorSnapshot, PendingCheckpoint
+from flinkcore.runtime.checkpoint.checkpoint_table import TableKind
+from flinkcore.runtime.checkpoint.table_file import refused_as
+from flinkcore.runtime.copies import copied_strategy
+from flinkcore.runtime.operators.function_calls import TIMER_SERVICE_NAME
+from flinkcore.runtime.operators.interval_join_operator import (
+    CLEANUP_NAMESPACE_LEFT,
+    CLEANUP_NAMESPACE_RIGHT,
+    CLEANUP_TIMER_NAME,
+)
+from flinkcore.runtime.state import DistributionMode, OperatorStateSnapshot
+from flinkcore.runtime.tasks.stream_graph import JobVertex, StreamNode, is_of_log, is_source_node
+from flinkcore.runtime.tasks.stream_task import StreamTask
+from flinkcore.runtime.tasks.subtask_state import (
+    Check,
+    RestoredSubtasks,
+    assigner_state,
+    broadcast_elements,
+    broadcast_state,
+    snapshot_of,
+    stream_state,
+)
+
+CLOCK: Final = "job clock"
+"""By which a checkpoint names the clock of a job, which is in it as an operator is."""
+
+TIME: Final = "time"
+"""State of the clock: when the job started, what the clock shows, and which source the last element came from."""
+
+COMMITTABLES: Final = "flinkcore.committables"
+"""State of a sink: what its writers have prepared, to be made visible when the checkpoint is complete."""
+
+_KEYED: Final = (KeyedTransformation, PartitionTransformation)
+_OPERATOR_TABLES: Final = (TableKind.TIMERS, TableKind.KEYED_STATE, TableKind.OPERATOR_STATE)
+
+
+class RestoredClock(NamedTuple):
+    """The time of a job that goes on.
+
+    Attributes
+    ----------
+    start_ms : int
+        When its first run started, in ms since the epoch.
+    now_ms : int
+        When the last element before arrived.
+    last_origin : int
+        Number of the origin that this came from.
+    """
+
+    start_ms: int
+    now_ms: int
+    last_origin: int
+
+
+class ElementCheckpoints:
+    """The checkpoint that a job goes on from, and the one with which it stops.
+
+    Parameters
+    ----------
+    vertices : sequence of JobVertex
+        Of the whole job.
+    job : ElementJob
+    configuration : ExecutionConfig
+    settings : CheckpointSettings
+
+    Attributes
+    ----------
+    clock : RestoredClock or None
+        None: the job begins anew, or goes on before its first element.
+
+    Raises
+    ------
+    ConfigurationError
+        If something in the job has no checkpoints, or the job is not the one of the checkpoint.
+    CheckpointError
+        If there is no checkpoint, or it is damaged, of a newer version, or contradicts itself or the job.
+    """
+
+    def __init__(
+        self,
+        vertices: Sequence[JobVertex],
+        job: ElementJob,
+        configuration: ExecutionConfig,
+        settings: CheckpointSettings,
+    ) -> None:
+        self._configuration = configuration
+        self._stop_path = settings.stop_with_checkpoint
+        nodes = [node for vertex in vertices for node in vertex.nodes]
+        refuse_what_has_none(nodes, job, configuration)
+        self._uids = {node: _uid_of(node, number) for number, node in enumerate(nodes, start=1)}
+        self._max_parallelism = _max_parallelism(nodes, configuration)
+        self._job = _described(self._uids, configuration)
+        self._checkpoint: Checkpoint | None = None
+        self.clock: RestoredClock | None = None
+        if settings.restore_from is not None:
+            self._open(settings.restore_from)
+
+    def _open(self, path: Any) -> None:
+        self._checkpoint = checkpoint = Checkpoint.open(path)
+        if checkpoint.max_parallelism != self._max_parallelism:
+            raise ConfigurationError(
+                f"the checkpoint {checkpoint.storage.path} has {checkpoint.max_parallelism} key groups, but the job "
+                f"has max_parallelism {self._max_parallelism}: set it to {checkpoint.max_parallelism}, or start "
+                "without the checkpoint"
+            )
+        refuse_changes(checkpoint.manifest.job, self._job, checkpoint.storage.path)
+        with refused_as(checkpoint.storage.path):
+            self._refuse_other_parts(checkpoint)
+            start_ms, now_ms, last_origin = self._states(CLOCK, TIME, [MIN_TIMESTAMP, MIN_TIMESTAMP, -1])
+            if last_origin >= 0:
+                if start_ms > now_ms:
+                    raise SchemaError(
+                        f"the job started at {start_ms} ms, after its last element at {now_ms} ms"
+                    )
+                self.clock = RestoredClock(start_ms, now_ms, last_origin)
+
+    def _refuse_other_parts(self, checkpoint: Checkpoint) -> None:
+        """Accept the parts if their operators write such tables, and have had the same watermark in all subtasks."""
+        parts = checkpoint.manifest.parts_by_operator()
+        expected: dict[str, tuple[TableKind, ...]] = {CLOCK: (TableKind.OPERATOR_STATE,)}
+        for node, uid in self._uids.items():
+            expected[uid] = _OPERATOR_TABLES
+            if is_source_node(node):
+                of_log = TableKind.TIME_PLANE, TableKind.OPERATOR_STATE
+                expected[uid] = of_log if is_of_log(node.transformation) else (TableKind.SPLITS,)
+        if parts.keys() != expected.keys():
+            raise SchemaError(f"it has the operators {sorted(parts)}, and the job has {sorted(expected)}")
+        for uid, kinds in expected.items():
+            for part in parts[uid]:
+                if part.watermark_ms != parts[uid][0].watermark_ms:
+                    raise SchemaError(f"the subtasks of the operator {uid!r} have different watermarks")
+                for table in part.tables:
+                    if table.kind not in kinds:
+                        raise SchemaError(f"the operator {uid!r} has the {table}, and writes none")
+
+    @property
+    def stops(self) -> bool:
+        """Whether the job stops with a checkpoint."""
+        return self._stop_path is not None
+
+    # ---- how the job goes on ----
+
+    def subtasks(self) -> RestoredSubtasks | None:
+        """Return what restores the operators; None: they begin anew."""
+        if self._checkpoint is None or self.clock is None:
+            return None
+        checks = {node: check for node in self._uids if (check := _check_of(node.transformation)) is not None}
+        return RestoredSubtasks(self._checkpoint, self._uids, checks, self._next_tick_ms)
+
+    @property
+    def _next_tick_ms(self) -> int:
+        """The first tick from the last element on: ticks at its moment come after what else arrives then."""
+        assert self.clock is not None
+        interval_ms = self._configuration.get_auto_watermark_interval()
+        if interval_ms == 0:
+            return 0
+        since_start = self.clock.now_ms - self.clock.start_ms
+        return self.clock.start_ms + interval_ms * max(1, -(-since_start // interval_ms))
+
+    def position_of(self, step: Transformation) -> int:
+        """Return how many elements of a source have gone."""
+        if self._checkpoint is None:
+            return 0
+        uid = self._uid(step)
+        found = self._checkpoint.splits(uid)
+        position = found[0].position if len(found) == 1 else None
+        if type(position) is not int or position < 0:
+            raise self._refused(f"the source {uid!r} has no position")
+        return position
+
+    def cut_of(self, step: Transformation) -> TimeCut | None:
+        """Return where a log goes on; None: it begins anew."""
+        if self._checkpoint is None:
+            return None
+        with refused_as(self._checkpoint.storage.path):
+            return TimeCut.of_table(self._checkpoint.time_plane(self._uid(step)))
+
+    def splits_of(self, step: Transformation, split_values: Sequence[Any]) -> RestoredSplits | None:
+        """Return where the watermarks of the splits of a log go on; None: they begin anew."""
+        if self._checkpoint is None or self.clock is None:
+            return None
+        uid = self._uid(step)
+        states = self._checkpoint.operator_states(uid, 1)[0]
+        if SPLITS not in states:
+            return None
+        with refused_as(f"{self._checkpoint.storage.path}, operator {uid!r}"):
+            known = dict(_split_watermarks(broadcast_elements(states, SPLITS)))
+        splits = [known.get(value) for value in split_values]
+        return RestoredSplits(splits, self._checkpoint.watermark_ms(uid), self._next_tick_ms)
+
+    def check_goes_on(self, origins: Iterable[Origin]) -> None:
+        """Check that nothing arrives before the last element of the run before.
+
+        Raises
+        ------
+        DataError
+            If something does.
+        """
+        if self.clock is None:
+            return
+        last = self.clock.now_ms, self.clock.last_origin
+        for origin in origins:
+            if origin.at_end or origin.next_arrival_ms is None:
+                continue
+            if (origin.next_arrival_ms, origin.number) < last:
+                raise DataError(
+                    f"a source has an element with the arrival {origin.next_arrival_ms} ms, but the checkpoint was "
+                    f"taken after the arrival {last[0]} ms of another one: what comes before that is done, and is not "
+                    "done again. Let all sources of a run end together: logs at one arrival, collections after as "
+                    "many elements"
+                )
+
+    def commit_prepared(self) -> None:
+        """Make visible what the run before had prepared, should it have ended before it could."""
+        if self._checkpoint is None:
+            return
+        for node, uid in self._uids.items():
+            sink = _sink_of(node)
+            if sink is None:
+                continue
+            state = self._checkpoint.operator_states(uid, 1)[0].get(COMMITTABLES)
+            committables = [] if state is None else list(state.elements)
+            serializer = sink.committable_serializer()
+            if serializer is not None:
+                with refused_as(f"{self._checkpoint.storage.path}, operator {uid!r}"):
+                    if not all(type(each) is bytes for each in committables):
+                        raise SchemaError("it has committables that are no bytes")
+                    committables = [serializer.deserialize(each) for each in committables]
+            sink.commit(committables)
+
+    def _states(self, uid: str, name: str, least: Sequence[int]) -> list[int]:
+        assert self._checkpoint is not None
+        values = broadcast_elements(self._checkpoint.operator_states(uid, 1)[0], name)
+        if len(values) != len(least) or any(
+            type(value) is not int or not smallest <= value <= MAX_TIMESTAMP
+            for value, smallest in zip(values, least, strict=False)
+        ):
+            raise SchemaError(f"the {uid} of the checkpoint shows {values!r:.80}")
+        return values
+
+    def _uid(self, step: Transformation) -> str:
+        return next(
+            uid for node, uid in self._uids.items() if node.transformation is step and not node.collects
+        )
+
+    def _refused(self, what: str) -> Exception:
+        from flinkcore.errors import CheckpointError
+
+        assert self._checkpoint is not None
+        return CheckpointError(f"{self._checkpoint.storage.path}: {what}")
+
+    def last_origin(self, number: int) -> int:
+        """Return the number of the origin of the last element: of this run, or else of the one before."""
+        return self.clock.last_origin if number < 0 and self.clock is not None else number
+
+    # ---- how the job stops ----
+
+    def begin(self) -> AbstractContextManager[PendingCheckpoint | None]:
+        """Begin the checkpoint with which the job stops; as a context manager it is aborted by an error."""
+        if self._stop_path is None:
+            return nullcontext()
+        return PendingCheckpoint.begin(self._stop_path, self._max_parallelism)
+
+    def parts(
+        self,
+        pending: PendingCheckpoint,
+        tasks: Sequence[StreamTask],
+        origins: Mapping[StreamNode, Origin],
+        prepared: Mapping[StreamNode, Sequence[Any]],
+        time: tuple[int, int, int],
+    ) -> list[OperatorPart]:
+        """Write what the job holds, and return what completes the checkpoint.
+
+        Parameters
+        ----------
+        pending : PendingCheckpoint
+        tasks : sequence of StreamTask
+            Of the job.
+        origins : mapping of StreamNode to Origin
+            What each source has emitted.
+        prepared : mapping of StreamNode to sequence
+            Committables of the sinks.
+        time : (int, int, int)
+            When the job started, what its clock shows, and the number of the origin of its last element.
+
+        Raises
+        ------
+        SchemaError
+            If a value is of a type that no checkpoint supports; names its state.
+        CheckpointError
+            If a file cannot be written.
+        """
+        writer = pending.writer()
+        parts: list[OperatorPart] = []
+        clock = OperatorSnapshot(operator_state={TIME: broadcast_state(time)})
+        parts.append(writer.write(CLOCK, 0, clock))
+        sources: dict[StreamNode, tuple[int, bool]] = {}
+        for node, origin in origins.items():
+            snapshot = origin.snapshot()
+            sources[node] = snapshot.watermark_ms, origin.is_idle
+            parts.append(writer.write(self._uids[node], 0, snapshot))
+        for task in tasks:
+            emitted = dict(sources)
+            for subtask in task.subtasks():
+                node = subtask.setup.node
+                emitted[node] = stream_state(subtask, emitted)
+                snapshot = snapshot_of(subtask, emitted[node][0], emitted)
+                if task.index == 0 and node in prepared:
+                    snapshot = _with_committables(snapshot, node, prepared[node])
+                parts.append(writer.write(self._uids[node], task.index, snapshot))
+        return parts
+
+    def complete(self, pending: PendingCheckpoint, parts: Sequence[OperatorPart]) -> None:
+        """Complete the checkpoint; errors as of `PendingCheckpoint.commit`."""
+        pending.commit(parts, self._job)
+
+
+def _with_committables(
+    snapshot: OperatorSnapshot, node: StreamNode, committables: Sequence[Any]
+) -> OperatorSnapshot:
+    sink = _sink_of(node)
+    assert sink is not None
+    serializer = sink.committable_serializer()
+    values = (
+        list(committables) if serializer is None else [serializer.serialize(each) for each in committables]
+    )
+    state = OperatorStateSnapshot(DistributionMode.UNION, values)
+    return OperatorSnapshot(
+        snapshot.key_group_range,
+        snapshot.watermark_ms,
+        operator_state={**snapshot.operator_state, COMMITTABLES: state},
+    )
+
+
+def _split_watermarks(elements: Sequence[Any]) -> Iterator[tuple[Any, SplitWatermark]]:
+    for element in elements:
+        if not isinstance(element, list | tuple) or len(element) != 6:
+            raise SchemaError(f"it has {element!r:.80} in place of a split")
+        value, generator, watermark_ms, is_idle, channel_ms, is_channel_idle = element
+        held = assigner_state([generator, watermark_ms, is_idle])
+        _, own_ms, channel_idle = assigner_state([None, channel_ms, is_channel_idle])
+        yield value, SplitWatermark(*held, (own_ms, channel_idle))
+
+
+def _sink_of(node: StreamNode) -> Sink | None:
+    step = node.transformation
+    is_sink = isinstance(step, SinkTransformation) and not node.collects
+    return step.sink if is_sink and isinstance(step.sink, Sink) else None  # type: ignore[attr-defined]
+
+
+# ---- the same job ----
+
+
+def _uid_of(node: StreamNode, number: int) -> str:
+    if node.collects:
+        return f"collect-{number}"
+    step = node.transformation
+    kind = type(step).__name__.removesuffix("Transformation").removeprefix("Element").lower()
+    return step.uid or f"{'watermarks' if kind == 'timestampsandwatermarks' else kind}-{number}"
+
+
+def _described(uids: Mapping[StreamNode, str], configuration: ExecutionConfig) -> dict[str, str]:
+    """Return what a job says of itself in a checkpoint, so that no other job is restored from it by mistake."""
+    description = {
+        "logs and operators": f"operators of single elements {', '.join(uids.values())}",
+        "auto-watermark interval": f"{configuration.get_auto_watermark_interval()} ms",
+        "arrival rate": f"{configuration.get_arrival_rate()!r} elements/s",
+    }
+    for node, uid in uids.items():
+        settings = {} if node.collects else _settings_of(node.transformation, configuration)
+        for number, edges in enumerate(node.inputs, start=1):
+            settings[f"input {number}"] = ", ".join(
+                f"{uids[edge.source]}{_keys_of(edge.partition)}" for edge in edges
+            )
+        description |= {f"{uid}: {name}": value for name, value in settings.items()}
+    return description
+
+
+def _keys_of(partition: Any) -> str:
+    if isinstance(partition, KeyedTransformation):
+        return f" by {partition.key_type!r}"
+    return f" by {', '.join(partition.key_columns)}" if isinstance(partition, PartitionTransformation) else ""
+
+
+def _settings_of(step: Transformation, configuration: ExecutionConfig) -> dict[str, str]:
+    if is_of_log(step):
+        return describe_log(LogReading.plan_of(step, configuration))
+    if isinstance(step, TimestampsAndWatermarksTransformation):
+        return {"watermark strategy": str(step.strategy)}
+    operation = _operation_of(step)
+    if isinstance(operation, WindowOperation):
+        of_windows = "assigner", "trigger", "evictor", "allowed_lateness_ms", "pre_aggregation"
+        return shown_settings(operation, of_windows)
+    if isinstance(operation, IntervalJoinOperation):
+        names = "lower_bound_ms", "upper_bound_ms", "is_lower_bound_inclusive", "is_upper_bound_inclusive"
+        return shown_settings(operation, names)
+    return {"step": type(step).__name__}
+
+
+def _operation_of(step: Transformation) -> Any:
+    return (
+        step.operation if isinstance(step, ElementWindowTransformation) else getattr(step, "function", None)
+    )
+
+
+def _check_of(step: Transformation) -> Check | None:
+    """Return what accepts a snapshot of the keyed state of a step."""
+    operation = _operation_of(step)
+    if isinstance(operation, WindowOperation):
+        return lambda snapshot: check_window_namespaces(snapshot, operation)
+    if isinstance(operation, IntervalJoinOperation):
+        sides = CLEANUP_NAMESPACE_LEFT, CLEANUP_NAMESPACE_RIGHT
+        return lambda snapshot: check_namespaces(
+            snapshot, CLEANUP_TIMER_NAME, lambda namespace: namespace in sides, is_void
+        )
+    return lambda snapshot: check_namespaces(snapshot, TIMER_SERVICE_NAME, is_void, is_void)
+
+
+# ---- what has no checkpoints ----
+
+
+def refuse_what_has_none(
+    nodes: Sequence[StreamNode], job: ElementJob, configuration: ExecutionConfig
+) -> None:
+    """Accept a job of which everything can be in a checkpoint; docs/checkpoints.md has the same list.
+
+    Raises
+    ------
+    ConfigurationError
+        If not; names what has none, and what to do.
+    """
+    if configuration.is_batch():
+        raise _has_none("the execution mode BATCH", "set it to STREAMING")
+    configuration.require_arrival_clock(
+        "a job with a checkpoint", "what is due in processing time would depend on when it goes on"
+    )
+    for node in nodes:
+        if not node.collects:
+            _refuse_step(node, job)
+
+
+def _max_parallelism(nodes: Sequence[StreamNode], configuration: ExecutionConfig) -> int:
+    """Return the number of key groups, which is the same for all operators of a checkpoint."""
+    found = {
+        node.max_parallelism
+        for node in nodes
+        if any(isinstance(edge.partition, _KEYED) for edges in node.inputs for edge in edges)
+    }
+    if len(found) > 1:
+        raise _has_none(
+            f"steps by key with different max_parallelism ({', '.join(map(str, sorted(found)))})",
+            "set that of the environment instead",
+        )
+    return found.pop() if found else configuration.get_max_parallelism()
+
+
+def _refuse_step(node: StreamNode, job: ElementJob) -> None:
+    step = node.transformation
+    if isinstance(step, LegacySourceTransformation):
+        raise _has_none(
+            f"{node.name}, a source function, which does not tell where it stands",
+            "read an event log, or a collection of what has arrived since",
+        )
+    if isinstance(step, SourceTransformation):
+        if step.strategy is not None:
+            raise _has_none(
+                f"{node.name}, a source with splits and watermarks of their own",
+                "read an event log, or a collection with assign_timestamps_and_watermarks",
+            )
+        if job.time_characteristic is TimeCharacteristic.IngestionTime:
+            raise _has_none(
+                f"{node.name} in ingestion time", "assign timestamps and watermarks by a strategy"
+            )
+    elif is_source_node(node) and not is_of_log(step):
+        raise _has_none(
+            f"{node.name}, a job over columns within one over single elements",
+            "run it alone with its own checkpoints, and begin with what it gives",
+        )
+    strategy = step.strategy if isinstance(step, TimestampsAndWatermarksTransformation) else None
+    if strategy is None and is_of_log(step):
+        found = [each for each in step.in_order() if isinstance(each, TimestampsAndWatermarksTransformation)]
+        strategy = found[0].strategy if found else None
+    if strategy is None:
+        return
+    if node.parallelism > 1:
+        raise _has_none(
+            f"{node.name} in {node.parallelism} subtasks, whose watermarks depend on how elements are dealt out",
+            "assign timestamps and watermarks right behind the source, or set_parallelism(1) on what is before",
+        )
+    own = copied_strategy(strategy)
+    try:
+        generator = own.create_watermark_generator(lambda: 0)
+        generator.restore_state(generator.snapshot_state())
+    except UnsupportedOperationError as failure:
+        raise _has_none(
+            f"a watermark generator without snapshots ({failure})", "define snapshot_state and restore_state"
+        ) from failure
+
+
+def _has_none(what: str, remedy: str) -> ConfigurationError:
+    return ConfigurationError(
+        f"there are no checkpoints of {what}: {remedy}, or leave restore_from and stop_with_checkpoint out"
+    )

@@ -1,0 +1,164 @@
+"""Jobs over single elements in parts, each from the checkpoint of the part before, against the whole."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pyarrow as pa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from models.element_steps import STEPS, Element
+from models.timed_elements import STRATEGY
+
+from flinkcore.common import Duration, Types, WatermarkStrategy
+from flinkcore.datastream import DataStream, StreamExecutionEnvironment
+
+ELEMENT = Types.TUPLE([Types.LONG(), Types.STRING(), Types.LONG()])
+BY_KEY = ["timers", "side output", "windows", "sums", "counted windows", "sessions", "near ones", "joined"]
+"""Steps whose elements do not depend on the parallelism."""
+
+elements = st.tuples(st.integers(0, 60), st.sampled_from("abc"), st.integers(0, 8))
+
+
+def environment(parallelism: int, interval: int, is_chained: bool = True) -> StreamExecutionEnvironment:
+    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(parallelism)
+    env.get_config().set_auto_watermark_interval(interval).set_chaining_enabled(is_chained)
+    return env
+
+
+def in_parts(build: Any, parallelism: Sequence[int], bounds: Sequence[int]) -> list[Element]:
+    """The elements of all parts of a job; `build` makes its stream of the rows from one bound to another."""
+    given_back: list[Element] = []
+    parts = list(pairwise(bounds))
+    with TemporaryDirectory() as folder:
+        for number, (start, stop) in enumerate(parts):
+            checkpoints: dict[str, Any] = {}
+            if number > 0:
+                checkpoints["restore_from"] = Path(folder, str(number - 1))
+            if number < len(parts) - 1:
+                checkpoints["stop_with_checkpoint"] = Path(folder, str(number))
+            stream = build(parallelism[number % len(parallelism)], start, stop)
+            given_back += stream.execute_and_collect(**checkpoints)
+    return given_back
+
+
+def bounds_of(cuts: Sequence[int], rows: int) -> list[int]:
+    return [0, *sorted(cut % (rows + 1) for cut in cuts), rows]
+
+
+@settings(deadline=None, max_examples=20)
+@given(
+    rows=st.lists(st.tuples(elements, elements), min_size=1, max_size=30),
+    cuts=st.lists(st.integers(0, 30), min_size=1, max_size=3),
+    steps=st.lists(st.sampled_from(sorted(STEPS)), min_size=1, max_size=3),
+    sources=st.sampled_from([1, 2]),
+    interval=st.sampled_from([0, 1, 4, 50]),
+    is_chained=st.booleans(),
+)
+def test_a_job_over_collections_gives_the_elements_of_the_whole_in_their_order(
+    rows: list[tuple[Element, Element]],
+    cuts: list[int],
+    steps: list[str],
+    sources: int,
+    interval: int,
+    is_chained: bool,
+) -> None:
+    def build(parallelism: int, start: int, stop: int) -> DataStream:
+        env = environment(parallelism, interval, is_chained)
+        streams = [env.from_collection([row[n] for row in rows[start:stop]], ELEMENT) for n in range(sources)]
+        stream = streams[0].union(*streams[1:]) if sources > 1 else streams[0]
+        for step in steps:
+            stream = STEPS[step](stream)
+        return stream
+
+    whole = list(build(1, 0, len(rows)).execute_and_collect())
+    assert in_parts(build, [1], bounds_of(cuts, len(rows))) == whole
+
+
+@settings(deadline=None, max_examples=20)
+@given(
+    rows=st.lists(elements, min_size=1, max_size=30),
+    cuts=st.lists(st.integers(0, 30), min_size=1, max_size=3),
+    first=st.sampled_from(["map", "filter", "rebalance", "new chain", "less parallel"]),
+    step=st.sampled_from(BY_KEY),
+    parallelism=st.lists(st.sampled_from([1, 2, 3, 7]), min_size=4, max_size=4),
+    interval=st.sampled_from([1, 4]),
+    is_chained=st.booleans(),
+)
+def test_at_another_parallelism_a_job_gives_the_elements_of_the_whole(
+    rows: list[Element],
+    cuts: list[int],
+    first: str,
+    step: str,
+    parallelism: list[int],
+    interval: int,
+    is_chained: bool,
+) -> None:
+    def build(parallelism: int, start: int, stop: int) -> DataStream:
+        env = environment(parallelism, interval, is_chained)
+        stream = env.from_collection(rows[start:stop], ELEMENT).assign_timestamps_and_watermarks(STRATEGY)
+        stream = STEPS[first](stream)
+        if step in ("windows", "sessions", "near ones"):  # which assign watermarks anew
+            stream = STEPS["less parallel"](stream)
+        return STEPS[step](stream)
+
+    whole = list(build(1, 0, len(rows)).execute_and_collect())
+    assert sorted(in_parts(build, parallelism, bounds_of(cuts, len(rows)))) == sorted(whole)
+
+
+@settings(deadline=None, max_examples=20)
+@given(
+    rows=st.lists(
+        st.tuples(st.integers(0, 9), st.integers(0, 12), st.integers(0, 2), st.sampled_from("abc")),
+        min_size=1,
+        max_size=30,
+    ),
+    cuts=st.lists(st.integers(0, 30), min_size=1, max_size=3),
+    steps=st.lists(st.sampled_from(sorted(STEPS)), min_size=1, max_size=2),
+    idleness=st.sampled_from([None, 3, 40]),
+    interval=st.sampled_from([0, 1, 7]),
+    by_rate=st.booleans(),
+    has_splits=st.booleans(),
+)
+def test_a_job_over_a_log_gives_the_elements_of_the_whole_in_their_order(
+    rows: list[tuple[int, int, int, str]],
+    cuts: list[int],
+    steps: list[str],
+    idleness: int | None,
+    interval: int,
+    by_rate: bool,
+    has_splits: bool,
+) -> None:
+    has_splits = has_splits and not by_rate
+    clock, entries = 4, [("a", 3, 3, split) for split in range(3)] if has_splits else []
+    for stride, late, split, user in rows:
+        clock += stride
+        entries.append((user, clock - late, clock, split if has_splits else 0))
+    entries.sort(key=lambda entry: (entry[2], entry[3]))
+    first = len(entries) - len(rows)
+    strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(2))
+    if idleness is not None:
+        strategy = strategy.with_idleness(Duration.of_millis(idleness))
+
+    def build(parallelism: int, start: int, stop: int) -> DataStream:
+        columns = list(zip(*entries[start:stop], strict=True)) or [()] * 4
+        types = {"user": pa.string(), "ts": pa.int64(), "at": pa.int64(), "split": pa.int64()}
+        arrays = [pa.array(column, kind) for column, kind in zip(columns, types.values(), strict=True)]
+        log = environment(parallelism, interval).from_event_log(
+            pa.table(arrays, list(types)),
+            timestamp="ts",
+            arrival=None if by_rate else "at",
+            split="split" if has_splits else None,
+        )
+        stream = log.assign_timestamps_and_watermarks(strategy).map(
+            lambda row: (row.ts, row.user, row.at % 9)
+        )
+        for step in steps:
+            stream = STEPS[step](stream)
+        return stream
+
+    bounds = [0, *sorted(first + cut % (len(rows) + 1) for cut in cuts), len(entries)]
+    whole = list(build(1, 0, len(entries)).execute_and_collect())
+    assert in_parts(build, [1], bounds) == whole

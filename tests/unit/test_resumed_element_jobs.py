@@ -1,0 +1,389 @@
+"""Jobs over single elements that stop with checkpoints: sinks, what is refused, and what was forged."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from models.forged_checkpoints import forge, forge_table, with_column
+from models.timed_elements import RULES, STRATEGY, Ruled
+
+from flinkcore.common import Duration, Encoder, Time, Types, WatermarkGenerator, WatermarkStrategy
+from flinkcore.datastream import (
+    CoProcessFunction,
+    DataStream,
+    KeyedProcessFunction,
+    RuntimeExecutionMode,
+    SourceFunction,
+    StreamExecutionEnvironment,
+    TumblingEventTimeWindows,
+)
+from flinkcore.datastream.aggregates import count
+from flinkcore.datastream.connectors.base import Sink, SinkWriter, WriterContext
+from flinkcore.datastream.connectors.file_system import FileSink
+from flinkcore.datastream.connectors.number_seq import NumberSequenceSource
+from flinkcore.datastream.functions import ProcessWindowFunction
+from flinkcore.datastream.state import StateTtlConfig, ValueStateDescriptor
+from flinkcore.errors import CheckpointError, ConfigurationError, DataError, SchemaError
+from flinkcore.runtime.checkpoint import Checkpoint
+
+PAIR = Types.TUPLE([Types.STRING(), Types.LONG()])
+FIRST, SECOND = [("a", 1), ("b", 4), ("a", 12)], [("a", 15), ("b", 31), ("a", 33)]
+
+
+class Sums(ProcessWindowFunction[Any, Any, Any, Any]):
+    def process(self, key: Any, context: Any, elements: Any) -> Iterator[Any]:
+        yield key, context.window().start, sum(value for _, value in elements)
+
+
+class Counts(KeyedProcessFunction):
+    """Counts the elements of a key, for as long as its time to live goes on."""
+
+    def __init__(self, ttl_ms: int | None = None) -> None:
+        self.ttl_ms = ttl_ms
+
+    def open(self, runtime_context: Any) -> None:
+        descriptor = ValueStateDescriptor("n", Types.LONG())
+        if self.ttl_ms is not None:
+            descriptor.enable_time_to_live(StateTtlConfig.new_builder(Time.milliseconds(self.ttl_ms)).build())
+        self.n = runtime_context.get_state(descriptor)
+
+    def process_element(self, value: Any, ctx: Any) -> Iterator[Any]:
+        self.n.update((self.n.value() or 0) + 1)
+        yield value[0], self.n.value()
+
+
+def environment(parallelism: int = 1) -> StreamExecutionEnvironment:
+    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(parallelism)
+    env.get_config().set_auto_watermark_interval(1)
+    return env
+
+
+def timed(env: StreamExecutionEnvironment, elements: list[Any]) -> DataStream:
+    swapped = env.from_collection([(number, key) for key, number in elements])
+    assigned = swapped.assign_timestamps_and_watermarks(STRATEGY)
+    return assigned.map(lambda value: (value[1], value[0]), PAIR)
+
+
+def windows(elements: list[Any], size: int = 10, env: StreamExecutionEnvironment | None = None) -> DataStream:
+    keyed = timed(env or environment(), elements).key_by(lambda value: value[0], Types.STRING())
+    return keyed.window(TumblingEventTimeWindows.of(Time.milliseconds(size))).process(Sums())
+
+
+def counts(elements: list[Any], ttl_ms: int | None = None) -> DataStream:
+    return (
+        environment().from_collection(elements, PAIR).key_by(lambda value: value[0]).process(Counts(ttl_ms))
+    )
+
+
+def stopped(stream: DataStream, path: Path) -> list[Any]:
+    return list(stream.execute_and_collect(stop_with_checkpoint=path))
+
+
+def resumed(stream: DataStream, path: Path) -> list[Any]:
+    return list(stream.execute_and_collect(restore_from=path))
+
+
+# ---- what goes on ----
+
+
+def test_a_time_to_live_goes_on(tmp_path: Path) -> None:
+    elements = [("a", n) for n in range(6)]
+    whole = list(counts(elements, 3).execute_and_collect())
+    assert (
+        stopped(counts(elements[:2], 3), tmp_path / "c") + resumed(counts(elements[2:], 3), tmp_path / "c")
+        == whole
+    )
+    slow = [("a", 0), *(("b", n) for n in range(5)), ("a", 1)]
+    assert list(counts(slow, 3).execute_and_collect())[-1] == ("a", 1)
+    parts = stopped(counts(slow[:4], 3), tmp_path / "d") + resumed(counts(slow[4:], 3), tmp_path / "d")
+    assert parts[-1] == ("a", 1)
+
+
+def test_broadcast_rules_go_on(tmp_path: Path) -> None:
+    def ruled(rules: list[Any], elements: list[Any], parallelism: int) -> DataStream:
+        env = environment(parallelism)
+        broadcast = env.from_collection(rules, Types.TUPLE([Types.STRING(), Types.INT()])).broadcast(RULES)
+        events = env.from_collection(elements).map(lambda value: (0, *value))
+        return events.connect(broadcast).process(Ruled())
+
+    stopped(ruled([("a", 3), ("b", 5)], [("x", 1), ("x", 2)], 2), tmp_path / "c")
+    found = resumed(ruled([], [("a", 1), ("b", 2), ("c", 4)], 3), tmp_path / "c")
+    assert sorted(found) == [("a", 3), ("b", 10), ("c", 0)]
+
+
+def test_the_watermark_of_a_function_without_keys_goes_on(tmp_path: Path) -> None:
+    class Tells(CoProcessFunction):
+        def process_element1(self, value: Any, ctx: Any) -> Iterator[Any]:
+            yield ctx.timer_service().current_watermark()
+
+        process_element2 = process_element1
+
+    def told(elements: list[Any]) -> DataStream:
+        stream = timed(environment(), elements)
+        return stream.connect(stream.filter(lambda value: False)).process(Tells())
+
+    elements = [("a", 100 * n) for n in range(6)]
+    whole = list(told(elements).execute_and_collect())
+    assert stopped(told(elements[:4]), tmp_path / "c") + resumed(told(elements[4:]), tmp_path / "c") == whole
+    assert whole[-1] > 0
+
+
+# ---- sinks ----
+
+
+def sink_of(folder: Path) -> FileSink:
+    return FileSink.for_row_format(str(folder), Encoder.simple_string_encoder()).build()
+
+
+def run_with_sink(elements: list[int], sink: Any, **checkpoints: Any) -> None:
+    env = environment()
+    env.from_collection(elements, Types.INT()).sink_to(sink)
+    env.execute(**checkpoints)
+
+
+def lines_in(folder: Path) -> list[str]:
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    assert not [path for path in files if path.name.startswith(".")]
+    return sorted(line for path in files for line in path.read_text().split())
+
+
+def test_files_of_a_sink_appear_with_the_checkpoint_and_no_earlier(tmp_path: Path) -> None:
+    run_with_sink([1, 2], sink_of(tmp_path / "out"), stop_with_checkpoint=tmp_path / "c")
+    assert lines_in(tmp_path / "out") == ["1", "2"]
+    run_with_sink([3], sink_of(tmp_path / "out"), restore_from=tmp_path / "c")
+    assert lines_in(tmp_path / "out") == ["1", "2", "3"]
+
+
+def test_what_a_run_had_prepared_and_could_not_commit_the_next_one_commits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(FileSink, "commit", lambda self, committables: 1 // 0)
+        with pytest.raises(ZeroDivisionError):
+            run_with_sink([1, 2], sink_of(tmp_path / "out"), stop_with_checkpoint=tmp_path / "c")
+    assert [path.name[:6] for path in (tmp_path / "out").rglob("*") if path.is_file()] == [".part-"]
+    for number in (3, 4):  # the second run finds it committed
+        run_with_sink([number], sink_of(tmp_path / "out"), restore_from=tmp_path / "c")
+    assert lines_in(tmp_path / "out") == ["1", "2", "3", "4"]
+
+
+def test_a_checkpoint_that_fails_leaves_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Bad(KeyedProcessFunction):
+        def open(self, runtime_context: Any) -> None:
+            self.held = runtime_context.get_state(ValueStateDescriptor("held"))
+
+        def process_element(self, value: Any, ctx: Any) -> Iterator[Any]:
+            self.held.update(object())
+            yield value
+
+    env = environment()
+    env.from_collection([1], Types.INT()).key_by(lambda v: v).process(Bad()).sink_to(
+        sink_of(tmp_path / "out")
+    )
+    with pytest.raises(SchemaError, match="held"):
+        env.execute(stop_with_checkpoint=tmp_path / "c")
+    assert lines_in(tmp_path / "out") == []
+    with pytest.raises(CheckpointError, match=r"is no checkpoint|never completed"):
+        Checkpoint.open(tmp_path / "c")
+
+
+def test_committables_of_a_sink_of_the_users_are_in_the_checkpoint(tmp_path: Path) -> None:
+    committed: list[Any] = []
+
+    class Writer(SinkWriter):
+        def __init__(self) -> None:
+            self.held: list[Any] = []
+
+        def write(self, element: Any) -> None:
+            self.held.append(element)
+
+        def prepare_commit(self) -> list[Any]:
+            return [("rows", self.held)]
+
+    class Kept(Sink):
+        def create_writer(self, context: WriterContext) -> SinkWriter:
+            return Writer()
+
+        def commit(self, committables: Any) -> None:
+            committed.append(list(committables))
+
+    run_with_sink([1, 2], Kept(), stop_with_checkpoint=tmp_path / "c")
+    run_with_sink([3], Kept(), restore_from=tmp_path / "c")
+    assert committed == [[("rows", [1, 2])]] * 2 + [[("rows", [3])]]
+
+
+@pytest.mark.parametrize("path", [b"../elsewhere", b"/etc/passwd", b"", b"a/../../b"])
+def test_a_forged_file_of_a_sink_is_never_moved(path: bytes, tmp_path: Path) -> None:
+    run_with_sink([1], sink_of(tmp_path / "out"), stop_with_checkpoint=tmp_path / "c")
+    checkpoint = Checkpoint.open(tmp_path / "c")
+    tables = [
+        table
+        for part in checkpoint.manifest.parts
+        for table in part.tables
+        if table.kind.value == "operator_state"
+    ]
+    at = next(number for number, table in enumerate(tables) if table.name == "flinkcore.committables")
+
+    def forged(batch: pa.RecordBatch) -> pa.RecordBatch:
+        return with_column(batch, batch.schema.names[0], [path])
+
+    forge_table(tmp_path / "c", "operator_state", forged, at)
+    with pytest.raises(CheckpointError, match="is no file of a sink"):
+        run_with_sink([2], sink_of(tmp_path / "out"), restore_from=tmp_path / "c")
+
+
+# ---- what is refused ----
+
+
+class Numbers(SourceFunction):
+    def run(self, ctx: Any) -> None:
+        ctx.collect(1)
+
+    def cancel(self) -> None:
+        pass
+
+
+class Unsaved(WatermarkGenerator[Any]):
+    def on_event(self, event: Any, event_timestamp: int, output: Any) -> None:
+        pass
+
+    def on_periodic_emit(self, output: Any) -> None:
+        pass
+
+
+def of_batch_mode(env: StreamExecutionEnvironment) -> DataStream:
+    env.set_runtime_mode(RuntimeExecutionMode.BATCH)
+    return env.from_collection([1])
+
+
+def of_the_system_clock(env: StreamExecutionEnvironment) -> DataStream:
+    env.set_clock("system")
+    return env.from_collection([1])
+
+
+def of_several_assigners(env: StreamExecutionEnvironment) -> DataStream:
+    env.set_parallelism(2)
+    return env.from_collection(FIRST).map(lambda v: v).assign_timestamps_and_watermarks(STRATEGY)
+
+
+def of_other_key_groups(env: StreamExecutionEnvironment) -> DataStream:
+    stream = env.from_collection(FIRST).key_by(lambda v: v[0]).process(Counts())
+    return stream.key_by(lambda v: v[0]).process(Counts()).set_max_parallelism(9)
+
+
+def of_a_columnar_job(env: StreamExecutionEnvironment) -> DataStream:
+    log = env.from_event_log(pa.table({"at": [1], "user": ["a"]}), timestamp="at", arrival="at")
+    rows = log.assign_timestamps_and_watermarks(STRATEGY_OF_COLUMNS).key_by("user")
+    return rows.window(TumblingEventTimeWindows.of(Time.milliseconds(5))).aggregate(n=count()).map(str)
+
+
+STRATEGY_OF_COLUMNS = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(1))
+
+
+@pytest.mark.parametrize(
+    ("build", "told"),
+    [
+        (of_batch_mode, "execution mode BATCH: set it to STREAMING"),
+        (of_the_system_clock, "a job with a checkpoint cannot run on the system clock"),
+        (of_several_assigners, "in 2 subtasks, whose watermarks depend on how elements are dealt out"),
+        (of_other_key_groups, r"steps by key with different max_parallelism \(9, 128\)"),
+        (of_a_columnar_job, "a job over columns within one over single elements: run it alone"),
+        (lambda env: env.add_source(Numbers()), "a source function, which does not tell where it stands"),
+        (
+            lambda env: env.from_source(NumberSequenceSource(1, 3), STRATEGY, "numbers"),
+            "a source with splits and watermarks of their own: read an event log",
+        ),
+        (
+            lambda env: env.from_collection([1]).assign_timestamps_and_watermarks(
+                WatermarkStrategy.for_generator(Unsaved)
+            ),
+            "a watermark generator without snapshots .*: define snapshot_state and restore_state",
+        ),
+    ],
+)
+def test_what_has_no_checkpoints_is_refused_before_anything_runs(
+    build: Callable[[StreamExecutionEnvironment], DataStream], told: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ConfigurationError, match=told):
+        build(environment()).execute_and_collect(stop_with_checkpoint=tmp_path / "c")
+    assert not (tmp_path / "c").exists()
+
+
+def test_a_limit_has_no_checkpoint(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="limit cancels the job"):
+        counts(FIRST).execute_and_collect(limit=1, stop_with_checkpoint=tmp_path / "c")  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize(
+    ("other", "told"),
+    [
+        (lambda: windows(SECOND, 20), "window-.*: assigner: .*10.* then, .*20.* now"),
+        (lambda: counts(SECOND), "logs and operators|operators of single elements .* then"),
+        (
+            lambda: windows(SECOND, env=environment().set_max_parallelism(64)),
+            "has 128 key groups, but the job has max_parallelism 64",
+        ),
+    ],
+)
+def test_another_job_is_refused(other: Callable[[], DataStream], told: str, tmp_path: Path) -> None:
+    stopped(windows(FIRST), tmp_path / "c")
+    with pytest.raises(ConfigurationError, match=told):
+        resumed(other(), tmp_path / "c")
+
+
+def test_an_element_that_arrives_before_the_checkpoint_is_refused(tmp_path: Path) -> None:
+    def both(first: list[int], second: list[int]) -> DataStream:
+        env = environment()
+        return env.from_collection(first, Types.INT()).union(env.from_collection(second, Types.INT()))
+
+    stopped(both([1], [2, 3, 4]), tmp_path / "c")
+    with pytest.raises(DataError, match="arrival 2 ms, but the checkpoint was taken after the arrival 3 ms"):
+        resumed(both([5], []), tmp_path / "c")
+
+
+# ---- what was forged ----
+
+
+@pytest.mark.parametrize("name", ["flinkcore.inputs", "flinkcore.assigner", "time"])
+@pytest.mark.parametrize("change", ["a row less", "a row twice", "rows exchanged"])
+def test_states_of_the_runtime_that_contradict_themselves_are_refused(
+    name: str, change: str, tmp_path: Path
+) -> None:
+    stopped(windows(FIRST), tmp_path / "c")
+    checkpoint = Checkpoint.open(tmp_path / "c")
+    tables = [
+        table
+        for part in checkpoint.manifest.parts
+        for table in part.tables
+        if table.kind.value == "operator_state"
+    ]
+    at = next(number for number, table in enumerate(tables) if table.name == name)
+    rows = {"a row less": lambda n: range(n - 1), "a row twice": lambda n: [*range(n), n - 1]}
+    if change == "rows exchanged" and name == "flinkcore.inputs":
+        return  # there is one
+
+    def forged(batch: pa.RecordBatch) -> pa.RecordBatch:
+        order = rows.get(change, lambda n: [n - 1, *range(n - 1)])(batch.num_rows)
+        return batch.take(pa.array(order, pa.int64()))
+
+    forge_table(tmp_path / "c", "operator_state", forged, at)
+    with pytest.raises(CheckpointError):
+        resumed(windows(SECOND), tmp_path / "c")
+
+
+def test_an_operator_that_is_left_out_or_has_another_watermark_is_refused(tmp_path: Path) -> None:
+    stopped(windows(FIRST, env=environment(2)), tmp_path / "c")
+
+    def other(content: dict[str, Any]) -> None:
+        (part, *_) = [part for part in content["parts"] if part["uid"].startswith("window")]
+        part["watermark_ms"] += 1
+
+    forge(tmp_path / "c", other)
+    with pytest.raises(CheckpointError, match="have different watermarks"):
+        resumed(windows(SECOND), tmp_path / "c")
+    stopped(windows(FIRST), tmp_path / "d")
+    forge(tmp_path / "d", lambda content: content["parts"].pop())
+    with pytest.raises(CheckpointError, match="it has the operators"):
+        resumed(windows(SECOND), tmp_path / "d")
