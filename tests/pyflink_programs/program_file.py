@@ -36,7 +36,10 @@ def load(name: str) -> ModuleType:
 
 
 def constants(text: str) -> dict[str, Any]:
-    """Return the constants that say how to run a program: ORDERED (True unless given), PACED (False), MODE (thread)."""
+    """Return the constants that say how to run a program.
+
+    ORDERED (True unless given), PACED (False), MODE (thread), CLOCK (arrival).
+    """
     return {
         statement.targets[0].id: statement.value.value
         for statement in ast.parse(text).body
@@ -44,3 +47,8 @@ def constants(text: str) -> dict[str, Any]:
         and isinstance(statement.targets[0], ast.Name)
         and isinstance(statement.value, ast.Constant)
     }
+
+
+def clock(name: str) -> Any:
+    """Return the clock of a program: `system` if it sleeps, and its results depend on that."""
+    return constants(source(name)).get("CLOCK", "arrival")
