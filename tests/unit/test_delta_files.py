@@ -2,9 +2,11 @@
 
 import subprocess
 import sys
+import uuid
 from collections.abc import Callable
 from datetime import date, datetime, timezone
 from decimal import Decimal
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,11 @@ import deltalake
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from fsspec.implementations.local import LocalFileSystem
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from models.delta_tables import add_file, column, deletion_vector, write_delta_log
+from pyarrow import fs
 
 from flinkcore.common import Duration, Time, WatermarkStrategy
 from flinkcore.common.split_origin import FILE
@@ -26,7 +32,7 @@ from flinkcore.replay.log.lake_files import table_files
 def rows(table: Any, *where: Any, **settings: Any) -> list[dict[str, Any]]:
     """The rows of the log that a table is."""
     source = table_files(
-        DeltaTable(table if not isinstance(table, Path) else str(table), None, where, **settings)
+        DeltaTable(str(table) if isinstance(table, Path) else table, where=where, **settings)
     )
     return [row for chunk in source.chunks(1) for batch in chunk.read(None, 3) for row in batch.to_pylist()]
 
@@ -59,6 +65,11 @@ def per_second(stream: DataStream) -> pa.Table:
 
 def content(table: pa.Table) -> list[str]:
     return sorted(map(repr, table.to_pylist()))
+
+
+EXPECTED = content(
+    per_second(StreamExecutionEnvironment().from_event_log(clicks(40), timestamp="ts", arrival="arrival"))
+)
 
 
 def from_delta(table: Any, **settings: Any) -> DataStream:
@@ -256,6 +267,73 @@ def test_functions_of_single_elements_take_the_rows_of_a_table(tmp_path: Path) -
     assert list(prices.execute_and_collect()) == [
         price for price in clicks(5)["price"].to_pylist() if price > 0
     ]
+
+
+def test_files_are_on_the_file_system_that_is_given(tmp_path: Path) -> None:
+    path = tmp_path / "a ü"
+    counted = fs.PyFileSystem(Counted())
+    log = StreamExecutionEnvironment().from_event_log(clicks(30), timestamp="ts", arrival="arrival")
+    strategy = WatermarkStrategy.for_monotonous_timestamps()
+    windows = log.assign_timestamps_and_watermarks(strategy).key_by("user").count_window(5)
+    windows.aggregate(n=count()).write_delta(path, filesystem=counted)
+    assert Counted.written == 1
+    assert [row["n"] for row in rows(path)] == [5] * 6
+    assert [row["n"] for row in rows(path, filesystem=counted)] == [5] * 6
+    assert Counted.read >= 1
+
+
+class Counted(fs.FSSpecHandler):
+    """The local file system, which counts what is opened."""
+
+    read = written = 0
+
+    def __init__(self) -> None:
+        super().__init__(LocalFileSystem())
+
+    def open_output_stream(self, path: str, metadata: Any) -> Any:
+        Counted.written += 1
+        return super().open_output_stream(path, metadata)
+
+    def open_input_file(self, path: str) -> Any:
+        Counted.read += 1
+        return super().open_input_file(path)
+
+
+def test_a_deletion_vector_of_a_file_that_is_not_listed_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "clicks"
+    file = add_file(path, "a.parquet", pa.table({"x": [1]}), deletionVector=deletion_vector([0]))
+    write_delta_log(path, [column("x", "long")], [file], features=["deletionVectors"])
+    vectors = pa.table({"filepath": [f"file://{tmp_path}/b.parquet"], "selection_vector": [[False]]})
+    monkeypatch.setattr(deltalake.DeltaTable, "deletion_vectors", lambda table: vectors.to_reader())
+    with pytest.raises(
+        SourceError, match=r"has deletion vectors of files that it does not list, .*b\.parquet"
+    ):
+        rows(path)
+
+
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_results_are_the_same_wherever_the_rows_of_a_table_lie(tmp_path: Path, data: st.DataObject) -> None:
+    path = tmp_path / uuid.uuid4().hex
+    table = clicks(40)
+    order = data.draw(st.permutations(range(40)))
+    cuts = sorted(data.draw(st.lists(st.integers(0, 40), max_size=4)))
+    files, junk = [], data.draw(st.integers(0, 7))
+    for number, (start, stop) in enumerate(pairwise([0, *cuts, 40])):
+        rows_of_file = pa.concat_tables([clicks(junk), table.take(pa.array(order[start:stop], pa.int64()))])
+        files.append(
+            add_file(
+                path,
+                f"{number}.parquet",
+                rows_of_file,
+                **({"deletionVector": deletion_vector(range(junk))} if junk else {}),
+            )
+        )
+    columns = [column(name, "string" if name == "user" else "long") for name in table.column_names]
+    write_delta_log(path, columns, files, features=["deletionVectors"])
+    assert content(per_second(from_delta(path))) == EXPECTED
 
 
 def test_a_condition_that_does_not_fit_the_table_is_refused(tmp_path: Path) -> None:

@@ -224,8 +224,10 @@ def file_system_of(location: str, given: Any = None) -> tuple[Any, str]:
     if given is None:
         where, inside, _ = _locate(_S3A.sub("s3://", location), None)
         return where, inside
-    uri = urlsplit(location)
-    inside = unquote(uri.path) if uri.scheme == "file" else f"{uri.netloc}{uri.path}"
+    inside = location
+    if _SCHEME.match(location):
+        uri = urlsplit(location)
+        inside = unquote(uri.path) if uri.scheme == "file" else location.partition("://")[2]
     return _as_arrow_filesystem(given), inside
 
 
