@@ -501,118 +501,119 @@ cdef int _aggregate_update(
 # ---- one aggregate: how entries are merged -----------------------------------------------------------------------
 
 
-cdef void _take_over(Aggregate* aggregate, uint32_t into, uint32_t other) noexcept nogil:
+cdef void _take_over(Aggregate* aggregate, uint32_t into, Aggregate* source, uint32_t other) noexcept nogil:
     # other's value instead of into's; what into owned is other's to free.
     cdef OwnedBytes strings
     if aggregate.words != NULL:
-        aggregate.words[into] = aggregate.words[other]
+        aggregate.words[into] = source.words[other]
     else:
         strings = aggregate.strings[into]
-        aggregate.strings[into] = aggregate.strings[other]
-        aggregate.strings[other] = strings
-    aggregate.states[into] = aggregate.states[other]
+        aggregate.strings[into] = source.strings[other]
+        source.strings[other] = strings
+    aggregate.states[into] = source.states[other]
 
 
-cdef void _merge_least_bytes(Aggregate* aggregate, uint32_t into, uint32_t other) noexcept nogil:
-    if aggregate.states[other] != ValueState.NO_VALUE and (
+cdef void _merge_least_bytes(Aggregate* aggregate, uint32_t into, Aggregate* source, uint32_t other) noexcept nogil:
+    if source.states[other] != ValueState.NO_VALUE and (
         aggregate.states[into] == ValueState.NO_VALUE
         or _is_better(
-            aggregate, False, owned_bytes_view(&aggregate.strings[other]), owned_bytes_view(&aggregate.strings[into])
+            aggregate, False, owned_bytes_view(&source.strings[other]), owned_bytes_view(&aggregate.strings[into])
         )
     ):
-        _take_over(aggregate, into, other)
+        _take_over(aggregate, into, source, other)
 
 
-cdef void _merge_least_by(Aggregate* aggregate, uint32_t into, uint32_t other) noexcept nogil:
+cdef void _merge_least_by(Aggregate* aggregate, uint32_t into, Aggregate* source, uint32_t other) noexcept nogil:
     cdef OwnedBytes key
-    if aggregate.states[other] == ValueState.NO_VALUE:
+    if source.states[other] == ValueState.NO_VALUE:
         return
     if aggregate.states[into] != ValueState.NO_VALUE:
         if aggregate.keys != NULL:
-            if <int64_t> aggregate.keys[other] >= <int64_t> aggregate.keys[into]:
+            if <int64_t> source.keys[other] >= <int64_t> aggregate.keys[into]:
                 return
         elif not _is_better(
             aggregate,
             aggregate.by_type == ColumnType.DECIMAL128,
-            owned_bytes_view(&aggregate.key_strings[other]),
+            owned_bytes_view(&source.key_strings[other]),
             owned_bytes_view(&aggregate.key_strings[into]),
         ):
             return
     if aggregate.keys != NULL:
-        aggregate.keys[into] = aggregate.keys[other]
+        aggregate.keys[into] = source.keys[other]
     else:
         key = aggregate.key_strings[into]
-        aggregate.key_strings[into] = aggregate.key_strings[other]
-        aggregate.key_strings[other] = key
-    _take_over(aggregate, into, other)
+        aggregate.key_strings[into] = source.key_strings[other]
+        source.key_strings[other] = key
+    _take_over(aggregate, into, source, other)
 
 
-cdef void _merge_decimals(Aggregate* aggregate, uint32_t into, uint32_t other) noexcept nogil:
+cdef void _merge_decimals(Aggregate* aggregate, uint32_t into, const Aggregate* source, uint32_t other) noexcept nogil:
     if aggregate.function != Function.LEAST:
-        decimal_sum_add(&aggregate.decimals[into], &aggregate.decimals[other])
-        aggregate.counts[into] += aggregate.counts[other]
-    elif aggregate.states[other] != ValueState.NO_VALUE:
-        _put_better_decimal(aggregate, into, &aggregate.decimals[other])
+        decimal_sum_add(&aggregate.decimals[into], &source.decimals[other])
+        aggregate.counts[into] += source.counts[other]
+    elif source.states[other] != ValueState.NO_VALUE:
+        _put_better_decimal(aggregate, into, &source.decimals[other])
 
 
-cdef void _merge_variances(Aggregate* aggregate, uint32_t into, uint32_t other) noexcept nogil:
+cdef void _merge_variances(Aggregate* aggregate, uint32_t into, const Aggregate* source, uint32_t other) noexcept nogil:
     # Chan's, Golub's and LeVeque's update.
-    cdef double count = <double> aggregate.counts[into], others = <double> aggregate.counts[other], step, part
+    cdef double count = <double> aggregate.counts[into], others = <double> source.counts[other], step, part
     if others == 0:
         return
     if count == 0:
-        aggregate.words[into] = aggregate.words[other]
-        aggregate.deviations[into] = aggregate.deviations[other]
+        aggregate.words[into] = source.words[other]
+        aggregate.deviations[into] = source.deviations[other]
     else:
-        step = double_of_word(aggregate.words[other]) - double_of_word(aggregate.words[into])
+        step = double_of_word(source.words[other]) - double_of_word(aggregate.words[into])
         part = step / (count + others)
         aggregate.words[into] = word_of_double(double_of_word(aggregate.words[into]) + part * others)
-        aggregate.deviations[into] += aggregate.deviations[other] + step * part * count * others
-    aggregate.counts[into] += aggregate.counts[other]
+        aggregate.deviations[into] += source.deviations[other] + step * part * count * others
+    aggregate.counts[into] += source.counts[other]
 
 
-cdef int _aggregate_merge(Aggregate* aggregate, uint32_t into, uint32_t other) except -1 nogil:
+cdef int _aggregate_merge(Aggregate* aggregate, uint32_t into, Aggregate* source, uint32_t other) except -1 nogil:
+    # `source` is the same aggregate, or that of another table, and has states where this one has.
     cdef uint64_t* words = aggregate.words
     cdef uint8_t* states = aggregate.states
     cdef Function function = aggregate.function
     if function == Function.COUNT or (function == Function.SUM and aggregate.whole_numbers):
-        words[into] += words[other]
+        words[into] += source.words[other]
     elif aggregate.decimals != NULL:
-        _merge_decimals(aggregate, into, other)
+        _merge_decimals(aggregate, into, source, other)
     elif function == Function.VARIANCE:
-        _merge_variances(aggregate, into, other)
+        _merge_variances(aggregate, into, source, other)
     elif function == Function.SUM or function == Function.MEAN:
-        words[into] = word_of_double(double_of_word(words[into]) + double_of_word(words[other]))
+        words[into] = word_of_double(double_of_word(words[into]) + double_of_word(source.words[other]))
         if aggregate.counts != NULL:
-            aggregate.counts[into] += aggregate.counts[other]
+            aggregate.counts[into] += source.counts[other]
     elif function == Function.LEAST and words != NULL:
-        if <int64_t> words[other] < <int64_t> words[into]:
-            words[into] = words[other]
+        if <int64_t> source.words[other] < <int64_t> words[into]:
+            words[into] = source.words[other]
     elif function == Function.LEAST:
-        _merge_least_bytes(aggregate, into, other)
+        _merge_least_bytes(aggregate, into, source, other)
     elif function == Function.FIRST:
         if states[into] == ValueState.NO_VALUE:
-            _take_over(aggregate, into, other)
+            _take_over(aggregate, into, source, other)
     elif function == Function.LAST:
-        if states[other] != ValueState.NO_VALUE:
-            _take_over(aggregate, into, other)
+        if source.states[other] != ValueState.NO_VALUE:
+            _take_over(aggregate, into, source, other)
     elif function == Function.LEAST_BY:
-        _merge_least_by(aggregate, into, other)
+        _merge_least_by(aggregate, into, source, other)
     elif function == Function.COLLECT:
-        return value_list_merge(&aggregate.lists[into], &aggregate.lists[other])
+        return value_list_merge(&aggregate.lists[into], &source.lists[other])
     elif function == Function.APPROX_DISTINCT:
         return sketch_merge(
             &aggregate.word_sets[into],
             &aggregate.strings[into],
-            &aggregate.word_sets[other],
-            &aggregate.strings[other],
+            &source.word_sets[other],
+            &source.strings[other],
         )
     elif aggregate.word_sets != NULL:
-        return word_set_merge(&aggregate.word_sets[into], &aggregate.word_sets[other])
+        return word_set_merge(&aggregate.word_sets[into], &source.word_sets[other])
     else:
-        return byte_set_merge(&aggregate.byte_sets[into], &aggregate.byte_sets[other])
+        return byte_set_merge(&aggregate.byte_sets[into], &source.byte_sets[other])
     if states != NULL and states[into] == ValueState.NO_VALUE:  # of a sum, least or greatest word
-        states[into] = states[other]
+        states[into] = source.states[other]
     return 0
 
 
@@ -1261,12 +1262,18 @@ cdef int accumulators_update(
 
 
 cdef int accumulators_merge(AccumulatorTable* table, uint32_t into, uint32_t other) except -1 nogil:
+    return accumulators_merge_from(table, into, table, other)
+
+
+cdef int accumulators_merge_from(
+    AccumulatorTable* table, uint32_t into, AccumulatorTable* source, uint32_t other
+) except -1 nogil:
     cdef int64_t i
     for i in range(table.n_aggregates):
-        _aggregate_merge(&table.aggregates[i], into, other)
+        _aggregate_merge(&table.aggregates[i], into, &source.aggregates[i], other)
     if table.touched != NULL:
-        table.touched[into] |= table.touched[other]
-    accumulators_clear_range(table, other, 1)
+        table.touched[into] |= source.touched[other]
+    accumulators_clear_range(source, other, 1)
     return 0
 
 
@@ -1333,7 +1340,7 @@ cdef void _add_slices(Aggregate* aggregate, const uint32_t* into, const uint32_t
     cdef int64_t i, value
     if aggregate.decimals != NULL:
         for i in range(n):
-            _merge_decimals(aggregate, into[i], others[i])
+            _merge_decimals(aggregate, into[i], aggregate, others[i])
         return
     if aggregate.function == Function.LEAST:
         for i in range(n):
@@ -1434,6 +1441,17 @@ cdef void accumulators_subtract(
     memset(doubtful, False, n)
     for i in range(table.n_aggregates):
         _subtract_slices(&table.aggregates[i], into, others, n, doubtful)
+
+
+cdef bint _merges_exactly(const Aggregate* aggregate) noexcept nogil:
+    # Whether it holds the same, bit for bit, however its elements are divided, if parts are merged in the order of the first
+    # elements of each, and of LAST in that of their last ones.
+    cdef Function function = aggregate.function
+    if function == Function.SUM:
+        return aggregate.whole_numbers or aggregate.decimals != NULL
+    if function == Function.MEAN:
+        return aggregate.decimals != NULL
+    return not (function == Function.VARIANCE or function == Function.LEAST_BY or function == Function.COLLECT)
 
 
 cdef int require_shareable(const AccumulatorTable* table) except -1:
@@ -1650,6 +1668,21 @@ cdef class Accumulators:
         self._bound = batch
         return 0
 
+    cdef int liken(self, Accumulators other) except -1:
+        cdef int64_t i
+        cdef Aggregate* aggregate
+        cdef Aggregate* others
+        if self._specs != other._specs or self._formats != other._formats:
+            raise SchemaError(f"accumulators of {other._specs} cannot be merged into those of {self._specs}")
+        for i in range(self.table.n_aggregates):
+            aggregate = &self.table.aggregates[i]
+            others = &other.table.aggregates[i]
+            if has_lazy_states(aggregate) and not has_lazy_states(others):
+                aggregate_add_states(aggregate, self.table.touched, self.table.n_entries, self.table.capacity)
+            elif has_lazy_states(others) and not has_lazy_states(aggregate):
+                aggregate_add_states(others, other.table.touched, other.table.n_entries, other.table.capacity)
+        return 0
+
     cdef int64_t unfit_result(self) noexcept:
         cdef int64_t i
         for i in range(self.table.n_aggregates):
@@ -1845,3 +1878,11 @@ def are_shareable(Accumulators accumulators not None):
     means of decimals, least and greatest values of fixed width.
     """
     return _are_shareable(accumulators.table)
+
+
+def inexact_merges(Accumulators accumulators not None):
+    """Numbers of the aggregates that may differ, in a bit or more, where parts of an entry are made apart and merged.
+
+    Those of floating numbers do, as sums round after each element, and those whose ties or order count: min_by, max_by, collect.
+    """
+    return [i for i in range(accumulators.table.n_aggregates) if not _merges_exactly(&accumulators.table.aggregates[i])]

@@ -21,6 +21,7 @@ from flinkcore._native.window_operator cimport (
     core_emit,
     core_emit_row,
     core_is_full,
+    core_take_in,
     firings_append,
     firings_append_bytes_keys,
     firings_append_int64_keys,
@@ -496,13 +497,17 @@ cdef int64_t take_in_blocks(
     cdef int64_t i = first, next, k
     while i < input.n:
         next = verbs.find_windows(core, input, i, &block)
-        for k in range(block.n):
-            pending_add(
-                &core.pending,
-                core.table,
-                pane_entry_of(store, block.panes[k], keys, block.rows[k]),
-                block.rows[k],
-            )
+        if input.partials == NULL:
+            for k in range(block.n):
+                pending_add(
+                    &core.pending,
+                    core.table,
+                    pane_entry_of(store, block.panes[k], keys, block.rows[k]),
+                    block.rows[k],
+                )
+        else:
+            for k in range(block.n):
+                core_take_in(core, input, pane_entry_of(store, block.panes[k], keys, block.rows[k]), block.rows[k])
         core.windowed += next - i
         i = next
         if i == input.n or block.n + most_windows > BLOCK_PAIRS:

@@ -8,6 +8,8 @@ from libc.stdint cimport INT64_MAX, INT64_MIN, int64_t, uint8_t, uint32_t, uint6
 from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
+import numpy as np
+
 from flinkcore.errors import ConfigurationError
 
 from flinkcore._native.aggregates cimport (
@@ -84,6 +86,8 @@ from flinkcore._native.window_operator cimport (
     core_add_late,
     core_add_unassigned,
     core_advance,
+    core_check_unfired,
+    core_take_in,
     cursor_step,
     cursor_step_reaching,
     input_row,
@@ -182,6 +186,7 @@ cdef bint _time_take_row(void* windows, const InputRows* input, uint32_t row) ex
     if not core_advance(&state.core, &TIME_VERBS, input.steps_before[row], False):
         return False
     while is_window(&visit):
+        core_check_unfired(&state.core, input, row, visit.end)
         if not is_over(&state.core, visit.end):
             skipped = False
             pane = _pane(state, visit.start, visit.end)
@@ -190,7 +195,7 @@ cdef bint _time_take_row(void* windows, const InputRows* input, uint32_t row) ex
             known = k < n_known
             if pane.fired and known and state.core.retracts:
                 emit_late_key(&state.core, pane, k, RowKind.UPDATE_BEFORE)
-            pending_add(&state.core.pending, state.core.table, pane_entry(pane, k), row)
+            core_take_in(&state.core, input, pane_entry(pane, k), row)
             if pane.fired:
                 emit_late_key(&state.core, pane, k, RowKind.UPDATE_AFTER if known else RowKind.INSERT)
                 if state.purges:
@@ -360,6 +365,7 @@ def time_windows(
     state.windows = windows
     state.purges = purges
     state.quiet_until = INT64_MAX
+    kernel.takes_partials = slide == size and not cumulative
     return kernel
 
 
@@ -1002,13 +1008,13 @@ cdef int _fire_late(SlicedWindows* state, const KeyBatch* keys, uint32_t row, in
     return 0
 
 
-cdef int _sliced_add(SlicedWindows* state, const KeyBatch* keys, uint32_t row, int64_t end) except -1 nogil:
+cdef int _sliced_add(SlicedWindows* state, const InputRows* input, uint32_t row, int64_t end) except -1 nogil:
     cdef Pane* slice = _slice(state, end)
     cdef int64_t n_known = slice.n_keys
-    cdef int64_t k = pane_key(&state.store, slice, keys, row), entry
-    pending_add(&state.core.pending, state.core.table, pane_entry(slice, k), row)
-    if state.window.start < end <= state.window.end:
-        entry = _merge_gathered_entry(&state.window, &state.store, keys, row, k == n_known)
+    cdef int64_t k = pane_key(&state.store, slice, input.keys, row), entry
+    core_take_in(&state.core, input, pane_entry(slice, k), row)
+    if state.window.start < end <= state.window.end:  # the slice has fired: no partial result comes to it
+        entry = _merge_gathered_entry(&state.window, &state.store, input.keys, row, k == n_known)
         pending_add(&state.core.pending, state.core.table, <uint32_t> entry, row)
     return 0
 
@@ -1020,6 +1026,7 @@ cdef bint _sliced_take_row(void* windows, const InputRows* input, uint32_t row) 
     cdef int64_t end = slice_end(&state.windows, input.timestamps[row])
     if not core_advance(&state.core, &SLICED_VERBS, input.steps_before[row], False):
         return False
+    core_check_unfired(&state.core, input, row, end)
     if is_over(&state.core, _last_end(state, end)):
         core_add_late(&state.core, row)
         return True
@@ -1028,7 +1035,7 @@ cdef bint _sliced_take_row(void* windows, const InputRows* input, uint32_t row) 
         if visit.end <= state.fired_to and not is_over(&state.core, visit.end):
             _fire_late(state, input.keys, row, visit.start, visit.end)
         visit_next(&visit)
-    _sliced_add(state, input.keys, row, end)
+    _sliced_add(state, input, row, end)
     return True
 
 
@@ -1177,4 +1184,119 @@ def sliced_windows(*, int64_t size, int64_t slide, int64_t offset, int64_t allow
     state.slides_per_ms = 1.0 / <double> slide
     state.quiet_until = INT64_MAX
     state.window.start = state.window.end = INT64_MIN
+    kernel.takes_partials = True
     return kernel
+
+
+# ---- rows before the first firing --------------------------------------------------------------------------------
+
+
+cdef int64_t _split_rows(
+    int64_t lowest,
+    int64_t highest,
+    const InputRows* input,
+    const int64_t* watermark_after,
+    int64_t n_steps,
+    int64_t width,
+    int64_t offset,
+    uint32_t* before,
+    uint32_t* others,
+    int64_t* n_before,
+) noexcept nogil:
+    # -1, or the first row with more steps before it than there are.
+    cdef int64_t i, timestamp, low = 0, high = 0, n = 0
+    cdef uint32_t row
+    cdef bint is_before
+    for i in range(input.n):
+        row = input_row(input, i)
+        timestamp = input.timestamps[row]
+        if <uint64_t> input.steps_before[row] > <uint64_t> n_steps:
+            return row
+        if timestamp < low or timestamp >= high:
+            if timestamp < lowest or timestamp > highest:
+                others[i - n] = row
+                continue
+            low = aligned_start(timestamp, offset, width)
+            high = low + width
+        is_before = high - 1 > watermark_after[input.steps_before[row]]
+        before[n] = row
+        others[i - n] = row
+        n += is_before
+    n_before[0] = n
+    return -1
+
+
+def rows_before_firing(
+    WindowKernel kernel not None,
+    rows,
+    const int64_t[::1] timestamps not None,
+    const int64_t[::1] steps_before not None,
+    const int64_t[::1] watermark_after not None,
+    *,
+    int64_t width,
+    int64_t offset,
+):
+    """Divide rows into those that come before their pane fires for the first time, and all others.
+
+    Parameters
+    ----------
+    kernel : WindowKernel
+        Of the windows; rows that it refuses are among the others.
+    rows : numpy.ndarray of uint32, shape (n,), or None
+        The rows to divide; None: all.
+    timestamps : numpy.ndarray of int64, shape (n_rows,)
+        Milliseconds since the epoch.
+    steps_before : numpy.ndarray of int64, shape (n_rows,)
+        How many steps of the timeline come before each row.
+    watermark_after : numpy.ndarray of int64, shape (n_steps + 1,)
+        The watermark in force after so many steps.
+    width, offset : int
+        Of the panes, in ms: tumbling windows, or the slides of windows that share slices.
+
+    Returns
+    -------
+    (numpy.ndarray of uint32, numpy.ndarray of uint32)
+        The rows before and the others, each in the order given.
+
+    Examples
+    --------
+    >>> kernel = time_windows(size=10, slide=10, offset=0, allowed_lateness=0)
+    >>> steps = np.array([0, 1, 1])
+    >>> rows_before_firing(kernel, None, np.array([3, 12, 4]), steps, np.array([-5, 9]), width=10, offset=0)
+    (array([0, 1], dtype=uint32), array([2], dtype=uint32))
+    """
+    cdef const uint32_t[::1] chosen
+    cdef InputRows input
+    cdef uint32_t[::1] before, others
+    cdef int64_t wrong = -1, n_before = 0, lowest = kernel.lowest_timestamp, highest = kernel.highest_timestamp
+    memset(&input, 0, sizeof(InputRows))
+    input.n = timestamps.shape[0]
+    if steps_before.shape[0] != input.n or width <= 0 or watermark_after.shape[0] == 0:
+        raise ValueError("rows need a timestamp and a number of steps each, and panes a width")
+    if rows is not None:
+        chosen = rows
+        if chosen.shape[0] and np.max(rows) >= input.n:
+            raise IndexError("a row index is beyond the rows")
+        input.n = chosen.shape[0]
+        input.rows = &chosen[0] if input.n else NULL
+    before = np.empty(input.n + 1, np.uint32)
+    others = np.empty(input.n + 1, np.uint32)
+    if input.n:
+        input.timestamps = &timestamps[0]
+        input.steps_before = &steps_before[0]
+        with nogil:
+            wrong = _split_rows(
+                lowest,
+                highest,
+                &input,
+                &watermark_after[0],
+                watermark_after.shape[0] - 1,
+                width,
+                offset,
+                &before[0],
+                &others[0],
+                &n_before,
+            )
+    if wrong >= 0:
+        raise ValueError(f"row {wrong} has {steps_before[wrong]} of {watermark_after.shape[0] - 1} steps before it")
+    return before.base[:n_before], others.base[: input.n - n_before]

@@ -12,7 +12,7 @@ from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t, uint8_t, uint32
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 
-from flinkcore.errors import ConfigurationError, DataError, SchemaError
+from flinkcore.errors import ConfigurationError, DataError, FlinkcoreError, SchemaError
 
 from flinkcore._native.aggregates cimport (
     AccumulatorTable,
@@ -20,6 +20,7 @@ from flinkcore._native.aggregates cimport (
     accumulators_emit,
     accumulators_emit_range,
     accumulators_merge,
+    accumulators_merge_from,
     accumulators_update,
     aggregate_result_bytes,
 )
@@ -237,6 +238,25 @@ cdef void _window_rows_free(WindowRows* windows) noexcept nogil:
     buffer_free(&windows.entries)
 
 
+cdef int core_merge_partial(
+    WindowCore* core, const InputRows* input, uint32_t entry, uint32_t number
+) except -1 nogil:
+    cdef int64_t more = input.partial_events[number] - 1  # the row itself is counted where rows are
+    pending_flush(&core.pending, core.table)
+    accumulators_merge_from(core.table, entry, input.partials, number)
+    core.windowed += more
+    core.events += more
+    return 0
+
+
+cdef int refuse_partial(const InputRows* input, uint32_t row) except -1 nogil:
+    with gil:
+        raise FlinkcoreError(
+            f"a partial result of {input.partial_events[row - input.n_events]} events, the last timestamp of whose window is "
+            f"{input.timestamps[row]} ms, came after the window had fired; this is a defect of flinkcore, the result must not be used"
+        )
+
+
 cdef int core_add_late(WindowCore* core, uint32_t row) except -1 nogil:
     cdef LateRows* late = &core.late_rows
     if late.n == late.capacity:
@@ -335,6 +355,9 @@ cdef class WindowKernel:
     ----------
     name : str
         Of the kind: a checkpoint fits the kind that wrote it.
+    takes_partials : bool
+        Whether operators of this kind take in partial results, each of one key and one pane: a tumbling window, or a slide of
+        windows that share slices.
     lowest_timestamp, highest_timestamp : int
         The timestamps, ms since the epoch, whose windows have both ends within the int64 range.
     """
@@ -492,23 +515,32 @@ cdef class WindowOperator:
         const int64_t[::1] timestamps not None,
         const int64_t[::1] steps_before not None,
         int64_t first=0,
+        Accumulators partials=None,
+        const int64_t[::1] partial_events=None,
     ):
         """Take in rows of a batch, in total order, until results are full.
+
+        Partial results are rows behind those of the batch: what events of one key, which come before its pane fires, have
+        added up to elsewhere. They stand where the first of their events would.
 
         Parameters
         ----------
         batch : RecordBatch
             The columns that the aggregates read.
         keys : KeyEncoder
-            Has encoded the keys of this batch, which are of the types of the operator's own keys.
+            Has encoded the keys of this batch and of the partial results, which are of the types of the operator's own keys.
         rows : numpy.ndarray of uint32, shape (n,), or None
             The rows to take, in total order; None: all, as they lie.
-        timestamps : numpy.ndarray of int64, shape (n_rows of the batch,)
-            Milliseconds since the epoch.
-        steps_before : numpy.ndarray of int64, shape (n_rows of the batch,)
+        timestamps : numpy.ndarray of int64, shape (n_rows of the batch + n_partials,)
+            Milliseconds since the epoch; of a partial result any within its pane.
+        steps_before : numpy.ndarray of int64, shape (n_rows of the batch + n_partials,)
             How many steps of the timeline come before each row; they never go back along `rows`.
         first : int
             How many of the rows an earlier call has taken in.
+        partials : Accumulators, optional
+            Of the operator's aggregates; entry by entry what partial results hold. Those taken in are empty afterwards.
+        partial_events : numpy.ndarray of int64, shape (n_partials,), optional
+            Of how many events each is made.
 
         Returns
         -------
@@ -518,13 +550,16 @@ cdef class WindowOperator:
         Raises
         ------
         SchemaError
-            If the keys are of other types than the operator's.
+            If the keys are of other types than the operator's, or partial results of other aggregates.
+        ConfigurationError
+            If windows of this kind take no partial results.
         DataError
             If a timestamp is so close to an end of the int64 range that its window would overflow; no row is taken.
         """
         cdef Call call = begin_call(&self.guard, self)
         cdef Call of_accumulators = begin_call(&self._accumulators.guard, self._accumulators)
         cdef Call of_keys = begin_reading(&keys.guard, keys)
+        cdef Call of_partials
         cdef const uint32_t[::1] chosen
         cdef InputRows input
         cdef WindowKernel kernel = self._kernel
@@ -535,15 +570,17 @@ cdef class WindowOperator:
                 f"{', '.join(self._keys._formats)}; encode them with an encoder of the operator's schema"
             )
         input.rows = NULL
-        input.n = batch.num_rows
+        input.n_events = batch.num_rows
+        input.n = input.n_events + (0 if partial_events is None else partial_events.shape[0])
         input.keys = &keys.batch
+        input.partials = NULL
         if timestamps.shape[0] != input.n or steps_before.shape[0] != input.n or keys.batch.length != input.n:
             raise ValueError("timestamps, steps and keys must have one value per row of the batch")
         if rows is not None:
             chosen = rows
             input.n = chosen.shape[0]
             if input.n:
-                if np.max(rows) >= batch.num_rows:
+                if np.max(rows) >= keys.batch.length:
                     raise IndexError("a row index is beyond the batch")
                 input.rows = &chosen[0]
         if not 0 <= first <= input.n:
@@ -553,6 +590,10 @@ cdef class WindowOperator:
         input.timestamps = &timestamps[0]
         input.steps_before = &steps_before[0]
         self._accumulators.bind(batch)
+        if input.n_events < keys.batch.length:
+            of_partials = self._begin_partials(partials, partial_events)
+            input.partials = partials.table
+            input.partial_events = &partial_events[0]
         with nogil:
             bad = _first_outside(&input, first, kernel.lowest_timestamp, kernel.highest_timestamp)
         if bad < input.n:
@@ -574,6 +615,15 @@ cdef class WindowOperator:
             PyErr_CheckSignals()
         self._in_call = False
         return taken
+
+    cdef Call _begin_partials(self, Accumulators partials, const int64_t[::1] partial_events):
+        if not self._kernel.takes_partials:
+            raise ConfigurationError(f"operators of {self._kernel.name} take no partial results")
+        if partials is None or partials is self._accumulators or partials.table.n_entries < partial_events.shape[0]:
+            raise ValueError("partial results need accumulators of their own, with an entry for each")
+        call = begin_call(&partials.guard, partials)
+        self._accumulators.liken(partials)
+        return call
 
     cdef bint _advance(self, int64_t steps_before, bint to_end) except -1:
         cdef Call call = begin_call(&self.guard, self)

@@ -124,6 +124,10 @@ cdef int accumulators_update(
 ) except -1 nogil
 # `into` takes in all that `other` holds, as if other's elements came after its own; `other` is empty afterwards.
 cdef int accumulators_merge(AccumulatorTable* table, uint32_t into, uint32_t other) except -1 nogil
+# Likewise of an entry of another table, of accumulators that are alike: see Accumulators.liken.
+cdef int accumulators_merge_from(
+    AccumulatorTable* table, uint32_t into, AccumulatorTable* source, uint32_t other
+) except -1 nogil
 # Appends the current results of the entries to the output columns; the entries keep their content.
 cdef int accumulators_emit(AccumulatorTable* table, const uint32_t* entries, int64_t n) except -1 nogil
 cdef int accumulators_emit_range(AccumulatorTable* table, uint32_t first, uint32_t n) except -1 nogil
@@ -166,6 +170,8 @@ cdef class Accumulators:
     cdef int _add(self, str function, str column, str by) except -1
     # The batch that accumulators_update reads from; it is kept until the next bind.
     cdef int bind(self, RecordBatch batch) except -1
+    # Makes entries of the other one mergeable into entries of this one; SchemaError where the aggregates differ.
+    cdef int liken(self, Accumulators other) except -1
     # Row of a result so far that does not fit its type; -1: none.
     cdef int64_t unfit_result(self) noexcept
     # Raises DataError for that row, which is of what `where` says.

@@ -7,6 +7,7 @@ import numpy.typing as npt
 from flinkcore._native.arrow import ArrowArrayExportable, ArrowSchemaExportable, NativeArray, RecordBatch
 
 def are_shareable(accumulators: Accumulators) -> bool: ...
+def inexact_merges(accumulators: Accumulators) -> list[int]: ...
 
 @final
 class Accumulators:

@@ -1,3 +1,6 @@
+import numpy as np
+import numpy.typing as npt
+
 from flinkcore._native.window_operator import WindowKernel
 
 def time_windows(
@@ -12,3 +15,13 @@ def time_windows(
 def sliced_windows(
     *, size: int, slide: int, offset: int, allowed_lateness: int, cumulative: bool = ...
 ) -> WindowKernel: ...
+def rows_before_firing(
+    kernel: WindowKernel,
+    rows: npt.NDArray[np.uint32] | None,
+    timestamps: npt.NDArray[np.int64],
+    steps_before: npt.NDArray[np.int64],
+    watermark_after: npt.NDArray[np.int64],
+    *,
+    width: int,
+    offset: int,
+) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]]: ...

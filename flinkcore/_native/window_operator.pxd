@@ -3,7 +3,7 @@ from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t
 from libc.stdlib cimport free
 
 from flinkcore._native.aggregates cimport AccumulatorTable, Accumulators
-from flinkcore._native.call_guard cimport CallGuard
+from flinkcore._native.call_guard cimport Call, CallGuard
 from flinkcore._native.keys cimport KeyBatch, KeyEncoder
 from flinkcore._native.memory cimport BitBuffer, Buffer
 
@@ -140,6 +140,9 @@ cdef struct InputRows:
     int64_t n
     const int64_t* timestamps
     const int64_t* steps_before  # each row, of the timeline
+    int64_t n_events             # rows from this number on are partial results: see WindowOperator.process
+    AccumulatorTable* partials   # entry by entry; NULL: there are none
+    const int64_t* partial_events
 
 
 cdef inline uint32_t input_row(const InputRows* input, int64_t i) noexcept nogil:
@@ -194,6 +197,27 @@ cdef struct WindowCore:
     int64_t on_time_firings
     int64_t late_firings
     int64_t retractions
+
+
+# Merges a partial result into an entry.
+cdef int core_merge_partial(
+    WindowCore* core, const InputRows* input, uint32_t entry, uint32_t number
+) except -1 nogil
+cdef int refuse_partial(const InputRows* input, uint32_t row) except -1 nogil
+
+
+cdef inline int core_take_in(WindowCore* core, const InputRows* input, uint32_t entry, uint32_t row) except -1 nogil:
+    # An entry takes in an event, or a partial result.
+    if row < input.n_events:
+        return pending_add(&core.pending, core.table, entry, row)
+    return core_merge_partial(core, input, entry, <uint32_t> (row - input.n_events))
+
+
+cdef inline int core_check_unfired(const WindowCore* core, const InputRows* input, uint32_t row, int64_t end) except -1 nogil:
+    # Partial results come before the first firing of their window, which ends there.
+    if row >= input.n_events and end - 1 <= core.cursor.watermark:
+        refuse_partial(input, row)
+    return 0
 
 
 cdef int core_check_signals() except -1 nogil
@@ -283,6 +307,7 @@ cdef class WindowKernel:
     cdef const WindowVerbs* verbs
     cdef bint in_use
     cdef readonly str name  # of the kind
+    cdef readonly bint takes_partials
     cdef readonly int64_t lowest_timestamp
     cdef readonly int64_t highest_timestamp
 
@@ -308,4 +333,5 @@ cdef class WindowOperator:
     cdef str _time_format
     cdef bint _in_call
     cdef int _begin(self) except -1
+    cdef Call _begin_partials(self, Accumulators partials, const int64_t[::1] partial_events)
     cdef bint _advance(self, int64_t steps_before, bint to_end) except -1

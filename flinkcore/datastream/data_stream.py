@@ -1048,14 +1048,15 @@ class DataStream(ConfiguredStream):
     def explain(self) -> str:
         """Return the steps of the job as text, one per line, with the path of each, or the reason why it is refused.
 
-        On Spark the last lines say how the tasks read each DataFrame, and why so.
+        On Spark the last lines say whether tasks merge events before the shuffle, how they read each DataFrame, and why
+        so.
         """
         config = self._environment.get_config()
         parallelism = config.get_parallelism()
-        graph = StreamGraph(self._transformation)
+        graph, executor = StreamGraph(self._transformation), self._environment.executor
         needs_rows = graph.needs_rows
         head = (
-            f"{self._environment.executor.name} {'job, element by element' if needs_rows else 'replay'}, "
+            f"{executor.name} {'job, element by element' if needs_rows else 'replay'}, "
             f"parallelism {'of the executor' if parallelism == config.PARALLELISM_DEFAULT else parallelism}, "
             f"{config.get_max_parallelism()} key groups, "
             f"watermarks every {config.get_auto_watermark_interval()} ms"
@@ -1065,7 +1066,7 @@ class DataStream(ConfiguredStream):
             [
                 head,
                 *(f"{number:>3}. [{_path(step, needs_rows)}] {step}" for number, step in enumerate(steps, 1)),
-                *(f"     {line}" for line in self._environment.executor.explain_logs(graph, config)),
+                *(f"     {line}" for line in executor.explain_execution(graph, config)),
             ]
         )
 

@@ -177,8 +177,8 @@ class PipelineExecutor(Protocol):
     ) -> ReplayResult:
         """Plan a job and return its result, which runs the job at the latest when rows are asked for."""
 
-    def explain_logs(self, graph: StreamGraph, configuration: ExecutionConfig) -> list[str]:
-        """Return how the logs of a job are read, a line for each where the step itself does not say it."""
+    def explain_execution(self, graph: StreamGraph, configuration: ExecutionConfig) -> list[str]:
+        """Return how a job runs, as far as its steps do not say it: a line for each choice that the executor makes."""
 
     def start(
         self,

@@ -55,8 +55,8 @@ class LocalExecutor:
         )
         return embedded_result(graph, configuration, self._directory, progress, checkpoints)
 
-    def explain_logs(self, graph: StreamGraph, configuration: ExecutionConfig) -> list[str]:
-        """Return nothing: files and Arrow data are read as they are."""
+    def explain_execution(self, graph: StreamGraph, configuration: ExecutionConfig) -> list[str]:
+        """Return nothing: a job runs as its steps say."""
         return []
 
     def start(

@@ -17,8 +17,9 @@ from flinkcore.datastream.python_dependencies import PythonArchive
 from flinkcore.datastream.transformations import EventLogSource, StreamGraph
 from flinkcore.errors import ConfigurationError, FlinkcoreError
 from flinkcore.replay.log.log_sources import TableSource
-from flinkcore.replay.plans.job_plan import log_sources, make_plan
+from flinkcore.replay.plans.job_plan import JobPlan, log_sources, make_plan
 from flinkcore.replay.plans.log_plan import LogPlan
+from flinkcore.replay.plans.partial_windows import partial_windows
 from flinkcore.replay.results.job_checkpoint import JobCheckpoints
 from flinkcore.spark.columnar.replay import SparkReplay
 from flinkcore.spark.columnar.result import SparkResult
@@ -216,22 +217,13 @@ class SparkExecutor:
             plan = replace(plan, log=replace(plan.log, source=columns))
         return SparkLog(plan, files, files.dataframe(self._spark))
 
-    def explain_logs(self, graph: StreamGraph, configuration: ExecutionConfig) -> list[str]:
-        """Return how tasks read each DataFrame, and why so."""
-        logs = [step for step in graph.transformations() if isinstance(step, EventLogSource)]
-        read = {id(log): log.data.dataframe for log in logs if isinstance(log.data, DataFrameLog)}
-        if read and not graph.needs_rows:
-            with suppress(FlinkcoreError):  # what a refused job would read nobody knows
+    def explain_execution(self, graph: StreamGraph, configuration: ExecutionConfig) -> list[str]:
+        """Return whether tasks merge events before the shuffle, how they read each DataFrame, and why so."""
+        plan = None
+        if not graph.needs_rows:
+            with suppress(FlinkcoreError):  # of a refused job nobody knows how it would run
                 plan = make_plan(graph, configuration)
-                for log, source in zip(plan.logs, log_sources(graph), strict=True):
-                    if id(source) in read:
-                        read[id(source)] = columns_read(read[id(source)], log)
-        otherwise = "collected by the driver" if graph.needs_rows else "evaluated once, and their rows kept"
-        return [
-            f"{log.data}: {how_read(read[id(log)], log.arrival is not None, otherwise)}"
-            for log in logs
-            if id(log) in read
-        ]
+        return [*([] if plan is None else [_explained_merging(plan)]), *_explained_logs(graph, plan)]
 
     def start(
         self,
@@ -290,3 +282,27 @@ class SparkExecutor:
         if self._cores is None:
             self._cores = default_parallelism(self._spark)
         return self._cores
+
+
+def _explained_logs(graph: StreamGraph, plan: JobPlan | None) -> list[str]:
+    logs = [step for step in graph.transformations() if isinstance(step, EventLogSource)]
+    read = {id(log): log.data.dataframe for log in logs if isinstance(log.data, DataFrameLog)}
+    if plan is not None:
+        for log, source in zip(plan.logs, log_sources(graph), strict=True):
+            if id(source) in read:
+                read[id(source)] = columns_read(read[id(source)], log)
+    otherwise = "collected by the driver" if graph.needs_rows else "evaluated once, and their rows kept"
+    return [
+        f"{log.data}: {how_read(read[id(log)], log.arrival is not None, otherwise)}"
+        for log in logs
+        if id(log) in read
+    ]
+
+
+def _explained_merging(plan: JobPlan) -> str:
+    windows = partial_windows(plan)
+    if isinstance(windows, str):
+        return f"events go through the shuffle one by one: {windows}"
+    return (
+        f"events of a key and {windows.pane_ms} ms are merged before the shuffle where that leaves far fewer"
+    )

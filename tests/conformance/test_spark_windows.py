@@ -27,7 +27,8 @@ from flinkcore.common.execution_config import ExecutionConfig
 from flinkcore.datastream import StreamExecutionEnvironment
 from flinkcore.datastream.transformations import StreamGraph
 from flinkcore.errors import ConfigurationError, DataError
-from flinkcore.replay.plans.job_plan import make_plan
+from flinkcore.replay.plans.job_plan import JobPlan, make_plan
+from flinkcore.replay.plans.partial_windows import partial_windows
 from flinkcore.runtime.checkpoint import OperatorSnapshot
 from flinkcore.runtime.java_keys import JavaKeys
 
@@ -40,6 +41,10 @@ Path_ = type[RowPath] | type[ColumnarPath]
 Entry = dict[str, Any]
 
 
+class MergedPath(ColumnarPath):
+    """Windows over columns whose events the map task merges."""
+
+
 class Refused(Enum):
     """When a job was refused."""
 
@@ -47,17 +52,21 @@ class Refused(Enum):
     READ = "as its log was read for the first time, before anything was given"
 
 
+def plan_of(path: Path_, item: dict[str, Any]) -> JobPlan:
+    stream = path.job(StreamExecutionEnvironment(), item)
+    return make_plan(StreamGraph(stream._transformation), ExecutionConfig())
+
+
 def small_replay(
     path: Path_, item: dict[str, Any], parallelism: int, directory: Path
 ) -> SmallReplay | Refused:
     """The replay of a scenario, or when it is refused."""
     try:
-        stream = path.job(StreamExecutionEnvironment(), item)
-        plan = make_plan(StreamGraph(stream._transformation), ExecutionConfig())
+        plan = plan_of(path, item)
     except ConfigurationError:
         return Refused.PLANNED
     try:
-        return SmallReplay.of(plan, parallelism, directory)
+        return SmallReplay.of(plan, parallelism, directory, merges=path is MergedPath)
     except DataError:
         return Refused.READ
 
@@ -69,7 +78,11 @@ class SparkRun:
         self._outputs: dict[tuple[str, str, int], list[PartitionOutput] | Refused] = {}
         replays: dict[tuple[str, str, int], SmallReplay] = {}
         for scenario in scenarios:
-            for path, why_not in ((RowPath, why_not_row), (ColumnarPath, why_not_columns)):
+            for path, why_not in (
+                (RowPath, why_not_row),
+                (ColumnarPath, why_not_columns),
+                (MergedPath, why_not_merged),
+            ):
                 if why_not(scenario) is not None:
                     continue
                 for parallelism in PARALLELISMS:
@@ -100,6 +113,17 @@ def why_not_columns(scenario: dict[str, Any]) -> str | None:
     return why_not_columnar(scenario["input"]) or why_not_replayed(scenario)
 
 
+def why_not_merged(scenario: dict[str, Any]) -> str | None:
+    reason = why_not_columns(scenario)
+    if reason is not None:
+        return reason
+    try:
+        windows = partial_windows(plan_of(MergedPath, scenario["input"]))
+    except ConfigurationError:
+        return "the job is refused"
+    return windows if isinstance(windows, str) else None
+
+
 def key_of(item: dict[str, Any], entry: Entry) -> str:
     key: str = entry["timer"][2] if "timer" in entry else item["events"][entry["at"]][2]
     return key
@@ -126,7 +150,7 @@ def compare(item: dict[str, Any], wanted: list[Entry], found: list[Entry]) -> No
 
 def timers_of(path: Path_, item: dict[str, Any], snapshot: OperatorSnapshot) -> dict[str, int]:
     """The numbers of timers with which a partition stopped."""
-    if path is ColumnarPath:
+    if issubclass(path, ColumnarPath):
         windows = [row for table in snapshot.windows for row in table.batch.to_pylist()]
         rows = [{**row, "key": row["key.key"]} for row in windows]
         timers = event_timers_of(item, rows, snapshot.watermark_ms)
@@ -202,6 +226,12 @@ def test_columnar_windows_fire_on_spark_as_in_flink(
     spark_run: SparkRun, window_scenario: dict[str, Any]
 ) -> None:
     check_both(ColumnarPath, spark_run, window_scenario, why_not_columns(window_scenario))
+
+
+def test_windows_of_merged_events_fire_on_spark_as_in_flink(
+    spark_run: SparkRun, window_scenario: dict[str, Any]
+) -> None:
+    check_both(MergedPath, spark_run, window_scenario, why_not_merged(window_scenario))
 
 
 def test_columnar_windows_follow_the_seed_trace_on_spark(

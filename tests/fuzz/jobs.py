@@ -891,6 +891,41 @@ def jobs(draw: st.DrawFn, keys: Keys) -> Job:
     return kind(keys, has_timestamps=draw(st.booleans()))
 
 
+EXACTLY_MERGED = [
+    "count",
+    "sum",
+    "mean",
+    "min",
+    "max",
+    "first",
+    "last",
+    "count_distinct",
+    "approx_count_distinct",
+]
+"""Of floating numbers, sums and means are not."""
+
+
+@st.composite
+def mergeable(draw: st.DrawFn, keys: Keys) -> Job:
+    """Windows whose events map tasks can merge, nearly always."""
+    value = draw(st.sampled_from([name for name in VALUE_POOLS if not name.startswith("float")]))
+    names = EXACTLY_MERGED
+    if value not in ("decimal128", "wide decimal128"):
+        names = [name for name in names if name != "mean"]
+    if value in ("string", "bool", "timestamp[ms]"):
+        names = [name for name in names if name not in NUMERIC]
+    if value == "nested":
+        names = ["count", "first", "last"]
+    assigner = draw(st.one_of(tumbling, tumbling, sliding, cumulative))
+    trigger = draw(st.sampled_from([None, None, None, PurgingTrigger(EventTimeTrigger())]))
+    mode = draw(st.sampled_from(modes_of(assigner, trigger, None)))
+    if mode == "delta":
+        names = [name for name in names if name in ("count", "sum")]
+    aggregates = tuple(draw(st.lists(st.sampled_from(names), min_size=1, max_size=4, unique=True)))
+    settings = draw(st.sampled_from([0, 0, 4, 20])), draw(st.booleans())
+    return WindowsOverColumns(keys, assigner, trigger, None, *settings, mode, value, aggregates)
+
+
 HOW = ["process", "states", "aggregate", "apply", "reduce", "reduce and apply"]
 
 SHAPES: list[Any] = [

@@ -20,6 +20,7 @@ from fuzz.local_spark import LocalFrame, local_spark_environment, without_jvm
 from fuzz.logs import SPLIT_POOLS, Log, exact
 from fuzz.watermark_strategies import Strategy
 from hypothesis import strategies as st
+from models.merged_events import merging_lots_of
 from models.small_batches import reading_batches_of
 from models.unordered_rows import UnorderedRows
 
@@ -57,6 +58,8 @@ class Way:
         Into how many the log is divided; of a DataFrame, its partitions.
     splits
         How files tell the split: by a "column", by the "folder" that they are in, or each "file" is one.
+    lots
+        Of how many events Spark's map tasks merge all that can be; 0: they judge for themselves what pays.
     """
 
     place: str = "embedded"
@@ -66,6 +69,7 @@ class Way:
     cuts: tuple[int, ...] = ()
     files: int = 1
     splits: str = "column"
+    lots: int = 0
 
 
 @dataclass(frozen=True)
@@ -254,7 +258,13 @@ def outcome_of(scenario: Scenario, way: Way, job: Job | None = None, session: An
         return None
     outcome = Outcome()
     surroundings = without_jvm() if way.place == "spark" else nullcontext()
-    with TemporaryDirectory(dir=MEMORY) as folder, reading_batches_of(way.read_rows), surroundings:
+    merging = merging_lots_of(way.lots) if way.lots else nullcontext()
+    with (
+        TemporaryDirectory(dir=MEMORY) as folder,
+        reading_batches_of(way.read_rows),
+        surroundings,
+        merging,
+    ):
         for number, rows_of_logs in enumerate(parts):
             checkpoints: dict[str, Any] = {}
             if number > 0:
@@ -517,6 +527,11 @@ ways = st.one_of(
     in_parts,
     in_parts.map(lambda way: replace(way, source="parquet", splits="folder")),
     in_parts.map(lambda way: replace(way, place="spark", source="dataframe", files=2)),
+)
+ways_that_merge = st.builds(
+    lambda way, lots: replace(way, place="spark", lots=lots),
+    st.one_of(ways, in_parts),
+    st.sampled_from([1, 3, 10, 100]),
 )
 ways_of_sessions = st.one_of(
     st.builds(

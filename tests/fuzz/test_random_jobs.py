@@ -30,7 +30,7 @@ it. It is mended at its root, and a plain test of the shrunk case goes to the un
 
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -42,9 +42,9 @@ pytest.importorskip("pyspark")
 
 from fuzz import runs
 from fuzz.budget import Fuzz
-from fuzz.jobs import Job, jobs, several
+from fuzz.jobs import Job, Keys, jobs, mergeable, several
 from fuzz.logs import key_columns, logs, used_keys
-from fuzz.runs import Outcome, Scenario, Way, outcome_of, ways
+from fuzz.runs import Outcome, Scenario, Way, outcome_of, ways, ways_that_merge
 from fuzz.watermark_strategies import strategies
 from hypothesis import strategies as st
 from models.spark_sessions import spark_session
@@ -60,9 +60,14 @@ SECONDS_OF_A_TRIAL = 60
 
 
 @st.composite
-def scenarios(draw: st.DrawFn, job: st.SearchStrategy[Job] | None = None) -> Scenario:
+def scenarios(
+    draw: st.DrawFn,
+    job: st.SearchStrategy[Job] | None = None,
+    of_keys: Callable[[Keys], st.SearchStrategy[Job]] = jobs,
+    of_ways: st.SearchStrategy[Way] = ways,
+) -> Scenario:
     if job is None:
-        job = jobs(
+        job = of_keys(
             tuple(draw(st.lists(key_columns, min_size=1, max_size=draw(st.sampled_from([1, 1, 2, 3])))))
         )
     drawn = draw(job)
@@ -79,7 +84,7 @@ def scenarios(draw: st.DrawFn, job: st.SearchStrategy[Job] | None = None) -> Sce
         tuple(of_logs),
         tuple(draw(strategies) for _ in of_logs),
         draw(st.sampled_from([0, 1, 5, 50, 200])),
-        tuple(runs.possible(way, of_logs, drawn) for way in draw(st.lists(ways, min_size=1, max_size=4))),
+        tuple(runs.possible(way, of_logs, drawn) for way in draw(st.lists(of_ways, min_size=1, max_size=4))),
     )
 
 
@@ -182,6 +187,15 @@ def test_several_operators_and_logs_give_the_same_however_they_are_run(fuzz: Fuz
         check_all_ways(fuzz, scenario)
 
     fuzz.run(check, examples=2, rounds=70, scenario=scenarios(several))
+
+
+@pytest.mark.fuzz_share(2)
+def test_windows_give_the_same_where_map_tasks_merge_events(fuzz: Fuzz) -> None:
+    def check(scenario: Scenario) -> None:
+        check_all_ways(fuzz, scenario)
+
+    drawn = scenarios(of_keys=mergeable, of_ways=ways_that_merge)
+    fuzz.run(check, examples=2, rounds=12, scenario=drawn)
 
 
 @pytest.mark.fuzz_share(2)

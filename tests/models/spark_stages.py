@@ -8,6 +8,7 @@ import json
 import pickle
 from collections import defaultdict
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from models.merged_events import merging_events, merging_lots_of
 from pyspark import cloudpickle
 
 from flinkcore.errors import FlinkcoreError
@@ -56,6 +58,8 @@ class SmallReplay:
     partitions : int
     directory : Path
         Of the checkpoint.
+    merges : bool
+        Whether the map task merges all events that can be, a few at a time.
     """
 
     plan: JobPlan
@@ -63,11 +67,13 @@ class SmallReplay:
     time_plane: TimePlane
     partitions: int
     directory: Path
+    merges: bool
 
     @classmethod
-    def of(cls, plan: JobPlan, partitions: int, directory: Path) -> "SmallReplay":
+    def of(cls, plan: JobPlan, partitions: int, directory: Path, merges: bool = False) -> "SmallReplay":
         log = FileInput(tuple(plan.logs[0].log.chunks(1)))
-        return cls(plan, log, time_planes_of(plan.logs, [log.all_chunks], 1)[0], partitions, directory)
+        time_plane = time_planes_of(plan.logs, [log.all_chunks], 1)[0]
+        return cls(plan, log, time_plane, partitions, directory, merges)
 
     def begin(self) -> PendingCheckpoint:
         """Begin the checkpoint with which the replay stops."""
@@ -84,8 +90,17 @@ class SmallReplay:
         plan, time_plane = self.plan, self.time_plane
         timeline = without_end(time_plane.timeline)
         time = PackedTime.of(ReplayTime(timeline, time_plane.last_arrival_ms, [0]))
+        merging = merging_events(plan, timeline) if self.merges else None
         return (
-            MapTask(plan.logs[0], time_plane, self.log, self.partitions, slots, arrival_span_ms=1.0),
+            MapTask(
+                plan.logs[0],
+                time_plane,
+                self.log,
+                self.partitions,
+                slots,
+                arrival_span_ms=1.0,
+                merging=merging,
+            ),
             ReduceStage((ReduceTask(plan, time, self.partitions, 1, BlocksOutput(), pending=pending),)),
         )
 
@@ -123,7 +138,10 @@ class ManyMapTasks:
         the_chunk = pa.record_batch({"id": [0]})
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                for rows in pickle.loads(self.tasks[number])(iter([the_chunk])):
+                task = pickle.loads(self.tasks[number])
+                with nullcontext() if task.merging is None else merging_lots_of(3):
+                    mapped = list(task(iter([the_chunk])))
+                for rows in mapped:
                     yield in_partitions_from(self.first_partitions[number], rows)
 
 

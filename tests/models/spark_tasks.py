@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pyarrow as pa
+from models.merged_events import merging_events
 from pyspark import cloudpickle
 
 from flinkcore.replay.plans.job_plan import JobPlan
@@ -48,14 +49,23 @@ def time_plane_by_tasks(plan: JobPlan, log: FileInput) -> TimePlane:
 
 
 def results_by_tasks(
-    plan: JobPlan, chunks: int, partitions: int, between_passes: Callable[[], None] = lambda: None
+    plan: JobPlan,
+    chunks: int,
+    partitions: int,
+    between_passes: Callable[[], None] = lambda: None,
+    merges: bool = False,
 ) -> dict[str | None, list[dict[str, Any]]]:
-    """Rows of each output (None: the results), by the partitions of the reduce tasks."""
+    """Rows of each output (None: the results), by the partitions of the reduce tasks.
+
+    Map tasks may merge events before the exchange, or may not.
+    """
     log = FileInput(tuple(plan.logs[0].log.chunks(chunks)))
     time_plane = time_plane_by_tasks(plan, log)
     between_passes()
     slots = tuple(range(partitions))
-    sent = on_each_chunk(MapTask(plan.logs[0], time_plane, log, partitions, slots, arrival_span_ms=1.0), log)
+    merging = merging_events(plan, time_plane.timeline) if merges else None
+    map_task = MapTask(plan.logs[0], time_plane, log, partitions, slots, arrival_span_ms=1.0, merging=merging)
+    sent = on_each_chunk(map_task, log)
     ordered = pa.Table.from_batches(sent).sort_by([(name, "ascending") for name in SHUFFLE_ORDER])
     time = PackedTime.of(ReplayTime(time_plane.timeline, time_plane.last_arrival_ms, [0]))
     reduce_task = ReduceTask(plan, time, partitions, len(log.all_chunks), BlocksOutput())

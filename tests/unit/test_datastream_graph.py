@@ -49,8 +49,8 @@ class RecordingExecutor:
         self.calls.append((configuration.get_parallelism(), progress))
         return RecordedResult(self)
 
-    def explain_logs(self, graph, configuration):
-        return [f"{len(graph.transformations())} steps"]
+    def explain_execution(self, graph, configuration):
+        return [f"records {len(graph.transformations())} steps"]
 
 
 class RecordedResult:
@@ -365,7 +365,7 @@ def test_explain_tells_every_step_and_its_path(stream: DataStream) -> None:
         "  4. [columnar] key by k\n"
         "  5. [columnar] tumbling windows of 10000 ms, allowed lateness 0 ms, late rows to side output late: "
         "n = count(), s = sum(a)\n"
-        "     5 steps"
+        "     records 5 steps"
     )
 
 

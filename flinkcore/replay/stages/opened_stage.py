@@ -11,6 +11,7 @@ from flinkcore._native.keys import KeyEncoder
 from flinkcore.replay.plans.operators import BatchProcess, WindowAggregation
 from flinkcore.replay.stages.batch_process_stage import BatchProcessStage
 from flinkcore.replay.stages.function_stage import FunctionStage
+from flinkcore.replay.stages.partial_results import MergedPartials, PartialAccumulators
 from flinkcore.replay.stages.stage import Stage, StageContext
 from flinkcore.replay.stages.window_stage import EncodedEvents, WindowStage
 from flinkcore.replay.time_plane.total_order import Events
@@ -51,21 +52,40 @@ class PreparedBatches:
         self._schema = context.plan.data_schema()
         self._idle_encoders: list[KeyEncoder] = []
         self._columns: list[str] | None = None
+        self._partials: PartialAccumulators | None = None
         if isinstance(operator, WindowAggregation):
+            self._partials = PartialAccumulators(context.plan, operator.native(self._schema)[1])
             read = (operator.columns or frozenset()).union(self._keys)
             self._columns = [name for name in self._schema.names if name in read]
 
-    def prepare(self, events: Events) -> Any:
-        """Return a batch as stages take it; may be called from several threads at once."""
+    def prepare(self, events: Events | MergedPartials) -> Any:
+        """Return a batch as stages take it; may be called from several threads at once.
+
+        Partial results are prepared one batch after the other, once all of the one before have been processed.
+        """
+        if isinstance(events, MergedPartials):
+            return self._prepared_partials(events)
         if self._columns is None:
             return events
         columns = RecordBatch(events.batch.select(self._columns), any_type=True)
-        try:
-            keys = self._idle_encoders.pop()
-        except IndexError:
-            keys = KeyEncoder(self._schema, self._keys)
+        keys = self._encoder()
         keys.encode_batch(columns)
         return EncodedEvents(events, columns, keys)
+
+    def _prepared_partials(self, merged: MergedPartials) -> EncodedEvents:
+        assert self._partials is not None
+        assert self._columns is not None
+        columns = RecordBatch(merged.events.batch.select(self._columns), any_type=True)
+        keys = self._encoder()
+        keys.encode_batch(RecordBatch(self._partials.keys(merged), any_type=True))
+        partials = self._partials.restored(merged.partials)
+        return EncodedEvents(merged.events, columns, keys, partials, merged.partial_events)
+
+    def _encoder(self) -> KeyEncoder:
+        try:
+            return self._idle_encoders.pop()
+        except IndexError:
+            return KeyEncoder(self._schema, self._keys)
 
     def release(self, prepared: Any) -> None:
         """Take back what a batch was prepared with, once all stages have processed it."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from flinkcore._native.aggregates import Accumulators
 from flinkcore._native.arrow import RecordBatch
 from flinkcore._native.keys import KeyEncoder
 from flinkcore._native.window_operator import WindowOperator
@@ -44,12 +45,16 @@ class EncodedEvents:
     columns
         The batch, borrowed, with the columns that keys and aggregates read.
     keys
-        Has encoded the keys of this batch.
+        Has encoded the keys of this batch, and of the partial results.
+    partials, partial_events
+        Partial results, which are rows behind those of the batch; see `WindowOperator.process`.
     """
 
     events: Events
     columns: RecordBatch
     keys: KeyEncoder
+    partials: Accumulators | None = None
+    partial_events: Int64s | None = None
 
 
 class WindowStage(Stage[EncodedEvents]):
@@ -139,7 +144,14 @@ class WindowStage(Stage[EncodedEvents]):
             taken, n = 0, events.batch.num_rows if rows is None else len(rows)
             while taken < n:
                 taken = self._operator.process(
-                    prepared.columns, prepared.keys, rows, events.timestamps, events.steps, taken
+                    prepared.columns,
+                    prepared.keys,
+                    rows,
+                    events.timestamps,
+                    events.steps,
+                    taken,
+                    prepared.partials,
+                    prepared.partial_events,
                 )
                 if self._operator.is_full:
                     yield StageOutput(None, [pa.record_batch(self._operator.take())])

@@ -63,10 +63,8 @@ def windows_to_table(
         "key_group": pa.array(event_key_groups(key_columns, keys, max_parallelism), pa.int32()),
         **{f"key.{name}": column for name, column in zip(keys, key_columns.columns, strict=True)},
         **{name: rows.column(len(keys) + place) for place, name in enumerate(_WINDOW)},
-        "touched": pa.array(touched_entries(accumulators, entries)),
+        **accumulator_columns(accumulators, entries),
     }
-    for number, parts in enumerate(accumulator_parts(accumulators, entries)):
-        columns |= {f"{number}.{part}": _to_arrow(part, values) for part, values in parts.items()}
     ends = columns["window_end"]
     attributes = {
         "kind": operator.kind,
@@ -104,13 +102,52 @@ def restore_windows(
     entries = operator.restore(encoder, *window_columns(table))
     if operator.kind not in _COUNTED and len(np.unique(entries)) != len(entries):
         raise SchemaError("the windows of a checkpoint have one twice")
+    restore_accumulators(accumulators, entries, table.numbers("touched", pa.uint8()), batch)
+
+
+def accumulator_columns(accumulators: Accumulators, entries: npt.NDArray[np.uint32]) -> dict[str, pa.Array]:
+    """Return what aggregates hold for entries: `touched`, and the parts of each aggregate as NUMBER.PART.
+
+    Parameters
+    ----------
+    accumulators : Accumulators
+    entries : numpy.ndarray of uint32, shape (n,)
+    """
+    columns = {"touched": pa.array(touched_entries(accumulators, entries))}
+    for number, parts in enumerate(accumulator_parts(accumulators, entries)):
+        columns |= {f"{number}.{part}": _to_arrow(part, values) for part, values in parts.items()}
+    return columns
+
+
+def restore_accumulators(
+    accumulators: Accumulators,
+    entries: npt.NDArray[np.uint32],
+    touched: npt.NDArray[np.uint8],
+    batch: pa.RecordBatch,
+) -> None:
+    """Let empty entries hold what columns of a batch say, as `accumulator_columns` gives them.
+
+    Parameters
+    ----------
+    accumulators : Accumulators
+        Of the same aggregates.
+    entries : numpy.ndarray of uint32, shape (n,)
+    touched : numpy.ndarray of uint8, shape (n,)
+    batch : pyarrow.RecordBatch
+        With the parts of the aggregates, and maybe other columns.
+
+    Raises
+    ------
+    SchemaError
+        If the parts are not those of the aggregates.
+    """
     parts: dict[int, dict[str, Any]] = {}
     for name in batch.schema.names:
         number, _, part = name.partition(".")
         if number.isdecimal():
             parts.setdefault(int(number), {})[part] = _of_arrow(part, batch.column(name))
     of_all = [parts[number] for number in sorted(parts)]
-    restore_accumulator_parts(accumulators, entries, table.numbers("touched", pa.uint8()), of_all)
+    restore_accumulator_parts(accumulators, entries, touched, of_all)
 
 
 def window_columns(table: CheckpointTable) -> list[npt.NDArray[Any]]:

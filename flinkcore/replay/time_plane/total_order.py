@@ -86,6 +86,11 @@ class LogEvents:
         return self, total_order(self.arrivals, self.splits, self.positions)
 
     @property
+    def n_events(self) -> int:
+        """Number of rows."""
+        return len(self.arrivals)
+
+    @property
     def nbytes(self) -> int:
         """Bytes of memory that the rows take, about."""
         return int(self.batch.nbytes) + 28 * len(self.timestamps)

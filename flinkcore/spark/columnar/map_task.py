@@ -14,13 +14,21 @@ import pyarrow as pa
 from flinkcore._native.exchange import partition_rows
 from flinkcore.replay.log.chunks import Chunk
 from flinkcore.replay.plans.log_plan import LogPlan
+from flinkcore.replay.plans.partial_windows import PartialWindows
 from flinkcore.replay.stages.map_stage import MapStage
+from flinkcore.replay.stages.partial_results import (
+    JUDGED_ROWS,
+    KEY,
+    EventMerger,
+    PartialResults,
+)
 from flinkcore.replay.time_plane.timeline import TimePlane
 from flinkcore.replay.time_plane.total_order import LogEvents, concatenate
 from flinkcore.runtime.element_rows import event_key_groups
 from flinkcore.spark.columnar.progress import ProgressAddress, TaskProgress
 from flinkcore.spark.exchange.blocks import BLOCK_BYTES, BlockWriter, pieces, pieces_of
 from flinkcore.spark.exchange.ordered_events import OrderedEvents
+from flinkcore.spark.exchange.packed_timeline import PackedTimeline
 from flinkcore.spark.logs.log_input import LogInput
 
 BLOCK_ROWS = 1 << 17
@@ -53,6 +61,26 @@ class LogPlace:
 
 
 @dataclass(frozen=True)
+class MergingEvents:
+    """How a map task merges events before it sends them; picklable.
+
+    Attributes
+    ----------
+    windows
+        Of the operator.
+    timeline
+        As the operator sees it.
+    """
+
+    windows: PartialWindows
+    timeline: PackedTimeline
+
+    def merger(self) -> EventMerger:
+        """Return what merges the events of a chunk."""
+        return EventMerger(self.windows, self.timeline.unpacked())
+
+
+@dataclass(frozen=True)
 class MapTask:
     """Reads chunks, and packs their events into blocks by partition; picklable.
 
@@ -79,6 +107,8 @@ class MapTask:
         Where the task reports how far it is.
     place
         Which log this is, of a job with several.
+    merging
+        How events are merged before they are sent; None: they are not.
     """
 
     plan: LogPlan
@@ -90,6 +120,7 @@ class MapTask:
     block_rows: int = BLOCK_ROWS
     progress: ProgressAddress | None = None
     place: LogPlace = LogPlace()
+    merging: MergingEvents | None = None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Rows of the shuffle for the chunks of the task."""
@@ -102,6 +133,7 @@ class MapTask:
         number = self.place.first_chunk + chunk.index
         own_partition = chunk.index % self.partitions
         enough_rows = 2 * LEAST_BLOCK_ROWS * self.partitions
+        merger = None if self.merging is None else self.merging.merger()
         sent = np.zeros(self.partitions, np.int64)
         events_read, filtered, rejected = 0, 0, Counter[str]()
         held: list[LogEvents] = []
@@ -115,16 +147,24 @@ class MapTask:
                     writer.add_rows(own_partition, number, rows.slice(start, stop - start), self.place.number)
                     yield from writer.take_full()
             events = mapped.events
+            if self.place.first_split:
+                events = replace(events, splits=events.splits + np.int32(self.place.first_split))
             for start, stop in pieces_of(events.batch, HELD_BYTES):
                 held.append(events.slice(start, stop))
                 n_rows = sum(part.batch.num_rows for part in held)
-                if n_rows >= enough_rows or sum(part.nbytes for part in held) >= HELD_BYTES:
-                    yield from self._distribute(writer, held, sent)
+                enough = (
+                    max(enough_rows, JUDGED_ROWS) if merger is not None and merger.merges else enough_rows
+                )
+                if n_rows >= enough or sum(part.nbytes for part in held) >= HELD_BYTES:
+                    yield from self._send(writer, held, merger, sent)
                     held = []
                     yield from writer.take()
             progress.advance(mapped.events_read)
         if held:
-            yield from self._distribute(writer, held, sent)
+            yield from self._send(writer, held, merger, sent)
+        if merger is not None:
+            for rest in merger.finish():
+                yield from self._distribute(writer, rest, sent)
         read = {"events_read": events_read, "filtered": filtered, "rejected": dict(rejected)}
         for partition, n_rows in enumerate(sent.tolist()):
             manifest = {"chunk": number, "rows": n_rows}
@@ -134,27 +174,37 @@ class MapTask:
         yield from writer.take()
         progress.advance(0, at_end=True)
 
+    def _send(
+        self,
+        writer: BlockWriter,
+        held: list[LogEvents],
+        merger: EventMerger | None,
+        sent: npt.NDArray[np.int64],
+    ) -> Iterator[pa.RecordBatch]:
+        events = concatenate(held) if len(held) > 1 else held[0]
+        for part in (events,) if merger is None else merger.add(events):
+            yield from self._distribute(writer, part, sent)
+
     def _distribute(
-        self, writer: BlockWriter, held: list[LogEvents], sent: npt.NDArray[np.int64]
+        self, writer: BlockWriter, events: LogEvents, sent: npt.NDArray[np.int64]
     ) -> Iterator[pa.RecordBatch]:
         """Pack events into blocks, and count those for each partition; rows of the shuffle when there are enough."""
-        events = concatenate(held) if len(held) > 1 else held[0]
-        if self.place.first_split:
-            events = replace(events, splits=events.splits + np.int32(self.place.first_split))
+        partials = events if isinstance(events, PartialResults) else None
         _, rows = events.in_order()
         if self.place.is_broadcast:
             ordered = OrderedEvents(events, rows)
             ranges = [(0, events.batch.num_rows)] * self.partitions
         else:
-            groups = event_key_groups(events.batch, self.plan.keys, self.plan.max_parallelism)
+            keys = self.plan.keys if partials is None else [KEY + key for key in self.plan.keys]
+            groups = event_key_groups(events.batch, keys, self.plan.max_parallelism)
             order, bounds = partition_rows(groups, self.plan.max_parallelism, self.partitions, rows)
             ordered = OrderedEvents(events, None if self.partitions == 1 and rows is None else order)
             ranges = list(pairwise(bounds.tolist()))
         for partition, (first, last) in enumerate(ranges):
             for start, stop in self._cuts(ordered, first, last):
-                writer.add_events(partition, ordered, start, stop)
+                writer.add_events(partition, ordered, start, stop, partials is not None)
                 yield from writer.take_full()
-            sent[partition] += last - first
+            sent[partition] += last - first if partials is None else partials.events[order[first:last]].sum()
 
     def _cuts(self, events: OrderedEvents, start: int, stop: int) -> Iterator[tuple[int, int]]:
         """Ranges of rows for blocks.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import groupby
 from typing import Any, Protocol, TypeVar
 
@@ -14,12 +15,19 @@ from flinkcore.common import OutputTag
 from flinkcore.errors import FlinkcoreError
 from flinkcore.replay.log.arrays import RowNumbers
 from flinkcore.replay.plans.job_plan import JobPlan
+from flinkcore.replay.plans.operators import WindowAggregation
 from flinkcore.replay.results.job_checkpoint import write_partition
 from flinkcore.replay.stages.opened_stage import PreparedBatches, opened_stage
+from flinkcore.replay.stages.partial_results import (
+    MergedPartials,
+    PartialResults,
+    PartialsMerge,
+    partial_schema,
+)
 from flinkcore.replay.stages.placed_events import PlacedEvents, PlacedMerge, placed
 from flinkcore.replay.stages.stage import RestoredOperator, Stage, StageContext, events_taken
 from flinkcore.replay.stages.stage_output import StageOutput
-from flinkcore.replay.time_plane.total_order import Events, EventsT, LogEvents, TotalOrderMerge
+from flinkcore.replay.time_plane.total_order import Events, EventsT, LogEvents
 from flinkcore.runtime.checkpoint import OperatorPart, PendingCheckpoint
 from flinkcore.spark.columnar.progress import ProgressAddress, TaskProgress
 from flinkcore.spark.exchange.blocks import (
@@ -46,7 +54,7 @@ class _Merge(Protocol[EventsT_contra]):
 
     def add(self, events: EventsT_contra) -> None: ...
 
-    def release(self, arrival: int | None) -> Iterator[tuple[Events, RowNumbers | None]]: ...
+    def release(self, arrival: int | None) -> Iterator[tuple[Events | MergedPartials, RowNumbers | None]]: ...
 
 
 class ReduceOutput(Protocol):
@@ -115,7 +123,8 @@ class PartitionReplay:
             with closing(PlacedMerge()) as merge:
                 yield from self._process_blocks(stage, merge, self._placed)
         else:
-            yield from self._process_blocks(stage, TotalOrderMerge(self._context.timeline), self._events)
+            ordered = PartialsMerge(self._context.timeline, self._schema)
+            yield from self._process_blocks(stage, ordered, self._events)
         if self._task.pending is None:
             yield from stage.finish()
         else:
@@ -150,17 +159,31 @@ class PartitionReplay:
         yield from self._process_all(stage, merge.release(None))
 
     def _process_all(
-        self, stage: Stage[Any], ready: Iterable[tuple[Events, RowNumbers | None]]
+        self, stage: Stage[Any], ready: Iterable[tuple[Events | MergedPartials, RowNumbers | None]]
     ) -> Iterator[StageOutput]:
         for events, rows in ready:
             yield from self._process(stage, events, rows)
 
     def _events(self, block: Block) -> LogEvents:
+        if block.holds_partials:
+            return self._partial_results(block)
         inputs = self._by_splits
         if inputs is None:
             return read_events(block, self._schema)
         number = int(block.first_split >= inputs.second_from)
         return inputs.widened(number, read_events(block, self._schema_of(number)))
+
+    def _partial_results(self, block: Block) -> PartialResults:
+        results = read_events(block, self._partial_schema)
+        return PartialResults(
+            results.batch, results.timestamps, results.arrivals, results.splits, results.positions
+        )
+
+    @cached_property
+    def _partial_schema(self) -> pa.Schema:
+        operator = self._context.plan.operator
+        assert isinstance(operator, WindowAggregation)
+        return partial_schema(self._context.plan, operator.native(self._schema)[1])
 
     def _placed(self, block: Block) -> PlacedEvents:
         number = block.input_of_results
@@ -173,11 +196,13 @@ class PartitionReplay:
     def _schema_of(self, number: int) -> pa.Schema:
         return self._schema if self._by_splits is None else self._context.plan.inputs[number].schema
 
-    def _process(self, stage: Stage[Any], events: Events, rows: RowNumbers | None) -> Iterator[StageOutput]:
+    def _process(
+        self, stage: Stage[Any], events: Events | MergedPartials, rows: RowNumbers | None
+    ) -> Iterator[StageOutput]:
         prepared = self._batches.prepare(events)
         yield from stage.process(prepared, rows)
         self._batches.release(prepared)
-        self._progress.advance(len(events.arrivals), stage.current_watermark)
+        self._progress.advance(events.n_events, stage.current_watermark)
 
     def _check(self) -> None:
         chunks = {manifest["chunk"] for manifest in self._manifests}

@@ -14,6 +14,7 @@ import numpy as np
 
 from flinkcore.errors import FlinkcoreError
 from flinkcore.replay.plans.job_plan import JobPlan
+from flinkcore.replay.plans.partial_windows import PartialWindows, partial_windows
 from flinkcore.replay.results.job_checkpoint import JobCheckpoints, StoppingJob
 from flinkcore.replay.results.progress import ProgressListener
 from flinkcore.replay.results.report import ReplayReport
@@ -21,7 +22,7 @@ from flinkcore.replay.time_plane.job_time import JobTime, ReplayTime
 from flinkcore.replay.time_plane.timeline import ArrivalFloors, Statuses, Timeline, TimePlane
 from flinkcore.runtime.checkpoint import OperatorPart, PendingCheckpoint
 from flinkcore.spark.columnar.element_pass import run_element_pass
-from flinkcore.spark.columnar.map_task import BLOCK_ROWS, LogPlace, MapTask
+from flinkcore.spark.columnar.map_task import BLOCK_ROWS, LogPlace, MapTask, MergingEvents
 from flinkcore.spark.columnar.next_blocks import BlocksForNext, WayToNext
 from flinkcore.spark.columnar.operator_levels import OperatorLevels
 from flinkcore.spark.columnar.progress import ProgressAddress, progress_of
@@ -29,7 +30,7 @@ from flinkcore.spark.columnar.reduce_task import ReduceOutput, ReduceStage, Redu
 from flinkcore.spark.columnar.task_outputs import TASK_ROW_SCHEMA
 from flinkcore.spark.columnar.time_pass import run_time_passes
 from flinkcore.spark.exchange.blocks import SHUFFLE_ORDER, SHUFFLE_SCHEMA
-from flinkcore.spark.exchange.packed_timeline import PackedTime
+from flinkcore.spark.exchange.packed_timeline import PackedTime, PackedTimeline
 from flinkcore.spark.exchange.partitioning import chooses_partitions, to_partitions
 from flinkcore.spark.logs.spark_log import SparkLog, UnreadDataFrame
 from flinkcore.spark.sessions.session import short_job
@@ -228,6 +229,10 @@ class SparkReplay:
 
     def _map_tasks(self, progress: ProgressAddress | None) -> Iterator[MapTask]:
         broadcast = self.plan.broadcast_logs
+        windows = partial_windows(self.plan)
+        merging = None
+        if isinstance(windows, PartialWindows):
+            merging = MergingEvents(windows, PackedTimeline.of(self._times[0].timeline))
         first_chunk = 0
         levels = self._levels
         level_of = {number: level for level, operators in enumerate(levels.levels) for number in operators}
@@ -247,6 +252,7 @@ class SparkReplay:
                 place=LogPlace(
                     number, first_chunk, self._times[0].first_splits[number], number in broadcast, first
                 ),
+                merging=merging,
             )
             first_chunk += int(time_plane.starts.chunks.max(initial=-1)) + 1
 

@@ -51,6 +51,9 @@ BLOCK_BYTES = 16 << 20
 BATCH_BYTES = 16 << 20
 """Blocks are given to Spark when they have so many bytes together."""
 
+PARTIAL_RESULTS: Final = -3
+"""In place of the first split of a block that holds partial results."""
+
 MOST_BLOCK_BYTES = 2**31 - 1
 """Most bytes of a column of a batch, and so of a block."""
 
@@ -76,7 +79,8 @@ class Block:
     first_arrival : int
         Arrival of its first event, ms since the epoch; 0 if it has no events.
     first_split : int
-        Split of its first event, or below 0 for results; the number of the log if it has no events.
+        Split of its first event, or below 0 for results of operators and partial results; the number of the log if it
+        has no events.
     first_position : int
         Position of its first event; of results, and where there are no events, the number of what has sent it.
     payload : pyarrow.Buffer
@@ -93,7 +97,12 @@ class Block:
     @property
     def input_of_results(self) -> int | None:
         """The input of the operator, 0 or 1, that results are for; None for events of a log."""
-        return -1 - self.first_split if self.first_split < 0 else None
+        return -1 - self.first_split if self.first_split in (-1, -2) else None
+
+    @property
+    def holds_partials(self) -> bool:
+        """Whether its events are partial results."""
+        return self.first_split == PARTIAL_RESULTS
 
 
 class BlockWriter:
@@ -124,12 +133,16 @@ class BlockWriter:
         """Bytes of the payloads packed so far."""
         return self._offsets[-1]
 
-    def add_events(self, partition: int, events: OrderedEvents, start: int, stop: int) -> None:
-        """Pack a range of at least one event; the events are in total order."""
+    def add_events(
+        self, partition: int, events: OrderedEvents, start: int, stop: int, are_partial: bool = False
+    ) -> None:
+        """Pack a range of at least one event, or partial result, in total order."""
         batch = events.narrowed(start, stop)
         with ipc.new_stream(self._sink, batch.schema) as stream:
             stream.write_batch(batch)
-        self._add_header(partition, BlockKind.EVENTS, events.key(start))
+        arrival, split, position = events.key(start)
+        key = arrival, PARTIAL_RESULTS if are_partial else split, position
+        self._add_header(partition, BlockKind.EVENTS, key)
 
     def add_rows(self, partition: int, chunk: int, rows: pa.RecordBatch, log: int = 0) -> None:
         """Pack rejected rows of a chunk."""
@@ -244,7 +257,7 @@ def read_rows(block: Block) -> list[pa.RecordBatch]:
 
 
 def read_events(block: Block, schema: pa.Schema) -> LogEvents:
-    """Return the events in a block; the schema is that of the user's columns."""
+    """Return the events in a block; the schema is that of the user's columns, or of the columns of partial results."""
     batch = ipc.open_stream(block.payload).read_next_batch()
     narrowed = json.loads(batch.schema.metadata[NARROWED])
     columns = [_widened(column, *how) for column, how in zip(batch.columns, narrowed, strict=True)]

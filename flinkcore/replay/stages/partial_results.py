@@ -1,0 +1,422 @@
+"""Partial results: made of events in the order in which tasks read them, and merged with events in the total order.
+
+map task                                          reduce task
+events ── before their pane fires ─▶ EventMerger ─▶ PartialResults ─┐
+       └─ all others ─────────────────────────────▶ LogEvents ──────┴─▶ MergedPartials ─▶ WindowStage
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from flinkcore._native.aggregates import Accumulators
+from flinkcore._native.arrow import RecordBatch
+from flinkcore._native.exchange import total_order
+from flinkcore._native.keys import KeyEncoder
+from flinkcore._native.time_windows import rows_before_firing, time_windows
+from flinkcore._native.window_operator import WindowOperator
+from flinkcore.replay.log.arrays import Int64s, RowNumbers
+from flinkcore.replay.log.column_ops import HIDDEN_PREFIX
+from flinkcore.replay.log.joined_batches import joined
+from flinkcore.replay.plans.partial_windows import PartialWindows
+from flinkcore.replay.plans.stage_plan import StagePlan
+from flinkcore.replay.stages.window_state import accumulator_columns, restore_accumulators
+from flinkcore.replay.time_plane.timeline import Timeline
+from flinkcore.replay.time_plane.total_order import Events, LogEvents, TotalOrderMerge, concatenate
+
+LEAST_EVENTS: Final = 4.0
+"""Events of a partial result, on average, below which events are not merged: it has more columns than an event."""
+
+JUDGED_ROWS: Final = 1 << 17
+"""So many events show how many of them partial results have."""
+
+MOST_ENTRIES: Final = 1 << 18
+MOST_BYTES: Final = 64 << 20
+"""Partial results are sent when there are so many, or they hold so much."""
+
+SENT_ROWS: Final = 1 << 15
+"""Events that are not merged are sent when there are so many."""
+
+KEY: Final = "key."
+EVENTS: Final = "events"
+_PLACES: Final = tuple(HIDDEN_PREFIX + name for name in ("arrivals", "splits", "positions"))
+
+Place: TypeAlias = tuple[int, int, int]
+Ordered: TypeAlias = tuple[Events, RowNumbers | None]
+
+
+@dataclass(frozen=True)
+class PartialResults(LogEvents):
+    """Partial results with the places of the first of their events in the total order of the replay.
+
+    The columns are the keys as `key.NAME`, the number of `events`, and what the aggregates hold, as
+    `accumulator_columns` names it; the timestamps are the last ones of the panes. What `last` holds stands apart, where
+    the last of the events does, with nothing else and no events.
+    """
+
+    @property
+    def events(self) -> Int64s:
+        """Of how many events each is made."""
+        events: Int64s = self.batch.column(EVENTS).to_numpy()
+        return events
+
+
+def partial_schema(plan: StagePlan, accumulators: Accumulators) -> pa.Schema:
+    """Return the columns of partial results.
+
+    Parameters
+    ----------
+    plan : StagePlan
+    accumulators : Accumulators
+        Of its operator.
+    """
+    parts = _as_integers(accumulator_columns(accumulators, np.empty(0, np.uint32)))
+    return pa.schema(
+        [
+            *(pa.field(KEY + field.name, field.type) for field in plan.key_fields),
+            pa.field(EVENTS, pa.int64()),
+            *(pa.field(name, column.type) for name, column in parts.items()),
+        ]
+    )
+
+
+def _as_integers(columns: dict[str, pa.Array]) -> dict[str, pa.Array]:
+    # Words are exchanged as signed integers, which are stored narrowly.
+    return {
+        name: column.view(pa.int64()) if pa.types.is_uint64(column.type) else column
+        for name, column in columns.items()
+    }
+
+
+# ---- made ----------------------------------------------------------------------------------------------------------
+
+
+class EventMerger:
+    """Merges events of a chunk that come before their panes fire, as long as that leaves far fewer of them.
+
+    Parameters
+    ----------
+    windows
+        How they are merged.
+    timeline
+        Of the operator to which they come.
+
+    Attributes
+    ----------
+    merges : bool
+        Whether more events will be merged.
+    """
+
+    def __init__(self, windows: PartialWindows, timeline: Timeline) -> None:
+        stage, operator = windows.stage, windows.operator
+        schema = stage.data_schema()
+        self.merges = True
+        self._windows = windows
+        self._timeline = timeline
+        self._watermark_after = timeline.watermark_after(np.arange(len(timeline.clock_ms) + 1))
+        self._keys = list(stage.keys)
+        read = (operator.columns or frozenset()).union(self._keys)
+        self._columns = [name for name in schema.names if name in read]
+        types = zip(_PLACES, (pa.int64(), pa.int32(), pa.int64()), strict=True)
+        self._schema = pa.schema(
+            [*(schema.field(name) for name in self._columns), *(pa.field(*place) for place in types)]
+        )
+        specs = [(each.function, each.column, each.by) for _, each in operator.aggregates]
+        self._own = len(specs)
+        self._lasts = {str(number) for number, spec in enumerate(specs) if spec[0] == "last"}
+        self._specs = [*specs, ("count", None, None), *(("first", place, None) for place in _PLACES)]
+        if self._lasts:
+            self._specs += [("last", place, None) for place in _PLACES]
+        self._kernel = windows.kernel()
+        self._encoder = KeyEncoder(self._schema, self._keys)
+        self._partial_schema = partial_schema(stage, operator.native(schema)[1])
+        self._is_judged = False
+        self._late: list[LogEvents] = []
+        self._begin()
+
+    def _begin(self) -> None:
+        pane_ms = self._windows.pane_ms
+        self._accumulators = Accumulators(self._schema, self._specs)
+        self._operator = WindowOperator(
+            time_windows(size=pane_ms, slide=pane_ms, offset=self._windows.offset_ms, allowed_lateness=0),
+            keys=self._encoder,
+            accumulators=self._accumulators,
+            key_names=self._keys,
+            aggregate_names=[str(number) for number in range(len(self._specs))],
+            steps=np.empty(0, np.int64),
+            watermarks=np.empty(0, np.int64),
+            row_limit=1,
+            byte_limit=1,
+        )
+        self._last_place: Place | None = None
+        self._rows = 0
+
+    def add(self, events: LogEvents) -> Iterator[LogEvents]:
+        """Take in events of the chunk.
+
+        Yields
+        ------
+        LogEvents
+            Events that are not merged, and partial results; as many as are to be sent now.
+        """
+        if not self.merges or len(events.arrivals) == 0:
+            yield events
+            return
+        _, order = events.in_order()
+        first = events.key(0 if order is None else order[0])
+        if self._last_place is not None and first < self._last_place:
+            yield from self._partials()
+        placed = events.in_timeline(self._timeline, order)
+        before, others = rows_before_firing(
+            self._kernel,
+            order,
+            placed.timestamps,
+            placed.steps,
+            self._watermark_after,
+            width=self._windows.pane_ms,
+            offset=self._windows.offset_ms,
+        )
+        if len(before):
+            self._take_in(placed, before)
+            self._last_place = events.key(before[-1])
+        if not self._is_judged:
+            self._is_judged = True
+            _, entries = self._operator.windows()
+            if self._are_many(len(entries)):
+                self.merges = False
+                self._begin()
+                yield events
+                return
+        if len(others):
+            self._late.append(events.take(others))
+            if sum(len(part.arrivals) for part in self._late) >= SENT_ROWS:
+                yield from self._others()
+        if len(self._accumulators) > MOST_ENTRIES or self._accumulators.memory_bytes() > MOST_BYTES:
+            yield from self._partials()
+
+    def finish(self) -> Iterator[LogEvents]:
+        """Give what is left, as `add` does."""
+        yield from self._partials()
+        yield from self._others()
+
+    def _are_many(self, results: int) -> bool:
+        """Whether there are too many partial results for the events that they are made of."""
+        return self._rows < LEAST_EVENTS * results
+
+    def _take_in(self, events: Events, rows: RowNumbers) -> None:
+        columns = [events.batch.column(name) for name in self._columns]
+        columns += map(pa.array, (events.arrivals, events.splits, events.positions))
+        batch = RecordBatch(pa.RecordBatch.from_arrays(columns, schema=self._schema), any_type=True)
+        self._encoder.encode_batch(batch)
+        self._operator.process(batch, self._encoder, rows, events.timestamps, events.steps)
+        self._rows += len(rows)
+
+    def _others(self) -> Iterator[LogEvents]:
+        if self._late:
+            yield concatenate(self._late)
+            self._late = []
+
+    def _partials(self) -> Iterator[LogEvents]:
+        windows, entries = self._operator.windows()
+        if len(entries) == 0:
+            return
+        self.merges = self.merges and not self._are_many(len(entries))
+        rows = pa.record_batch(windows)
+        keys = {
+            KEY + name: column.cast(self._partial_schema.field(KEY + name).type)
+            for name, column in zip(self._keys, rows.columns, strict=False)
+        }
+        ends = rows.column("window_end").to_numpy()
+        held = _as_integers(accumulator_columns(self._accumulators, entries))
+        counts, *places = (
+            held.pop(f"{number}.words").to_numpy() for number in range(self._own, len(self._specs))
+        )
+        first, last = places[:3], places[3:]
+        held = {name: column for name, column in held.items() if name in self._partial_schema.names}
+        if not last:
+            self._begin()
+            yield self._results({**keys, EVENTS: pa.array(counts), **held}, ends, first)
+            return
+        self._accumulators.clear(entries)
+        empty = _as_integers(accumulator_columns(self._accumulators, entries))
+        self._begin()
+        at_last = {name for name in held if name.partition(".")[0] in self._lasts}
+        for where, events, own in (
+            (first, counts, held.keys() - at_last),
+            (last, np.zeros_like(counts), at_last),
+        ):
+            parts = {name: (held if name in own else empty)[name] for name in held}
+            yield self._results({**keys, EVENTS: pa.array(events), **parts}, ends, where)
+
+    def _results(self, columns: dict[str, pa.Array], ends: Int64s, places: list[Int64s]) -> PartialResults:
+        arrivals, splits, positions = places
+        batch = pa.RecordBatch.from_arrays(
+            [columns[name] for name in self._partial_schema.names], schema=self._partial_schema
+        )
+        return PartialResults(batch, ends - 1, arrivals, splits.astype(np.int32), positions)
+
+
+# ---- merged --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class MergedPartials:
+    """Partial results among events.
+
+    Parameters
+    ----------
+    events : Events
+        Its times are those of the events, and then of the partial results; its batch has the events alone.
+    partials : pyarrow.RecordBatch
+        The columns of `PartialResults`.
+    """
+
+    events: Events
+    partials: pa.RecordBatch
+
+    @property
+    def partial_events(self) -> Int64s:
+        """Of how many events each partial result is made."""
+        events: Int64s = self.partials.column(EVENTS).to_numpy()
+        return events
+
+    @property
+    def n_events(self) -> int:
+        """How many events these are, and are in the partial results."""
+        return int(self.events.batch.num_rows + self.partial_events.sum())
+
+
+class PartialsMerge:
+    """Brings events and partial results into the total order, as `TotalOrderMerge` does with events.
+
+    Parameters
+    ----------
+    timeline
+        Of the operator to which they come.
+    schema
+        Columns of the events.
+    """
+
+    def __init__(self, timeline: Timeline, schema: pa.Schema) -> None:
+        self._events = TotalOrderMerge(timeline)
+        self._partials = TotalOrderMerge(timeline)
+        none = np.empty(0, np.int64)
+        no_rows = pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
+        self._no_events = Events(no_rows, none, none, none.astype(np.int32), none, none)
+
+    def add(self, events: LogEvents) -> None:
+        """Add events or partial results, in any order."""
+        merge = self._partials if isinstance(events, PartialResults) else self._events
+        merge.add(events)
+
+    def release(self, arrival: int | None) -> Iterator[tuple[Events | MergedPartials, RowNumbers | None]]:
+        """Give all that comes before a time, in total order; see `TotalOrderMerge.release`."""
+        all_events, all_partials = self._events.release(arrival), self._partials.release(arrival)
+        events, partials = next(all_events, None), next(all_partials, None)
+        while events is not None and partials is not None:
+            until = min(_last_place(events), _last_place(partials))
+            own, events = _cut(events, until)
+            others, partials = _cut(partials, until)
+            if others is None:
+                assert own is not None
+                yield own
+            else:
+                yield self._merged(own, others)
+            events, partials = events or next(all_events, None), partials or next(all_partials, None)
+        if events is not None:
+            yield events
+            yield from all_events
+        while partials is not None:
+            yield self._merged(None, partials)
+            partials = next(all_partials, None)
+
+    def _merged(self, own: Ordered | None, others: Ordered) -> tuple[MergedPartials, RowNumbers]:
+        events, rows = (self._no_events, None) if own is None else own
+        if rows is None:
+            rows = np.arange(len(events.arrivals), dtype=np.uint32)
+        partials = others[0] if others[1] is None else others[0].take(others[1])
+        n_events, n_partials = events.batch.num_rows, len(partials.arrivals)
+        rows = np.concatenate([rows, np.arange(n_events, n_events + n_partials, dtype=np.uint32)])
+        columns = [
+            np.concatenate([getattr(events, name), getattr(partials, name)])
+            for name in ("timestamps", "arrivals", "splits", "positions", "steps")
+        ]
+        at = rows.astype(np.intp)
+        order = total_order(*(column[at] for column in columns[1:4]))
+        merged = MergedPartials(Events(events.batch, *columns), partials.batch)
+        return merged, rows if order is None else rows[order]
+
+
+def _place(ordered: Ordered, number: int) -> Place:
+    events, rows = ordered
+    return events.key(number if rows is None else int(rows[number]))
+
+
+def _last_place(ordered: Ordered) -> Place:
+    return _place(ordered, -1)
+
+
+def _cut(ordered: Ordered, until: Place) -> tuple[Ordered | None, Ordered | None]:
+    """What comes up to a place, and what comes behind it."""
+    events, rows = ordered
+    n = len(events.arrivals) if rows is None else len(rows)
+    cut = bisect_right(range(n), until, key=lambda number: _place(ordered, number))
+    if cut in (0, n):
+        return (ordered, None) if cut else (None, ordered)
+    if rows is None:
+        return (events.slice(0, cut), None), (events.slice(cut, n), None)
+    return (events, rows[:cut]), (events, rows[cut:])
+
+
+class PartialAccumulators:
+    """What partial results hold, as window operators take it in.
+
+    Parameters
+    ----------
+    plan
+        The operator's.
+    accumulators
+        Of its aggregates, without entries.
+    """
+
+    def __init__(self, plan: StagePlan, accumulators: Accumulators) -> None:
+        self._keys = list(plan.keys)
+        self._key_schema = pa.schema(plan.key_fields)
+        self._accumulators = accumulators
+
+    def restored(self, partials: pa.RecordBatch) -> Accumulators:
+        """The accumulators with an entry for each partial result; those of a batch before have been taken in."""
+        n = partials.num_rows
+        self._accumulators.reserve(n)
+        held = [name for name in partials.schema.names if name.partition(".")[0].isdecimal()]
+        columns = [
+            partials.column(name).view(pa.uint64())
+            if name.endswith((".words", ".keys"))
+            else partials.column(name)
+            for name in held
+        ]
+        restore_accumulators(
+            self._accumulators,
+            np.arange(n, dtype=np.uint32),
+            partials.column("touched").to_numpy(),
+            pa.RecordBatch.from_arrays(columns, held),
+        )
+        return self._accumulators
+
+    def keys(self, merged: MergedPartials) -> pa.RecordBatch:
+        """The keys of the events and of the partial results."""
+        batch, partials = merged.events.batch, merged.partials
+        columns: list[Any] = [partials.column(KEY + name) for name in self._keys]
+        own = pa.RecordBatch.from_arrays(columns, schema=self._key_schema)
+        if batch.num_rows == 0:
+            return own
+        keys = pa.RecordBatch.from_arrays(
+            [batch.column(name) for name in self._keys], schema=self._key_schema
+        )
+        return joined([keys, own])

@@ -1,0 +1,33 @@
+"""Map tasks that merge events before the shuffle, however few they are, and in small lots."""
+
+from contextlib import ExitStack
+from unittest.mock import patch
+
+from flinkcore.replay.plans.job_plan import JobPlan
+from flinkcore.replay.plans.partial_windows import PartialWindows, partial_windows
+from flinkcore.replay.stages import partial_results
+from flinkcore.replay.time_plane.timeline import Timeline
+from flinkcore.spark.columnar import map_task
+from flinkcore.spark.columnar.map_task import MergingEvents
+from flinkcore.spark.exchange.packed_timeline import PackedTimeline
+
+
+def merging_events(plan: JobPlan, timeline: Timeline) -> MergingEvents:
+    """How map tasks of a job merge events, which can be merged."""
+    windows = partial_windows(plan)
+    assert isinstance(windows, PartialWindows), windows
+    return MergingEvents(windows, PackedTimeline.of(timeline))
+
+
+def merging_lots_of(events: int) -> ExitStack:
+    """Within this context, map tasks of this process merge all they can of so many events at a time."""
+    stack = ExitStack()
+    for module, name, value in (
+        (map_task, "JUDGED_ROWS", events),
+        (map_task, "LEAST_BLOCK_ROWS", 1),
+        (partial_results, "LEAST_EVENTS", 0.0),
+        (partial_results, "MOST_ENTRIES", 256 * events),
+        (partial_results, "SENT_ROWS", events),
+    ):
+        stack.enter_context(patch.object(module, name, value))
+    return stack
