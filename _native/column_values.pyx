@@ -191,7 +191,7 @@ cdef int _append_inner(Buffer* out, const ValueType* type, const ArrowArray* arr
 
 cdef int value_append(Buffer* out, const ValueType* type, const ArrowArray* array, int64_t row) except -1 nogil:
     cdef Kind kind = _kind(type)
-    cdef int64_t at = array.offset + row, width = type.layout.bits >> 3, i, begin, end
+    cdef int64_t at = array.offset + row, width = type.layout.bits >> 3, i, begin, end, length
     if kind == Kind.BIT:
         (<uint8_t*> buffer_append(out, 1))[0] = ((<const uint8_t*> array.buffers[1])[at >> 3] >> (at & 7)) & 1
     elif kind == Kind.FIXED:
@@ -199,9 +199,10 @@ cdef int value_append(Buffer* out, const ValueType* type, const ArrowArray* arra
     elif kind == Kind.TEXT or kind == Kind.LIST:
         begin = _offset(array, type.layout.offset_width, at)
         end = _offset(array, type.layout.offset_width, at + 1)
-        buffer_append_int64(out, end - begin)
+        length = end - begin
+        _append_bytes(out, <const uint8_t*> &length, 8)
         if kind == Kind.TEXT:
-            return _append_bytes(out, <const uint8_t*> array.buffers[2] + begin, end - begin)
+            return _append_bytes(out, <const uint8_t*> array.buffers[2] + begin, length)
         for i in range(begin, end):
             _append_inner(out, &type.children[0], array.children[0], i)
     elif kind == Kind.FIXED_LIST:

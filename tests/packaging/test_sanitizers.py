@@ -99,7 +99,9 @@ class Checkout:
         return done, [found for path in sorted(reports.iterdir()) for found in findings(path.read_text())]
 
     def run_tests(self, reports: Path, *arguments: str) -> None:
-        done, found = self.run(reports, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments)
+        # What undefined behaviour is reported goes to the standard error, which pytest leaves alone so.
+        options = ("-q", "--capture=sys", "-p", "no:cacheprovider")
+        done, found = self.run(reports, "-m", "pytest", *options, *arguments)
         assert found == []
         assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-4000:]
         print(done.stdout[-2000:])
