@@ -5,14 +5,17 @@ that stops with a checkpoint; all of them go through one run of Spark.
 """
 
 import json
+from collections.abc import Iterator
 from enum import Enum
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
 from models.canonical import canonical_entries, canonical_values, runs_of_equal_timers
 from models.columnar_scenarios import accumulators_of, event_timers_of, tells_timers, why_not_columnar
+from models.memory_disk import MEMORY
 from models.replayed_scenarios import LATE, ColumnarPath, RowPath, why_not_replayed
 from models.spark_sessions import spark_session
 from models.window_scenarios import wanted_output
@@ -101,8 +104,9 @@ class SparkRun:
 
 
 @pytest.fixture(scope="module")
-def spark_run(golden: Any, tmp_path_factory: pytest.TempPathFactory) -> SparkRun:
-    return SparkRun([*golden("window"), *golden("seed_trace")], tmp_path_factory.mktemp("checkpoints"))
+def spark_run(golden: Any) -> Iterator[SparkRun]:
+    with TemporaryDirectory(dir=MEMORY) as checkpoints:
+        yield SparkRun([*golden("window"), *golden("seed_trace")], Path(checkpoints))
 
 
 def why_not_row(scenario: dict[str, Any]) -> str | None:

@@ -20,6 +20,7 @@ from fuzz.local_spark import LocalFrame, local_spark_environment, without_jvm
 from fuzz.logs import SPLIT_POOLS, Log, exact
 from fuzz.watermark_strategies import Strategy
 from hypothesis import strategies as st
+from models.memory_disk import MEMORY
 from models.merged_events import merging_lots_of
 from models.small_batches import reading_batches_of
 from models.unordered_rows import UnorderedRows
@@ -31,9 +32,6 @@ from flinkcore.spark import SparkExecutionEnvironment
 
 BAD = OutputTag("bad 0"), OutputTag("bad 1")
 """Of each log: their columns differ."""
-
-MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
-"""Where files are synced at once."""
 
 JSON_KINDS = {"int64", "string", "bool"}
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from models.memory_disk import MEMORY
 
 from flinkcore.common import Time
 from flinkcore.datastream import KeyedProcessFunction, RuntimeContext
@@ -77,7 +78,7 @@ def run(events: list[tuple[str, Any]]) -> dict[int, list[Any]]:
     """Return what came out, by key: the order of keys is open, and that of equal timers of a key is not."""
     results: dict[int, list[Any]] = defaultdict(list)
     harnesses, watermark_ms, clock_ms = subtasks(1), 0, 0
-    with TemporaryDirectory() as folder:
+    with TemporaryDirectory(dir=MEMORY) as folder:
         for kind, argument in events:
             if kind == "element":
                 (owner,) = (harness for harness in harnesses if harness.owns_key(argument[0]))

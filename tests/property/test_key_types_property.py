@@ -19,6 +19,7 @@ from models.keyed_logs import (
     windows_of_function,
     windows_over_columns,
 )
+from models.memory_disk import MEMORY
 
 KINDS = st.one_of(
     st.sampled_from(sorted(KEYS)).map(lambda kind: [kind]),
@@ -50,7 +51,7 @@ def test_a_job_goes_on_with_its_keys(
     whole = results_of(job, kinds, table_of(kinds, rows, 0), parallelism[-1])
     bounds = [0, *sorted(cut % (len(rows) + 1) for cut in cuts), len(rows)]
     parts = whole.__class__()
-    with TemporaryDirectory() as folder:
+    with TemporaryDirectory(dir=MEMORY) as folder:
         for number, (start, stop) in enumerate(pairwise(bounds)):
             checkpoints: dict[str, Any] = {}
             if number > 0:

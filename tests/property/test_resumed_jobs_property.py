@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from models import scripted_logs
+from models.memory_disk import MEMORY
 from models.resumed_jobs import (
     ONE_LOG,
     READ_SEVERAL_TIMES,
@@ -105,7 +106,7 @@ def test_a_job_goes_on_as_if_its_logs_had_not_been_cut(
         bounds = [not_amid_an_arrival(entries, bound) for bound in bounds]
     whole = outputs_of(job, tables_of(entries, logs), of_logs, interval, has_splits, parallelism[-1])
     found: dict[Any, dict[Any, list[Any]]] = {tag: defaultdict(list) for tag in whole}
-    with TemporaryDirectory() as folder:
+    with TemporaryDirectory(dir=MEMORY) as folder:
         for number, (start, stop) in enumerate(pairwise(bounds)):
             checkpoints: dict[str, Any] = {}
             if number > 0:

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from models.batch_functions import scripted_batches
+from models.memory_disk import MEMORY
 from models.process_replay import SIDE, Scripted
 from models.scripted_logs import (
     EVENT_DELAYS,
@@ -95,7 +96,7 @@ def run_in_parts(
 ) -> list[Sequence[pa.Table]]:
     """What a job gives for each part, if all but the last stop with a checkpoint."""
     outputs = []
-    with TemporaryDirectory() as folder:
+    with TemporaryDirectory(dir=MEMORY) as folder:
         for number, part in enumerate(parts):
             checkpoints: dict[str, Any] = {}
             if number > 0:

@@ -9,6 +9,7 @@ from unittest.mock import patch
 import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from models.memory_disk import MEMORY
 
 from flinkcore.common import Duration, OutputTag, Row, WatermarkStrategy
 from flinkcore.datastream import StreamExecutionEnvironment
@@ -168,7 +169,7 @@ def test_functions_over_windows_go_on_as_if_the_log_had_not_been_cut(
 
     whole = run(table, 1)
     at = 1 + cut % (table.num_rows - 1)
-    with TemporaryDirectory() as folder, patch.object(row_results, "BATCH_ROWS", result_rows):
+    with TemporaryDirectory(dir=MEMORY) as folder, patch.object(row_results, "BATCH_ROWS", result_rows):
         checkpoint = Path(folder, "checkpoint")
         first = run(table.slice(0, at), parallelism[0], stop_with_checkpoint=checkpoint)
         second = run(table.slice(at), parallelism[1], restore_from=checkpoint)
