@@ -3,7 +3,9 @@
 import json
 from typing import Any
 
+from models.element_steps import STEPS
 from models.resumed_jobs import ONE_LOG, TWO_LOGS, entries_of, not_amid_an_arrival, tables_of
+from models.timed_elements import STRATEGY
 
 from flinkcore.common import Duration, WatermarkStrategy
 from flinkcore.datastream import StreamExecutionEnvironment
@@ -30,8 +32,20 @@ _ENTRIES = [
 ]
 
 
+ELEMENT_JOBS = {
+    "elements_timers": ["timers"],
+    "elements_windows": ["windows", "sums"],
+    "elements_joined": ["joined", "sessions"],
+}
+"""Steps over single elements, by the names of jobs."""
+
+OF_LOGS = {"elements_windows"}
+
+
 def run_job(name: str, half: int, **checkpoints: Any) -> dict[str, Any]:
     """The rows of one half of a job's logs, by output; its order is by key."""
+    if name in ELEMENT_JOBS:
+        return _run_elements(name, half, **checkpoints)
     logs = 2 if JOBS[name] in TWO_LOGS else 1
     entries = entries_of(_ENTRIES, logs, True)
     middle = not_amid_an_arrival(entries, 2 * len(entries) // 3)
@@ -51,3 +65,22 @@ def run_job(name: str, half: int, **checkpoints: Any) -> dict[str, Any]:
         tag: sorted(json.dumps(row, default=str) for row in table.to_pylist())
         for tag, table in tables.items()
     }
+
+
+def _run_elements(name: str, half: int, **checkpoints: Any) -> dict[str, Any]:
+    """The elements that one half of a collection, or of a log, leads to."""
+    env = StreamExecutionEnvironment().set_parallelism(1)
+    env.get_config().set_auto_watermark_interval(5)
+    part = slice(20, 40) if half else slice(0, 20)
+    if name in OF_LOGS:
+        entries = [(0, ("abc"[n % 3], n, 3 * n, 3 * n + 1, n % 2, "")) for n in range(40)]
+        log = env.from_event_log(tables_of(entries[part], 1)[0], timestamp="ts", arrival="at", split="split")
+        strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(15))
+        timed = log.assign_timestamps_and_watermarks(strategy.with_idleness(Duration.of_millis(50)))
+        stream = timed.map(lambda row: (row.ts, row.user, row.number % 9))
+    else:
+        elements = [(number * 7 % 90, "abc"[number % 3], number % 9) for number in range(40)]
+        stream = env.from_collection(elements[part]).assign_timestamps_and_watermarks(STRATEGY)
+    for step in ELEMENT_JOBS[name]:
+        stream = STEPS[step](stream)
+    return {"": sorted(map(repr, stream.execute_and_collect(**checkpoints)))}

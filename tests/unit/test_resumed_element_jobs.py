@@ -373,6 +373,14 @@ def test_states_of_the_runtime_that_contradict_themselves_are_refused(
         resumed(windows(SECOND), tmp_path / "c")
 
 
+@pytest.mark.parametrize("position", [0, 2, 4, 2**62])
+def test_a_position_that_is_not_that_of_the_clock_is_refused(position: int, tmp_path: Path) -> None:
+    stopped(windows(FIRST), tmp_path / "c")
+    forge_table(tmp_path / "c", "splits", lambda batch: with_column(batch, "position", [position]))
+    with pytest.raises(CheckpointError, match=r"its clock shows .3., and the last elements of its sources"):
+        resumed(windows(SECOND), tmp_path / "c")
+
+
 def test_an_operator_that_is_left_out_or_has_another_watermark_is_refused(tmp_path: Path) -> None:
     stopped(windows(FIRST, env=environment(2)), tmp_path / "c")
 

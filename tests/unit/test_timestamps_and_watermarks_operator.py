@@ -19,7 +19,7 @@ from flinkcore.common import (
     WatermarkStrategy,
 )
 from flinkcore.datastream.timestamps import IngestionTimeExtractor, as_watermark_strategy
-from flinkcore.errors import ConfigurationError, DataError, UserCodeError
+from flinkcore.errors import ConfigurationError, DataError, SchemaError, UserCodeError
 from flinkcore.runtime.elements import LatencyMarker, StreamRecord, WatermarkStatus
 from flinkcore.runtime.operators import TimestampsAndWatermarksOperator
 from flinkcore.runtime.processing_time import DrivenProcessingTimeService
@@ -265,3 +265,26 @@ def test_an_operator_that_is_closed_by_its_own_watermark_has_no_further_tick() -
     clock.advance_to(50)
     assert output.take()[1:] == [("watermark", 9)]
     assert clock.pending_timers == 0
+
+
+def test_a_restored_operator_goes_on_where_it_was() -> None:
+    first = Harness(ASCENDING.with_idleness(Duration.of_millis(60)))
+    first.record("a", 20)
+    assert first.clock_at(50) == [("watermark", 19)]
+    clock, output = DrivenProcessingTimeService(70), OutputRecorder()
+    operator = TimestampsAndWatermarksOperator(first.operator._watermark_strategy, output, clock, 50)
+    operator.restore_state(*first.operator.snapshot_state(), 100)
+    operator.open()
+    assert (operator.watermark_ms, operator.is_idle) == (19, False)
+    clock.advance_to(100)
+    assert output.take() == []
+    clock.advance_to(200)
+    assert output.take() == [("status", "idle")]
+
+
+@pytest.mark.parametrize("held", [None, "x", True, 2**63, 1.5, [1], (1, True, 2, False)])
+def test_a_generator_is_not_restored_from_what_another_one_held(held: Any) -> None:
+    operator = TimestampsAndWatermarksOperator(ASCENDING, OutputRecorder(), DrivenProcessingTimeService(), 50)
+    operator.restore_state(held, 0, False, 50)
+    with pytest.raises(SchemaError, match=r"is not what the generator of .* holds"):
+        operator.open()

@@ -31,7 +31,7 @@ from flinkcore.datastream.transformations import (
 )
 from flinkcore.datastream.window import WindowOperation
 from flinkcore.errors import ConfigurationError, DataError, SchemaError, UnsupportedOperationError
-from flinkcore.replay.elements.element_arrivals import Origin
+from flinkcore.replay.elements.element_arrivals import Origin, arrival_times
 from flinkcore.replay.elements.log_arrivals import SPLITS, LogReading
 from flinkcore.replay.plans.job_description import describe_log, refuse_changes, shown_settings
 from flinkcore.replay.stages.restored_namespaces import check_namespaces, check_window_namespaces, is_void
@@ -152,6 +152,7 @@ class ElementCheckpoints:
                         f"the job started at {start_ms} ms, after its last element at {now_ms} ms"
                     )
                 self.clock = RestoredClock(start_ms, now_ms, last_origin)
+            self._refuse_another_time()
 
     def _refuse_other_parts(self, checkpoint: Checkpoint) -> None:
         """Accept the parts if their operators write such tables, and have had the same watermark in all subtasks."""
@@ -171,6 +172,22 @@ class ElementCheckpoints:
                 for table in part.tables:
                     if table.kind not in kinds:
                         raise SchemaError(f"the operator {uid!r} has the {table}, and writes none")
+
+    def _refuse_another_time(self) -> None:
+        """Accept the clock if it shows the last arrival of all sources."""
+        arrivals: list[int] = []
+        for node in self._uids:
+            if is_source_node(node) and is_of_log(node.transformation):
+                cut = self.cut_of(node.transformation)
+                arrivals += [] if cut is None or cut.last_arrival_ms is None else [cut.last_arrival_ms]
+            elif is_source_node(node) and (position := self.position_of(node.transformation)):
+                start_ms = 0 if self.clock is None else self.clock.start_ms
+                arrivals.append(arrival_times(self._configuration.get_arrival_rate(), start_ms)(position))
+        now_ms = [] if self.clock is None else [self.clock.now_ms]
+        if ([max(arrivals)] if arrivals else []) != now_ms:
+            raise SchemaError(
+                f"its clock shows {now_ms}, and the last elements of its sources arrived at {arrivals}"
+            )
 
     @property
     def stops(self) -> bool:

@@ -9,6 +9,7 @@ from flinkcore.common.watermark import Watermark
 from flinkcore.common.watermark_generators import NoWatermarksGenerator, WatermarkGenerator
 from flinkcore.common.watermark_strategy import WatermarkStrategy
 from flinkcore.datastream.functions import RuntimeContext
+from flinkcore.errors import SchemaError
 from flinkcore.runtime.copies import copied_strategy
 from flinkcore.runtime.elements import StreamRecord, WatermarkStatus
 from flinkcore.runtime.operators.stream_operator import OneInputStreamOperator
@@ -123,9 +124,22 @@ class TimestampsAndWatermarksOperator(OneInputStreamOperator):
         next_tick_ms = None
         if self._restored is not None:
             held, next_tick_ms = self._restored
+            self._refuse_other_state(strategy, held)
             self._watermark_generator.restore_state(held)
         if self._watermark_interval_ms > 0:
             self._schedule_tick(next_tick_ms)
+
+    def _refuse_other_state(self, strategy: WatermarkStrategy, held: Any) -> None:
+        """Accept what a generator is to be restored from if it is like what it holds; a user's knows by itself."""
+        fresh = self._watermark_generator.snapshot_state()
+        found = held
+        if strategy.generator_supplier is not None:
+            if strategy.idleness_ms is None:
+                return
+            fresh = fresh[1:]
+            found = held[1:] if isinstance(held, list | tuple) and held else None
+        if not _is_like(found, fresh):
+            raise SchemaError(f"{held!r:.80} is not what the generator of {strategy} holds")
 
     def process_element(self, record: StreamRecord[Any]) -> None:
         previous = NO_TIMESTAMP if record.timestamp is None else record.timestamp
@@ -161,6 +175,19 @@ class TimestampsAndWatermarksOperator(OneInputStreamOperator):
         self._watermark_generator.on_periodic_emit(self._watermark_output)
         if self._tick is not None:  # None if the watermark has led to the operator being closed
             self._schedule_tick()
+
+
+def _is_like(value: Any, other: Any) -> bool:
+    """Return whether a value has the types of another one, in the same places."""
+    if isinstance(other, tuple):
+        return (
+            isinstance(value, list | tuple)
+            and len(value) == len(other)
+            and all(_is_like(*each) for each in zip(value, other, strict=True))
+        )
+    if type(other) is int:
+        return type(value) is int and MIN_TIMESTAMP <= value <= MAX_TIMESTAMP
+    return type(value) is type(other)
 
 
 class WatermarkEmitter:
