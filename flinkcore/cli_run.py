@@ -152,7 +152,7 @@ def _program_traceback(error: BaseException) -> str:
 
 
 def _starts_programs(file: str) -> bool:
-    return file == __file__ or "runpy" in file
+    return file in (__file__, runpy.__file__, "<frozen runpy>")
 
 
 def _is_of_flinkcore(file: str) -> bool:

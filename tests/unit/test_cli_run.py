@@ -68,11 +68,12 @@ def test_a_program_runs_as_it_is_with_its_arguments(folder: Path, capsys: pytest
 
 
 def test_an_error_shows_the_lines_of_the_program(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["run", str(folder / "program.py"), "9"]) == 1
+    (folder / "program.py").rename(folder / "my_runpy.py")
+    assert main(["run", str(folder / "my_runpy.py"), "9"]) == 1
     traceback = capsys.readouterr().err
     assert traceback.endswith("Doubled.map failed at the element 9 without a timestamp: ValueError: nine\n")
     files = [line.split(",")[0].strip() for line in traceback.splitlines() if line.startswith("  File")]
-    helper, program = (f'File "{folder / name}"' for name in ("helper.py", "program.py"))
+    helper, program = (f'File "{folder / name}"' for name in ("helper.py", "my_runpy.py"))
     assert files == [program, helper, program]
 
 
