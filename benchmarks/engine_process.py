@@ -37,6 +37,9 @@ ENGINES = {
     "flinkcore-parquet": "benchmarks.flinkcore_bids:open_parquet",
     "flinkcore-streamed": "benchmarks.flinkcore_bids:open_streamed",
     "flinkcore-spark-counted": "benchmarks.flinkcore_bids:open_spark_counted",
+    "flinkcore-spark-arrivals": "benchmarks.flinkcore_bids:open_spark_arrivals",
+    "flinkcore-spark-dataframe": "benchmarks.flinkcore_bids:open_spark_dataframe",
+    "flinkcore-spark-rows": "benchmarks.flinkcore_bids:open_spark_rows",
     "flinkcore-spark-written": "benchmarks.flinkcore_bids:open_spark_written",
 }
 ON_A_JVM = ("spark-", "flink-", "flinkcore-spark-")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +27,15 @@ SLIDING = SlidingEventTimeWindows.of(Time.seconds(10), Time.seconds(2))
 SESSION = EventTimeSessionWindows.with_gap(Time.seconds(10))
 
 
-def windowed_bids(env: Any, log: Any, bids: Bids, windows: Any = TUMBLING) -> Any:
+def windowed_bids(env: Any, log: Any, bids: Bids, windows: Any = TUMBLING, arrival: str | None = None) -> Any:
     out_of_orderness = Duration.of_seconds(bids.disorder_seconds)
     return (
         env.from_event_log(
-            log, timestamp="date_time", rate=bids.bids_per_second, arrival_start_ms=bids.base_ms
+            log,
+            timestamp="date_time",
+            arrival=arrival,
+            rate=bids.bids_per_second,
+            arrival_start_ms=bids.base_ms,
         )
         .assign_timestamps_and_watermarks(WatermarkStrategy.for_bounded_out_of_orderness(out_of_orderness))
         .key_by(KEY)
@@ -100,6 +105,32 @@ def open_spark_counted(bids: Bids, threads: int) -> Engine:
 
     path, env = bids.parquet(), _spark(threads)
     return lambda: checksum(windowed_bids(env, path, bids).to_dataframe())
+
+
+def _open_spark_arrivals(bids: Bids, threads: int, log_of: Callable[[Any, str], Any]) -> Engine:
+    from benchmarks.peers.spark_bids import checksum
+
+    path, spark, env = str(bids.parquet_with_arrivals()), spark_session(threads), _spark(threads)
+    return lambda: checksum(windowed_bids(env, log_of(spark, path), bids, arrival="arrival").to_dataframe())
+
+
+def open_spark_arrivals(bids: Bids, threads: int) -> Engine:
+    """The log in files with arrivals."""
+    return _open_spark_arrivals(bids, threads, lambda spark, path: path)
+
+
+def open_spark_dataframe(bids: Bids, threads: int) -> Engine:
+    """A DataFrame that is these files."""
+    return _open_spark_arrivals(bids, threads, lambda spark, path: spark.read.parquet(path))
+
+
+def open_spark_rows(bids: Bids, threads: int) -> Engine:
+    """A DataFrame that Spark has to evaluate: behind a filter that keeps all rows, which Spark cannot know."""
+    from pyspark.sql import functions as F
+
+    return _open_spark_arrivals(
+        bids, threads, lambda spark, path: spark.read.parquet(path).where(F.rand(1) < 2)
+    )
 
 
 def open_spark_written(bids: Bids, threads: int) -> Engine:

@@ -15,7 +15,7 @@ in `peers/WindowedBids.java` bit for bit the same. What differs from the stock g
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -28,6 +28,8 @@ from benchmarks.cached_log import cached_parquet
 SCHEMA = pa.schema(
     [(name, pa.int64()) for name in ("auction", "bidder", "price", "date_time")],
 )
+
+WITH_ARRIVALS = SCHEMA.append(pa.field("arrival", pa.int64()))
 
 FIRST_ID = 1_000
 EVENTS_PER_ROUND = 50  # 1 person, 3 auctions, 46 bids
@@ -67,6 +69,9 @@ class Bids:
     disorder_seconds: int = 4
     active_people: int = 258_000
     base_ms: int = 1_735_689_600_000  # 2025-01-01T00:00:00Z
+    bidders: int | None = (
+        None  # all bidders are so many; None: as many as they are (not in Flink's generator)
+    )
 
     @property
     def bids_per_second(self) -> float:
@@ -113,7 +118,13 @@ class Bids:
         )
         price = self._price_of[splitmix64(self.seed, 3, number) >> np.uint64(48)]
         date_time = self.base_ms + number * 1_000 // self.events_per_second
-        return pa.record_batch([FIRST_ID + auction, FIRST_ID + bidder, price, date_time], schema=SCHEMA)
+        bidder = FIRST_ID + bidder if self.bidders is None else (FIRST_ID + bidder) % self.bidders
+        return pa.record_batch([FIRST_ID + auction, bidder, price, date_time], schema=SCHEMA)
+
+    def slice_with_arrivals(self, start: int, stop: int) -> pa.RecordBatch:
+        """The same with the time at which a bid has arrived: `bids_per_second` do."""
+        arrivals = self.base_ms + (np.arange(start, stop) * 1_000 / self.bids_per_second).astype(np.int64)
+        return pa.record_batch([*self.slice(start, stop).columns, pa.array(arrivals)], schema=WITH_ARRIVALS)
 
     def batches(self, rows: int = 1_000_000) -> Iterator[pa.RecordBatch]:
         for start in range(0, self.events, rows):
@@ -124,11 +135,21 @@ class Bids:
 
     def parquet(self, files: int = 1) -> Path:
         """A folder of Parquet files in order of arrival (row groups of 1 M), made once and cached."""
+        return self._parquet(files, SCHEMA, self.slice, "")
+
+    def parquet_with_arrivals(self, files: int = 4) -> Path:
+        """The same with a column of arrivals."""
+        return self._parquet(files, WITH_ARRIVALS, self.slice_with_arrivals, "-arrivals")
+
+    def _parquet(
+        self, files: int, schema: pa.Schema, slice_of: Callable[[int, int], pa.RecordBatch], kind: str
+    ) -> Path:
         name = (
             f"bids-{self.events}-seed{self.seed}-rate{self.events_per_second}"
-            f"-disorder{self.disorder_seconds}-people{self.active_people}-files{files}"
+            f"-disorder{self.disorder_seconds}-people{self.active_people}-files{files}{kind}"
+            f"{'' if self.bidders is None else f'-bidders{self.bidders}'}"
         )
-        return cached_parquet(name, SCHEMA, self.slice, events=self.events, files=files, row_group=1_000_000)
+        return cached_parquet(name, schema, slice_of, events=self.events, files=files, row_group=1_000_000)
 
 
 if __name__ == "__main__":

@@ -113,6 +113,22 @@ def test_windowed_bids(benchmark: Any, engine: str, threads: int, baselines: tup
             benchmark.extra_info[f"times_faster_than_{baseline}"] = _best[bids, baseline] / seconds
 
 
+@pytest.mark.parametrize("bidders", [None, 2_000])
+@pytest.mark.parametrize(
+    "engine",
+    ["spark-counted", "flinkcore-spark-arrivals", "flinkcore-spark-dataframe", "flinkcore-spark-rows"],
+)
+@pytest.mark.benchmark(group="windowed bids with arrivals, by number of bidders", timer=engine_clock)
+def test_windowed_bids_of_dataframes(benchmark: Any, engine: str, bidders: int | None) -> None:
+    bids = Bids(EVENTS, bidders=bidders)
+    runs = _measure(benchmark, engine, 2, bids, ROUNDS, warmups=2)
+    _best[bids, engine] = min(run.seconds for run in runs[2:])
+    for baseline in ("spark-counted", "flinkcore-spark-arrivals"):
+        if (bids, baseline) in _best and baseline != engine:
+            faster = _best[bids, baseline] / _best[bids, engine]
+            benchmark.extra_info[f"times_faster_than_{baseline}"] = faster
+
+
 @pytest.mark.parametrize("events", SIZES)
 @pytest.mark.parametrize("engine", ["duckdb-parquet", "flinkcore-streamed"])
 @pytest.mark.benchmark(group="cost per event against size, 2 threads", timer=engine_clock)
