@@ -17,7 +17,8 @@ import pyarrow.parquet
 import pytest
 
 import flinkcore
-from flinkcore.cli import _OPTIONS, duration_ms, main, named_aggregate, named_aggregates, window_assigner
+from flinkcore.cli import _OPTIONS, main
+from flinkcore.cli.replay import duration_ms, named_aggregate, named_aggregates, window_assigner
 from flinkcore.datastream import (
     Aggregate,
     EventTimeSessionWindows,

@@ -1,5 +1,7 @@
 """Programs of PyFlink as they are, run by `flinkcore run`."""
 
+import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -67,6 +69,21 @@ def test_a_program_runs_as_it_is_with_its_arguments(folder: Path, capsys: pytest
     assert StreamExecutionEnvironment.get_execution_environment().get_parallelism() == -1
 
 
+def test_the_time_of_jobs_is_that_of_the_machine_if_the_command_says_so(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    program = "from pyflink.datastream import StreamExecutionEnvironment as Env"
+    (folder / "program.py").write_text(f"{program}\nprint(Env.get_execution_environment().get_clock())\n")
+    assert main(["run", "--clock", "system", str(folder / "program.py")]) == 0
+    assert capsys.readouterr().out == "system\n"
+
+
+def test_a_program_starts_without_what_other_commands_need(folder: Path) -> None:
+    (folder / "program.py").write_text("import sys\nassert 'flinkcore.replay' not in sys.modules")
+    command = [sys.executable, "-m", "flinkcore", "run", str(folder / "program.py")]
+    subprocess.run(command, check=True, env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])})
+
+
 def test_an_error_shows_the_lines_of_the_program(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "program.py").rename(folder / "my_runpy.py")
     assert main(["run", str(folder / "my_runpy.py"), "9"]) == 1
@@ -81,7 +98,7 @@ def test_a_defect_of_flinkcore_shows_its_lines_too(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("flinkcore.datastream.data_stream.DataStream.print", lambda stream: 1 / 0)
-    monkeypatch.setattr("flinkcore.cli_run._is_of_flinkcore", lambda file: not file.startswith(str(folder)))
+    monkeypatch.setattr("flinkcore.cli.run._is_of_flinkcore", lambda file: not file.startswith(str(folder)))
     assert main(["run", str(folder / "program.py"), "3"]) == 1
     assert str(Path(__file__)) in capsys.readouterr().err
 

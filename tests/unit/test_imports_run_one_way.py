@@ -22,8 +22,6 @@ RANKS = {
     "spark": 6,
     "examples": 7,
     "pytest_plugin": 7,
-    "cli_checkpoint": 7,
-    "cli_run": 7,
     "cli": 8,
     "__main__": 9,
 }

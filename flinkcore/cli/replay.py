@@ -1,24 +1,17 @@
-"""The command `flinkcore`: replay a log, run a program, inspect a checkpoint, or run the demo."""
+"""The commands `flinkcore replay`, which replays a log, and `flinkcore demo`."""
 
 from __future__ import annotations
 
 import argparse
-import logging
-import os
 import re
 import sys
-import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-import flinkcore
-from flinkcore.cli_checkpoint import add_checkpoint_command, show_checkpoint
-from flinkcore.cli_run import add_run_command, run_program
 from flinkcore.common import Duration, OutputTag, Time, WatermarkStrategy
 from flinkcore.datastream import (
     FILE,
@@ -30,7 +23,7 @@ from flinkcore.datastream import (
 )
 from flinkcore.datastream.aggregates import FUNCTIONS
 from flinkcore.datastream.window import CumulativeEventTimeWindows
-from flinkcore.errors import ConfigurationError, FlinkcoreError
+from flinkcore.errors import ConfigurationError
 
 UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 
@@ -132,14 +125,8 @@ def named_aggregates(texts: Sequence[str]) -> dict[str, Aggregate]:
     return aggregates
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="flinkcore",
-        description="Replays event logs with Flink's event-time semantics, on Spark or in one process.",
-    )
-    parser.add_argument("--version", action="version", version=f"flinkcore {flinkcore.__version__}")
-    commands = parser.add_subparsers(dest="command", required=True)
-
+def add_commands(commands: Any) -> None:
+    """Add the commands to those of a parser."""
     replay = commands.add_parser(
         "replay",
         help="aggregate a log in event-time windows",
@@ -208,14 +195,12 @@ def _parser() -> argparse.ArgumentParser:
         help="directory for a checkpoint with which the job stops: the end of the log then fires nothing",
     )
     _add_engine(replay)
+    replay.set_defaults(call=_replay)
 
     demo = commands.add_parser("demo", help="replay a small real log of flights that comes with the package")
     demo.add_argument("--output", metavar="DIR", default="flinkcore-demo", help="directory for the results")
     _add_engine(demo)
-
-    add_run_command(commands)
-    add_checkpoint_command(commands)
-    return parser
+    demo.set_defaults(call=_demo)
 
 
 def _add_engine(parser: argparse.ArgumentParser) -> None:
@@ -340,104 +325,3 @@ def _demo(arguments: argparse.Namespace) -> None:
     flights.run(
         _environment(arguments), Path(arguments.output), None if arguments.quiet else _progress_line()
     )
-
-
-@contextmanager
-def _without_gateway_log() -> Iterator[None]:
-    """Suppress py4j's log of errors that it also raises, such as a KeyboardInterrupt."""
-
-    def is_told_once(record: logging.LogRecord) -> bool:
-        return record.module not in ("java_gateway", "clientserver")
-
-    logger = logging.getLogger()
-    logger.addFilter(is_told_once)
-    try:
-        yield
-    finally:
-        logger.removeFilter(is_told_once)
-
-
-def _has_lost_its_reader() -> bool:
-    """Return whether the reader of the standard output has gone; then redirect it, since Python flushes it at exit."""
-    try:
-        print(flush=True)  # a flush alone has nothing to write where Python does not buffer
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return True
-    return False
-
-
-_PROGRAM_ONLY: Final = re.compile(r"with_columns\(|pyarrow\.compute\.|format_options=")
-
-_OPTIONS: Final = tuple(
-    (re.compile(setting), option)
-    for setting, option in (
-        (
-            r'let on_bad_row="drop" count them, or an OutputTag collect them',
-            "let --on-bad-row drop count them",
-        ),
-        (r'set on_bad_row="drop" or to an OutputTag', "give --on-bad-row drop"),
-        (r"\bon_bad_row=?", "--on-bad-row"),
-        (r"\brestore_from=?", "--restore-from"),
-        (r"\bstop_with_checkpoint=?", "--checkpoint"),
-        (r"\bset_parallelism(\(\.*\))?", "--parallelism"),
-        (r"(?<![\w-])(timestamp|arrival|split|format|rate)=(?=[ ,.;:]|$)", r"--\1"),
-    )
-)
-"""Settings of a program as this command names them."""
-
-
-def _of_shell(message: str) -> str:
-    """Return a message with the command's options in place of a program's settings."""
-    for setting, option in _OPTIONS:
-        message = setting.sub(option, message)
-    if _PROGRAM_ONLY.search(message):
-        message += ". The command has no option for such calls of a program: write one for that"
-    return message
-
-
-def _joined_negatives(arguments: Sequence[str]) -> list[str]:
-    """Return arguments in which "--option -4s" is "--option=-4s": argparse takes -4s for an option."""
-    joined: list[str] = []
-    for argument in arguments:
-        if re.match(r"-\d", argument) and joined and re.fullmatch(r"--[a-z-]+", joined[-1]):
-            joined[-1] += f"={argument}"
-        else:
-            joined.append(argument)
-    return joined
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command, and return the exit status: 0, 1 after an error, or 130 after Ctrl-C.
-
-    It is 141, as after SIGPIPE, if the reader of the output has gone, such as ``head``; nothing is printed then. Errors
-    of flinkcore, of files and of Arrow data are printed in one line; any other is a defect, and has its traceback.
-    """
-    given = sys.argv[1:] if arguments is None else arguments
-    parsed = _parser().parse_args(given if given[:1] == ["run"] else _joined_negatives(given))
-    try:
-        if parsed.command == "run":
-            with _without_gateway_log():
-                return run_program(parsed)
-        with warnings.catch_warnings(), _without_gateway_log():
-            # The printed report has these warnings.
-            warnings.filterwarnings("ignore", category=UserWarning, module="flinkcore")
-            {"replay": _replay, "demo": _demo, "checkpoint": show_checkpoint}[parsed.command](parsed)
-            sys.stdout.flush()
-    except KeyboardInterrupt:
-        written = "" if parsed.command == "run" else "; no results were written"
-        print(f"flinkcore: interrupted{written}", file=sys.stderr)
-        return 130
-    except FlinkcoreError as error:
-        print(f"flinkcore: {_of_shell(str(error))}", file=sys.stderr)
-        return 1
-    except (OSError, pa.ArrowException) as error:
-        if isinstance(error, BrokenPipeError) and _has_lost_its_reader():
-            return 141
-        print(f"flinkcore: {type(error).__name__}: {' '.join(str(error).split())}", file=sys.stderr)
-        return 1
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -22,7 +22,7 @@ from flinkcore.errors import ConfigurationError, FlinkcoreError, SourceError
 _PACKAGE = Path(flinkcore.__file__).parent
 
 
-def add_run_command(commands: Any) -> None:
+def add_commands(commands: Any) -> None:
     """Add the command to those of a parser."""
     run = commands.add_parser(
         "run", help="run a PyFlink program as it is: its `import pyflink` gives flinkcore"
@@ -51,6 +51,7 @@ def add_run_command(commands: Any) -> None:
     )
     run.add_argument("program", metavar="PROGRAM.py")
     run.add_argument("arguments", nargs=argparse.REMAINDER, help="of the program")
+    run.set_defaults(call=run_program)
 
 
 def run_program(arguments: argparse.Namespace) -> int:

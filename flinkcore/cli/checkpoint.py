@@ -21,7 +21,7 @@ from flinkcore.runtime.state import DistributionMode, KeyedStateSnapshot, Serial
 from flinkcore.runtime.state.time_to_live import map_values
 
 
-def add_checkpoint_command(commands: Any) -> None:
+def add_commands(commands: Any) -> None:
     """Add the command to those of a parser."""
     checkpoint = commands.add_parser("checkpoint", help="see what is in a checkpoint")
     actions = checkpoint.add_subparsers(dest="action", required=True)
@@ -31,6 +31,7 @@ def add_checkpoint_command(commands: Any) -> None:
     show.add_argument("--operator", metavar="UID", help="only this operator")
     show.add_argument("--key", help="only the entries of this key, with --state")
     show.add_argument("--limit", type=int, default=20, help="print so many entries or splits at most")
+    show.set_defaults(call=show_checkpoint)
 
 
 def show_checkpoint(arguments: argparse.Namespace) -> None:

@@ -1,0 +1,143 @@
+"""The command `flinkcore`: replay a log, run a program, inspect a checkpoint, or run the demo."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import re
+import sys
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from typing import Final
+
+import flinkcore
+from flinkcore.errors import FlinkcoreError
+
+_MODULES: Final = {
+    "replay": "flinkcore.cli.replay",
+    "demo": "flinkcore.cli.replay",
+    "run": "flinkcore.cli.run",
+    "checkpoint": "flinkcore.cli.checkpoint",
+}
+"""Where the commands are: each loads what it needs, so that a program starts soon."""
+
+
+@contextmanager
+def _without_gateway_log() -> Iterator[None]:
+    """Suppress py4j's log of errors that it also raises, such as a KeyboardInterrupt."""
+
+    def is_told_once(record: logging.LogRecord) -> bool:
+        return record.module not in ("java_gateway", "clientserver")
+
+    logger = logging.getLogger()
+    logger.addFilter(is_told_once)
+    try:
+        yield
+    finally:
+        logger.removeFilter(is_told_once)
+
+
+def _has_lost_its_reader() -> bool:
+    """Return whether the reader of the standard output has gone; then redirect it, since Python flushes it at exit."""
+    try:
+        print(flush=True)  # a flush alone has nothing to write where Python does not buffer
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return True
+    return False
+
+
+_PROGRAM_ONLY: Final = re.compile(r"with_columns\(|pyarrow\.compute\.|format_options=")
+
+_OPTIONS: Final = tuple(
+    (re.compile(setting), option)
+    for setting, option in (
+        (
+            r'let on_bad_row="drop" count them, or an OutputTag collect them',
+            "let --on-bad-row drop count them",
+        ),
+        (r'set on_bad_row="drop" or to an OutputTag', "give --on-bad-row drop"),
+        (r"\bon_bad_row=?", "--on-bad-row"),
+        (r"\brestore_from=?", "--restore-from"),
+        (r"\bstop_with_checkpoint=?", "--checkpoint"),
+        (r"\bset_parallelism(\(\.*\))?", "--parallelism"),
+        (r"(?<![\w-])(timestamp|arrival|split|format|rate)=(?=[ ,.;:]|$)", r"--\1"),
+    )
+)
+"""Settings of a program as this command names them."""
+
+
+def _of_shell(message: str) -> str:
+    """Return a message with the command's options in place of a program's settings."""
+    for setting, option in _OPTIONS:
+        message = setting.sub(option, message)
+    if _PROGRAM_ONLY.search(message):
+        message += ". The command has no option for such calls of a program: write one for that"
+    return message
+
+
+def _joined_negatives(arguments: Sequence[str]) -> list[str]:
+    """Return arguments in which "--option -4s" is "--option=-4s": argparse takes -4s for an option."""
+    joined: list[str] = []
+    for argument in arguments:
+        if re.match(r"-\d", argument) and joined and re.fullmatch(r"--[a-z-]+", joined[-1]):
+            joined[-1] += f"={argument}"
+        else:
+            joined.append(argument)
+    return joined
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command, and return the exit status: 0, 1 after an error, or 130 after Ctrl-C.
+
+    It is 141, as after SIGPIPE, if the reader of the output has gone, such as ``head``; nothing is printed then. Errors
+    of flinkcore, of files and of Arrow data are printed in one line; any other is a defect, and has its traceback.
+    """
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    parsed = _parser(given).parse_args(given if given[:1] == ["run"] else _joined_negatives(given))
+    try:
+        with warnings.catch_warnings(), _without_gateway_log():
+            if parsed.command != "run":
+                # The printed report has these warnings.
+                warnings.filterwarnings("ignore", category=UserWarning, module="flinkcore")
+            status: int = parsed.call(parsed) or 0
+            sys.stdout.flush()
+        return status
+    except KeyboardInterrupt:
+        written = "" if parsed.command == "run" else "; no results were written"
+        print(f"flinkcore: interrupted{written}", file=sys.stderr)
+        return 130
+    except FlinkcoreError as error:
+        print(f"flinkcore: {_of_shell(str(error))}", file=sys.stderr)
+        return 1
+    except Exception as error:
+        if isinstance(error, BrokenPipeError) and _has_lost_its_reader():
+            return 141
+        if not isinstance(error, OSError | _arrow_errors()):
+            raise
+        print(f"flinkcore: {type(error).__name__}: {' '.join(str(error).split())}", file=sys.stderr)
+        return 1
+
+
+def _arrow_errors() -> type[Exception]:
+    import pyarrow as pa
+
+    error: type[Exception] = pa.ArrowException
+    return error
+
+
+def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
+    """The parser of the command that is called; of all, where none is."""
+    parser = argparse.ArgumentParser(
+        prog="flinkcore",
+        description="Replays event logs with Flink's event-time semantics, on Spark or in one process.",
+    )
+    parser.add_argument("--version", action="version", version=f"flinkcore {flinkcore.__version__}")
+    commands = parser.add_subparsers(dest="command", required=True)
+    called = _MODULES.get(arguments[0]) if arguments else None
+    for module in dict.fromkeys(_MODULES.values()) if called is None else [called]:
+        import_module(module).add_commands(commands)
+    return parser
