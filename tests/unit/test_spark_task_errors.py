@@ -216,6 +216,16 @@ def test_a_worker_that_dies_is_told_with_its_place(account: str) -> None:
     assert isinstance(caught.value.__cause__, Py4JError)
 
 
+@pytest.mark.parametrize("error_class", ["[CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND] ", ""])
+def test_rows_of_a_dataframe_that_are_lost_with_their_executor_are_told_of_by_every_spark(
+    error_class: str,
+) -> None:
+    account = f"org.apache.spark.SparkException: {error_class}Checkpoint block rdd_13_1 not found! Either the executor"
+    with pytest.raises(WorkerLostError, match="Run the job again") as caught, task_errors_raised():
+        raise Py4JError(account)
+    assert isinstance(caught.value.__cause__, Py4JError)
+
+
 def test_an_executor_without_pyarrow_that_joins_after_the_preflight_is_named_with_the_ways_out() -> None:
     account = (
         "Lost task 0.0 in stage 3.0 (TID 4) (10.0.0.7 executor 2): org.apache.spark.api.python.PythonException: "

@@ -50,6 +50,9 @@ _KEY: Final = secrets.token_bytes(32)
 _LOST: Final = re.compile(
     r"Python worker exited unexpectedly|Python worker failed to connect back|ExecutorLostFailure"
 )
+_LOST_ROWS: Final = re.compile(r"CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND|Checkpoint block \S+ not found")
+"""The class of Spark's error, and its text, which is all that Spark 3.5 tells."""
+
 _PACKED: Final = re.compile(r"\[packed error ([A-Za-z0-9+/=]+) ([0-9a-f]{64})\]")
 
 
@@ -144,7 +147,7 @@ def _not_ready(account: Exception) -> ConfigurationError | None:
 
 def _rows_lost(account: Exception) -> WorkerLostError | None:
     """Where the rows of a DataFrame, which Spark keeps for a replay, are gone: they are not computed again."""
-    if "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND" not in str(account):
+    if _LOST_ROWS.search(str(account)) is None:
         return None
     error = WorkerLostError(
         "an executor that kept rows of the DataFrame for this replay is gone, and the rows with it; computed again "
