@@ -29,6 +29,7 @@ from flinkcore.errors import (
 from flinkcore.replay.embedded.replay_threads import ReplayStoppedError
 from flinkcore.runtime.output import OutputFullError
 from flinkcore.runtime.sources import stream_source
+from flinkcore.spark.logs.plan_expressions import NotJustFiles
 from flinkcore.spark.shipping import task_errors
 from flinkcore.spark.shipping.task_errors import PacksErrors, task_errors_raised
 
@@ -90,7 +91,13 @@ def test_the_walk_finds_the_classes_of_errors() -> None:
     assert set(own) < set(CLASSES)
     others = {kind for kind in CLASSES if not issubclass(kind, FlinkcoreError)}
     # None of these comes to a user.
-    assert others == {task_errors.TaskError, OutputFullError, ReplayStoppedError, stream_source._Cancelled}
+    assert others == {
+        task_errors.TaskError,
+        NotJustFiles,
+        OutputFullError,
+        ReplayStoppedError,
+        stream_source._Cancelled,
+    }
 
 
 # OutputFullError holds the calls with which its operator goes on, and never leaves it.
