@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable, Iterator
-from datetime import date, datetime, timezone
+from datetime import date, datetime, time, timezone
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,24 @@ from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.partitioning import PartitionField as IcebergField
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
-from pyiceberg.transforms import BucketTransform, DayTransform, HourTransform, MonthTransform, YearTransform
-from pyiceberg.types import LongType, NestedField, StringType
+from pyiceberg.transforms import (
+    BucketTransform,
+    DayTransform,
+    HourTransform,
+    IdentityTransform,
+    MonthTransform,
+    YearTransform,
+)
+from pyiceberg.types import (
+    BinaryType,
+    DoubleType,
+    FixedType,
+    ListType,
+    LongType,
+    NestedField,
+    StringType,
+    UUIDType,
+)
 
 from flinkcore.common import Time, WatermarkStrategy
 from flinkcore.datastream import DataStream, StreamExecutionEnvironment, TumblingEventTimeWindows
@@ -212,13 +228,15 @@ def test_each_value_of_partition_columns_has_its_rows_in_their_order() -> None:
         }
     )
     found = {
-        values: rows["x"].to_pylist()
-        for values, rows in partitioned(batch, (PartitionField("a", "a"), PartitionField("b", "b")))
+        tuple(value.as_py() for value in values): rows["x"].to_pylist()
+        for values, rows in partitioned(
+            batch, (PartitionField("a", "a"), PartitionField("b", "b")), "a table"
+        )
     }
-    assert found == {("p", "true"): [0, 2], (None, None): [1, 4], ("q", "false"): [3], ("p", "false"): [5]}
+    assert found == {("p", True): [0, 2], (None, None): [1, 4], ("q", False): [3], ("p", False): [5]}
 
 
-def test_values_of_all_types_of_partitions_come_back(tmp_path: Path) -> None:
+def test_values_of_all_types_of_partitions_come_back(tmp_path: Path, catalog: Catalog) -> None:
     rows = pa.table(
         {
             "x": pa.array([1, 2], pa.int64()),
@@ -232,6 +250,135 @@ def test_values_of_all_types_of_partitions_come_back(tmp_path: Path) -> None:
     )
     written(DeltaOutput(tmp_path / "all", rows.schema, "error", rows.column_names[1:]), rows)
     assert delta_rows(tmp_path / "all") == content(rows)
+    written(DeltaOutput(tmp_path / "all", rows.schema, "overwrite_partitions"), rows)
+    assert delta_rows(tmp_path / "all") == content(rows)
+    timed = (
+        rows.set_column(1, "whole", rows["whole"].cast(pa.int32()))
+        .append_column("time", pa.array([time(5, 59, 59, 7), None], pa.time64("us")))
+        .append_column("text", pa.array(["", "a/%\n"]))
+    )
+    table = catalog.create_table("logs.results", schema=timed.schema)
+    with table.update_spec() as spec:
+        for name in timed.column_names[1:]:
+            spec.add_identity(name)
+    written(IcebergOutput(table, timed.schema), timed)
+    assert content(table.refresh().scan().to_arrow()) == content(timed)
+    assert len(data_files(table)) == 2
+    one = table.scan(row_filter="time = '05:59:59.000007' and zoned = '2001-02-03T00:00:00+00:00'")
+    assert content(one.to_arrow()) == content(timed.slice(0, 1))
+    written(IcebergOutput(table, timed.schema, "overwrite_partitions"), timed)
+    assert content(table.refresh().scan().to_arrow()) == content(timed)
+
+
+_PARTITIONED = "column 'by', by which .* is partitioned, is "
+
+
+@pytest.mark.parametrize("kind", [pa.binary(), pa.float32(), pa.float64()], ids=str)
+def test_delta_tables_partitioned_by_what_has_no_text_are_refused(tmp_path: Path, kind: pa.DataType) -> None:
+    schema = pa.schema([("x", pa.int64()), ("by", kind)])
+    with pytest.raises(ConfigurationError, match=f"{_PARTITIONED}{kind}: partitions are integers, text"):
+        DeltaOutput(tmp_path / "new", schema, "error", "by")
+    deltalake.write_deltalake(tmp_path / "table", schema.empty_table(), partition_by=["by"])
+    for mode in ("append", "overwrite", "overwrite_partitions"):
+        with pytest.raises(ConfigurationError, match=f"{_PARTITIONED}{kind}: partitions are integers, text"):
+            DeltaOutput(tmp_path / "table", schema, mode)
+
+
+@pytest.mark.parametrize("kind", [BinaryType(), FixedType(4), UUIDType(), DoubleType()], ids=str)
+def test_iceberg_tables_partitioned_by_what_may_have_no_equal_are_refused(
+    catalog: Catalog, kind: Any
+) -> None:
+    schema = Schema(NestedField(1, "x", LongType()), NestedField(2, "by", kind))
+    spec = PartitionSpec(IcebergField(2, 1000, IdentityTransform(), "part"))
+    table = catalog.create_table("logs.results", schema=schema, partition_spec=spec)
+    for mode in ("append", "overwrite", "overwrite_partitions"):
+        with pytest.raises(ConfigurationError, match=f"{_PARTITIONED}.*: partitions are integers, text"):
+            IcebergOutput(table, pa.schema([("x", pa.int64())]), mode)
+
+
+def test_empty_text_that_delta_would_read_as_null_is_refused_as_a_partition(tmp_path: Path) -> None:
+    rows = pa.table({"x": [1, 2], "by": ["a", ""]})
+    with pytest.raises(
+        DataError, match=r"column 'by' has an empty text, which Delta table .* reads as null in a partition"
+    ):
+        written(DeltaOutput(tmp_path / "all", rows.schema, "error", "by"), rows)
+    assert files_below(tmp_path) == []
+    written(DeltaOutput(tmp_path / "all", rows.schema, "error", "x"), rows)
+    assert delta_rows(tmp_path / "all") == content(rows)
+
+
+FAR_DAYS = [
+    pa.array([2**31 - 1, 0], pa.date32()),
+    pa.array([-(2**31), 0], pa.date32()),
+    pa.array([2_932_897, 0], pa.date32()),
+    pa.array([-719_163, 0], pa.date32()),
+    pa.array([2**63 - 1, 0], pa.timestamp("us")),
+    pa.array([253_402_300_800_000_000, 0], pa.timestamp("us", "UTC")),
+    pa.array([-62_135_596_800_000_001, 0], pa.timestamp("us", "UTC")),
+]
+
+
+@pytest.mark.parametrize("far", FAR_DAYS, ids=lambda far: f"{far.type}")
+def test_days_of_years_that_only_arrow_has_are_rows_and_no_partitions(
+    tmp_path: Path, catalog: Catalog, far: pa.Array
+) -> None:
+    rows = pa.table({"x": [1, 2], "far": far})
+
+    def numbers(table: Any) -> list[int]:
+        return sorted(pa.table(table)["far"].cast(f"int{far.type.bit_width}").to_pylist())
+
+    written(DeltaOutput(tmp_path / "all", rows.schema), rows)
+    assert numbers(deltalake.DeltaTable(tmp_path / "all").to_pyarrow_table()) == numbers(rows)
+    [statistics] = pa.table(deltalake.DeltaTable(tmp_path / "all").get_add_actions(flatten=True)).to_pylist()
+    assert (statistics["min.x"], statistics["max.x"], statistics["null_count.far"]) == (1, 2, 0)
+    table = catalog.create_table("logs.results", schema=rows.schema)
+    written(IcebergOutput(table, rows.schema), rows)
+    assert numbers(table.refresh().scan().to_arrow()) == numbers(rows)
+    assert numbers(table.scan(row_filter="x = 1").to_arrow()) == numbers(rows.slice(0, 1))
+    message = "column 'far' has a day that is not of the years 1 to 9999, for which .* has no partition"
+    with pytest.raises(DataError, match=message):
+        written(DeltaOutput(tmp_path / "by", rows.schema, "error", "far"), rows)
+    for transform in (IdentityTransform(), YearTransform(), MonthTransform(), DayTransform()):
+        spec = PartitionSpec(IcebergField(2, 1000, transform, "part"))
+        parts = catalog.create_table(f"logs.{transform}", schema=table.schema(), partition_spec=spec)
+        with pytest.raises(DataError, match=message):
+            written(IcebergOutput(parts, rows.schema), rows)
+
+
+def test_columns_of_an_iceberg_table_with_a_width_take_values_of_that_width(catalog: Catalog) -> None:
+    rows = pa.table(
+        {
+            "id": pa.array([bytes(range(16)), None], pa.binary(16)),
+            "hash": pa.array([b"abcd", None], pa.binary(4)),
+            "list": pa.array([[b"x" * 16], None], pa.list_(pa.binary(16))),
+        }
+    )
+    schema = Schema(
+        NestedField(1, "id", UUIDType()),
+        NestedField(2, "hash", FixedType(4)),
+        NestedField(3, "list", ListType(4, UUIDType(), element_required=False)),
+    )
+    table = catalog.create_table("logs.results", schema=schema)
+    written(IcebergOutput(table, rows.schema), rows)
+    found = table.refresh().scan().to_arrow()
+    assert found["hash"].to_pylist() == rows["hash"].to_pylist()
+    assert [None if each is None else each.bytes for each in found["id"].to_pylist()] == rows[
+        "id"
+    ].to_pylist()
+    with pytest.raises(
+        SchemaError, match=r"column 'hash' of the results is fixed_size_binary\[5\], and fixed_"
+    ):
+        IcebergOutput(table, pa.schema([("hash", pa.binary(5))]))
+
+
+def test_columns_of_a_delta_table_that_differ_in_case_only_are_refused(tmp_path: Path) -> None:
+    for names, schema in (
+        ("'a' and 'A'", pa.schema([("x", pa.int64()), ("a", pa.int64()), ("A", pa.int64())])),
+        ("'b' and 'B'", pa.schema([("s", pa.list_(pa.struct([("b", pa.int64()), ("B", pa.int64())])))])),
+    ):
+        with pytest.raises(SchemaError, match=f"{names} of the results differ in case only, .* Delta table"):
+            DeltaOutput(tmp_path / "new", schema)
+    assert not (tmp_path / "new").exists()
 
 
 def test_a_task_keeps_few_files_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,19 +10,28 @@ from typing import Any, Final
 from urllib.parse import unquote
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyarrow import fs
 
 from flinkcore.common.extras import library
 from flinkcore.errors import ConfigurationError
 from flinkcore.replay.log.files import file_system_of
-from flinkcore.replay.results.table_files import PartitionField, TableFiles, WrittenFile, partition_text
+from flinkcore.replay.results.table_files import (
+    PartitionField,
+    TableFiles,
+    WrittenFile,
+    bounds,
+    partition_text,
+    partition_texts,
+)
 from flinkcore.replay.results.table_outputs import (
     MODES,
     TableOutputs,
     new_folder,
     require_mode,
     require_partition_columns,
+    require_partition_types,
 )
 from flinkcore.replay.results.table_types import delta_type, new_table_schema, require_fitting
 
@@ -116,6 +125,7 @@ class DeltaOutput(TableOutputs):
         if mode == "overwrite_partitions" and not by:
             raise ConfigurationError(f"{name} has no partitions: give mode='overwrite'")
         fields = tuple(PartitionField(column, column) for column in by)
+        require_partition_types(fields, schema, name)
         folder = new_folder()
         super().__init__(TableFiles(name, filesystem, directory.rstrip("/"), folder, schema, fields, False))
 
@@ -179,7 +189,7 @@ class DeltaOutput(TableOutputs):
             "path": file.path,
             "size": info.size,
             "partition_values": {
-                field.column: value
+                field.column: partition_text(value)
                 for field, value in zip(self.files.partitions, file.partition, strict=True)
             },
             "modification_time": time.time_ns() // 1_000_000,
@@ -188,24 +198,23 @@ class DeltaOutput(TableOutputs):
         }
 
     def _replaced(self, written: Iterable[WrittenFile]) -> list[dict[str, Any]]:
-        partitions = {file.partition for file in written}
+        names = [field.column for field in self.files.partitions]
+        partitions = {tuple(map(partition_text, file.partition)) for file in written}
         actions = pa.table(self._table.get_add_actions())
-        replaced = []
-        for path, size, values in zip(
-            *(actions.column(name).to_pylist() for name in ("path", "size_bytes", "partition")), strict=True
-        ):
-            texts = {name: partition_text(value) for name, value in values.items()}
-            if tuple(texts[field.column] for field in self.files.partitions) in partitions:
-                replaced.append(
-                    {
-                        "path": unquote(path),
-                        "data_change": True,
-                        "deletion_timestamp": time.time_ns() // 1_000_000,
-                        "size": size,
-                        "partition_values": texts,
-                    }
-                )
-        return replaced
+        texts = [partition_texts(pc.struct_field(actions.column("partition"), name)) for name in names]
+        return [
+            {
+                "path": unquote(path),
+                "data_change": True,
+                "deletion_timestamp": time.time_ns() // 1_000_000,
+                "size": size,
+                "partition_values": dict(zip(names, values, strict=True)),
+            }
+            for path, size, *values in zip(
+                *(actions.column(name).to_pylist() for name in ("path", "size_bytes")), *texts, strict=True
+            )
+            if tuple(values) in partitions
+        ]
 
 
 def _statistics(footer: Any) -> dict[str, Any]:
@@ -224,12 +233,12 @@ def _statistics(footer: Any) -> dict[str, Any]:
         kind = schema.field(column.path).type
         if not pa.types.is_integer(kind) and not pa.types.is_date32(kind):
             continue
-        bounds = [(each.min, each.max) for each in told if each.has_min_max]
-        if bounds and len(bounds) == len(told):
-            least[column.path] = _told(min(low for low, _ in bounds))
-            greatest[column.path] = _told(max(high for _, high in bounds))
+        ends = bounds(footer, at)
+        if ends and len(ends) == len(told):
+            least[column.path] = _told(min(low for low, _ in ends))
+            greatest[column.path] = _told(max(high for _, high in ends))
     return {"numRecords": footer.num_rows, "minValues": least, "maxValues": greatest, "nullCount": nulls}
 
 
 def _told(value: Any) -> Any:
-    return value if isinstance(value, int) else partition_text(value)
+    return value if isinstance(value, int) else value.isoformat()

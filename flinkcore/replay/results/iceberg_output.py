@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 from typing import Any, Final
 
@@ -14,8 +14,13 @@ from flinkcore.common.extras import library
 from flinkcore.datastream.lake_tables import IcebergTable
 from flinkcore.errors import ConfigurationError
 from flinkcore.replay.log.iceberg_files import arrow_schema, file_system_of_table, opened_table
-from flinkcore.replay.results.table_files import PartitionField, TableFiles, WrittenFile
-from flinkcore.replay.results.table_outputs import TableOutputs, new_folder, require_mode
+from flinkcore.replay.results.table_files import PartitionField, TableFiles, WrittenFile, bounds
+from flinkcore.replay.results.table_outputs import (
+    TableOutputs,
+    new_folder,
+    require_mode,
+    require_partition_types,
+)
 from flinkcore.replay.results.table_types import iceberg_type, require_fitting
 
 MODES: Final = ("append", "overwrite", "overwrite_partitions")
@@ -57,6 +62,7 @@ class IcebergOutput(TableOutputs):
         columns = _nullable_as(self._schema, arrow_schema(self._schema))
         require_fitting(results, columns, iceberg_type, named.name)
         fields = tuple(self._partition_field(field, named.name) for field in self._table.spec().fields)
+        require_partition_types(fields, columns, named.name)
         if mode == "overwrite_partitions" and not fields:
             raise ConfigurationError(f"{named.name} has no partitions: give mode='overwrite'")
         if mode == "overwrite_partitions" and any(field.transform != "identity" for field in fields):
@@ -101,17 +107,18 @@ class IcebergOutput(TableOutputs):
         with self.files.writing():
             footer = pq.read_metadata(inside, filesystem=self.files.filesystem)
             info = self.files.filesystem.get_file_info(inside)
+        ids = reading.parquet_path_to_id_mapping(self._schema)
         told = reading.data_file_statistics_from_parquet_metadata(
             parquet_metadata=footer,
-            stats_columns=reading.compute_statistics_plan(self._schema, self._table.properties),
-            parquet_column_mapping=reading.parquet_path_to_id_mapping(self._schema),
+            stats_columns=self._statistics_plan(footer, ids),
+            parquet_column_mapping=ids,
         )
         return manifest.DataFile.from_args(
             content=manifest.DataFileContent.DATA,
             file_path=f"{self._data}/{file.path}",
             file_format=manifest.FileFormat.PARQUET,
             partition=library("pyiceberg.typedef", "iceberg", "write_iceberg").Record(
-                *(_stored(value) for value in self._values(file))
+                *(_stored(value) for value in file.partition)
             ),
             file_size_in_bytes=info.size,
             sort_order_id=None,
@@ -121,35 +128,38 @@ class IcebergOutput(TableOutputs):
             **told.to_serialized_dict(),
         )
 
-    def _values(self, file: WrittenFile) -> list[pa.Scalar]:
-        kinds = [
-            self.files.schema.field(field.column).type if field.transform == "identity" else pa.int32()
-            for field in self.files.partitions
-        ]
-        return [
-            pa.scalar(text, pa.string()).cast(kind) for text, kind in zip(file.partition, kinds, strict=True)
-        ]
+    def _statistics_plan(self, footer: Any, ids: Mapping[str, int]) -> Any:
+        """What the metadata tell of the columns of a file: no bounds that Python lacks."""
+        reading = library("pyiceberg.io.pyarrow", "iceberg", "write_iceberg")
+        plan = reading.compute_statistics_plan(self._schema, self._table.properties)
+        columns = [plan[ids[footer.schema.column(at).path]] for at in range(footer.num_columns)]
+        unbounded = {
+            f"write.metadata.metrics.column.{column.column_name}": "counts"
+            for at, column in enumerate(columns)
+            if bounds(footer, at) is None and column.mode.type != "none"
+        }
+        return reading.compute_statistics_plan(self._schema, {**self._table.properties, **unbounded})
 
     def _replaced(self, written: Sequence[WrittenFile]) -> Any:
         """The condition of the rows that the results replace."""
         expressions = library("pyiceberg.expressions", "iceberg", "write_iceberg")
         if self._mode == "overwrite":
             return expressions.AlwaysTrue()
-        partitions = {file.partition: self._values(file) for file in written}
         conditions = []
-        for values in partitions.values():
+        for values in {file.partition for file in written}:
             conditions.append(
                 reduce(
                     expressions.And,
                     [
-                        expressions.EqualTo(field.column, value.as_py())
+                        expressions.EqualTo(field.column, _stored(value))
                         if value.is_valid
                         else expressions.IsNull(field.column)
                         for field, value in zip(self.files.partitions, values, strict=True)
                     ],
                 )
             )
-        return reduce(expressions.Or, conditions, expressions.AlwaysFalse())
+        nothing = expressions.AlwaysFalse()
+        return expressions.Or(nothing, nothing, *conditions)  # balanced, so that visits do not nest deeply
 
 
 def _nullable_as(schema: Any, columns: pa.Schema) -> pa.Schema:
@@ -173,6 +183,8 @@ def with_ids(column: pa.Field, field: Any) -> pa.Field:
 
 
 def _with_nested_ids(kind: pa.DataType, of: Any) -> pa.DataType:
+    if str(of) == "uuid":
+        return pa.uuid()
     if pa.types.is_struct(kind):
         return pa.struct([with_ids(*each) for each in zip(kind, of.fields, strict=True)])
     if pa.types.is_list(kind):

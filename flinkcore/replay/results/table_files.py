@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from datetime import date
 from types import TracebackType
 from typing import Any, Final
 from urllib.parse import quote
@@ -21,10 +23,16 @@ from flinkcore.common.free_room import directory_remedy
 from flinkcore.errors import DataError, FlinkcoreError, SourceError
 from flinkcore.replay.log.files import NULL_PARTITION
 
+_EPOCH: Final = date(1970, 1, 1).toordinal()
+
 _OPEN_FILES: Final = 100
 """A task closes the file that it opened first when it would have more."""
 
-_MICROSECONDS: Final = {"day": 86_400_000_000, "hour": 3_600_000_000}
+_SECONDS: Final = {"day": 86_400, "hour": 3_600}
+_TICKS: Final = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+
+_YEARS_1_TO_9999: Final = range(date.min.toordinal() - _EPOCH, date.max.toordinal() - _EPOCH + 1)
+"""Days since 1970 that text, Python and Spark have."""
 
 
 @dataclass(frozen=True)
@@ -49,16 +57,26 @@ class PartitionField:
         """The field's values for those of the column."""
         if self.transform == "identity":
             return column
-        zone = column.type.tz if pa.types.is_timestamp(column.type) else None
-        micros = column.cast(pa.timestamp("us", zone)).cast(pa.int64())
-        times = micros.cast(pa.timestamp("us"))
-        if self.transform == "year":
-            return pc.subtract(pc.year(times), 1970)
+        if self.transform == "hour":
+            return _begun(column, "hour")
+        days = _begun(column, "day")
+        if self.transform == "day":
+            return days
+        years = pc.subtract(pc.year(days.cast(pa.date32())), 1970)
         if self.transform == "month":
-            months = pc.multiply(pc.subtract(pc.year(times), 1970), 12)
-            return pc.add(months, pc.subtract(pc.month(times), 1))
-        begun = micros.fill_null(0).to_numpy() // _MICROSECONDS[self.transform]
-        return pa.array(begun, mask=micros.is_null().to_numpy(zero_copy_only=False))
+            years = pc.add(pc.multiply(years, 12), pc.subtract(pc.month(days.cast(pa.date32())), 1))
+        return years.cast(pa.int32())
+
+
+def _begun(column: pa.Array, unit: str) -> pa.Array:
+    """How many days or hours have begun since 1970 at each date or time."""
+    numbers = column.cast(f"int{column.type.bit_width}")
+    begun = numbers.fill_null(0).to_numpy() // _ticks(column.type, unit)
+    return pa.array(begun.astype(np.int32), mask=numbers.is_null().to_numpy(zero_copy_only=False))
+
+
+def _ticks(kind: pa.DataType, unit: str) -> int:
+    return 1 if pa.types.is_date32(kind) else _SECONDS[unit] * _TICKS[kind.unit]
 
 
 @dataclass(frozen=True)
@@ -69,22 +87,30 @@ class WrittenFile:
     ----------
     path : str
         Within the table's directory.
-    partition : tuple of str or None
-        The values of its partition as text.
+    partition : tuple of pyarrow.Scalar
+        The values of its partition.
     """
 
     path: str
-    partition: tuple[str | None, ...]
+    partition: tuple[pa.Scalar, ...]
 
     def to_text(self) -> str:
         """The text from which `of_text` makes it."""
-        return json.dumps(asdict(self))
+        names = [str(number) for number in range(len(self.partition))]
+        values = pa.RecordBatch.from_arrays([pa.repeat(value, 1) for value in self.partition], names)
+        stream = pa.BufferOutputStream()
+        with pa.ipc.new_stream(stream, values.schema) as writer:
+            writer.write_batch(values)
+        partition = base64.b64encode(stream.getvalue()).decode()
+        return json.dumps({"path": self.path, "partition": partition})
 
     @classmethod
     def of_text(cls, text: str) -> WrittenFile:
         """Read the text that `to_text` gives."""
         content = json.loads(text)
-        return cls(content["path"], tuple(content["partition"]))
+        with pa.ipc.open_stream(base64.b64decode(content["partition"])) as reader:
+            values = reader.read_next_batch()
+        return cls(content["path"], tuple(column[0] for column in values.columns))
 
 
 @dataclass(frozen=True)
@@ -104,7 +130,8 @@ class TableFiles:
         Columns of the table; a field that is not nullable takes no null.
     partitions : tuple of PartitionField
     keeps_partition_columns : bool
-        Whether files have the columns by whose values the table is partitioned.
+        Whether files have the columns by whose values the table is partitioned; otherwise their values are text
+        alone, where an empty one is null.
     """
 
     table: str
@@ -187,7 +214,7 @@ class TableParts:
         self._files = files
         self._partition = partition
         self._written: list[WrittenFile] = []
-        self._open: dict[tuple[str | None, ...], _OpenFile] = {}
+        self._open: dict[tuple[pa.Scalar, ...], _OpenFile] = {}
 
     @property
     def names(self) -> dict[str | None, list[str]]:
@@ -209,24 +236,33 @@ class TableParts:
         """
         for batch in batches if tag_id is None else ():
             fitting = fitting_batch(batch, self._files.schema, self._files.table)
-            for values, rows in partitioned(fitting, self._files.partitions):
+            for values, rows in partitioned(fitting, self._files.partitions, self._files.table):
                 self._file(values).write(rows)
 
-    def _file(self, values: tuple[str | None, ...]) -> _OpenFile:
+    def _file(self, values: tuple[pa.Scalar, ...]) -> _OpenFile:
         if values not in self._open:
             if len(self._open) == _OPEN_FILES:
                 self._close(next(iter(self._open)))
-            names = [field.name for field in self._files.partitions]
             folders = [
-                f"{quote(name, safe='')}={NULL_PARTITION if value is None else quote(value, safe=' ')}"
-                for name, value in zip(names, values, strict=True)
+                self._folder(field, value)
+                for field, value in zip(self._files.partitions, values, strict=True)
             ]
             name = f"part-{self._partition:05d}-{uuid.uuid4().hex}.parquet"
             path = "/".join([self._files.folder, *folders, name])
             self._open[values] = _OpenFile(self._files, WrittenFile(path, values))
         return self._open[values]
 
-    def _close(self, values: tuple[str | None, ...]) -> None:
+    def _folder(self, field: PartitionField, value: pa.Scalar) -> str:
+        text = partition_text(value)
+        if text == "" and not self._files.keeps_partition_columns:
+            raise DataError(
+                f"column {field.column!r} has an empty text, which {self._files.table} reads as null in a partition: "
+                "write null or another text in its place, or partition by another column"
+            )
+        name = NULL_PARTITION if text is None else quote(text, safe=" ")
+        return f"{quote(field.name, safe='')}={name}"
+
+    def _close(self, values: tuple[pa.Scalar, ...]) -> None:
         file = self._open.pop(values)
         file.close()
         self._written.append(file.written)
@@ -298,9 +334,15 @@ def fitting_batch(batch: pa.RecordBatch, schema: pa.Schema, table: str) -> pa.Re
 
 
 def partitioned(
-    batch: pa.RecordBatch, fields: tuple[PartitionField, ...]
-) -> Iterator[tuple[tuple[str | None, ...], pa.RecordBatch]]:
-    """Yield the rows of a batch by the values of the partition that they belong to, as text."""
+    batch: pa.RecordBatch, fields: tuple[PartitionField, ...], table: str
+) -> Iterator[tuple[tuple[pa.Scalar, ...], pa.RecordBatch]]:
+    """Yield the rows of a batch by the values of the partition that they belong to.
+
+    Raises
+    ------
+    DataError
+        If a day is not of the years 1 to 9999.
+    """
     if not fields or batch.num_rows == 0:
         if batch.num_rows:
             yield (), batch
@@ -308,7 +350,9 @@ def partitioned(
     codes = np.zeros(batch.num_rows, np.int64)
     values: list[pa.Array] = []
     for field in fields:
-        encoded = field.values(batch.column(field.column)).dictionary_encode(null_encoding="encode")
+        column = batch.column(field.column)
+        _require_known_years(column, field.column, table)
+        encoded = field.values(column).dictionary_encode(null_encoding="encode")
         _, codes = np.unique(
             codes * len(encoded.dictionary) + encoded.indices.to_numpy().astype(np.int64), return_inverse=True
         )
@@ -317,18 +361,45 @@ def partitioned(
     starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
     for rows in np.split(order, starts[1:]):
         first = int(rows[0])
-        texts = tuple(
-            partition_text(encoded.dictionary[encoded.indices[first].as_py()].as_py()) for encoded in values
+        yield (
+            tuple(encoded.dictionary[encoded.indices[first].as_py()] for encoded in values),
+            batch.take(pa.array(rows)),
         )
-        yield texts, batch.take(pa.array(rows))
 
 
-def partition_text(value: Any) -> str | None:
+def _require_known_years(column: pa.Array, name: str, table: str) -> None:
+    if not pa.types.is_date(column.type) and not pa.types.is_timestamp(column.type):
+        return
+    ends = pc.min_max(column.cast(f"int{column.type.bit_width}")).as_py()
+    days = [end // _ticks(column.type, "day") for end in ends.values() if end is not None]
+    if any(day not in _YEARS_1_TO_9999 for day in days):
+        raise DataError(
+            f"column {name!r} has a day that is not of the years 1 to 9999, for which {table} has no partition: write "
+            "null or another day in its place, or partition by another column"
+        )
+
+
+def partition_text(value: pa.Scalar) -> str | None:
     """A value as the log of a Delta table has it: times in UTC with microseconds."""
-    if value is None or isinstance(value, str):
-        return value
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if hasattr(value, "hour"):
-        return str(value.replace(tzinfo=None).isoformat(" ", "microseconds"))
-    return format(value, "f") if hasattr(value, "quantize") else str(value)
+    [text] = partition_texts(pa.repeat(value, 1))
+    return text
+
+
+def partition_texts(values: pa.Array | pa.ChunkedArray) -> list[str | None]:
+    """Values as `partition_text` gives each."""
+    kind = values.type
+    if pa.types.is_decimal(kind):  # Arrow's text may have an exponent
+        return [None if value is None else format(value, "f") for value in values.to_pylist()]
+    if pa.types.is_timestamp(kind):
+        values = values.cast(pa.timestamp(kind.unit))
+    texts: list[str | None] = values.cast(pa.string()).to_pylist()
+    return texts
+
+
+def bounds(footer: Any, at: int) -> list[tuple[Any, Any]] | None:
+    """The least and the greatest value of a column in each row group that tells them; None: Python lacks some."""
+    told = [footer.row_group(group).column(at).statistics for group in range(footer.num_row_groups)]
+    try:
+        return [(each.min, each.max) for each in told if each is not None and each.has_min_max]
+    except (OverflowError, ValueError):  # a day of year 10000
+        return None

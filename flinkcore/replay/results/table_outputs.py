@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from flinkcore.errors import ConfigurationError, SourceError
 from flinkcore.replay.results.result_files import PartNames
-from flinkcore.replay.results.table_files import TableFiles, WrittenFile
+from flinkcore.replay.results.table_files import PartitionField, TableFiles, WrittenFile
 
 WriteMode: TypeAlias = Literal["error", "append", "overwrite", "overwrite_partitions"]
 
@@ -128,18 +128,32 @@ def require_mode(mode: object, modes: Collection[str]) -> None:
 
 def require_partition_columns(names: Sequence[str], schema: pa.Schema) -> None:
     """Raise a ConfigurationError unless a table with these columns can be partitioned by some of them."""
-    types = pa.types
     for name in names:
         if name not in schema.names or names.count(name) > 1:
             raise ConfigurationError(
                 f"partition_by names {name!r}; it takes different ones of the columns of the results: "
                 f"{', '.join(schema.names)}"
             )
-        kind = schema.field(name).type
-        if types.is_nested(kind) or types.is_floating(kind) or types.is_binary(kind):
-            raise ConfigurationError(
-                f"partition_by names {name!r}, which is {kind}: a table is partitioned by integers, text, dates, "
-                "times, decimals or booleans"
-            )
     if names and len(names) == len(schema):
         raise ConfigurationError("partition_by names all columns of the results: leave one to the files")
+
+
+def require_partition_types(fields: Iterable[PartitionField], schema: pa.Schema, table: str) -> None:
+    """Raise a ConfigurationError unless values of the columns by which a table is partitioned are found as they were.
+
+    Floats are not: NaN equals nothing. Bytes are not: they have no text.
+    """
+    types = pa.types
+    for field in fields:
+        kind = schema.field(field.column).type
+        if not any(
+            is_kind(kind)
+            for is_kind in (
+                *(types.is_integer, types.is_string, types.is_date, types.is_time, types.is_timestamp),
+                *(types.is_decimal, types.is_boolean),
+            )
+        ):
+            raise ConfigurationError(
+                f"column {field.column!r}, by which {table} is partitioned, is {kind}: partitions are integers, text, "
+                "dates, times, decimals or booleans. Take a table that is partitioned otherwise, or write_parquet(path)"
+            )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import pyarrow as pa
 
 from flinkcore.errors import SchemaError
+from flinkcore.replay.log.plain_columns import plain_type
 from flinkcore.replay.log.stored_columns import is_widening
 
 TypeOf = Callable[[pa.DataType], pa.DataType | None]
@@ -49,6 +50,8 @@ def iceberg_type(given: pa.DataType) -> pa.DataType | None:
     """The type of an Iceberg table that has all values of a type; None: there is none."""
     if pa.types.is_time(given):
         return pa.time64("us")
+    if pa.types.is_fixed_size_binary(given):
+        return given
     if given in (pa.int8(), pa.int16(), pa.uint8(), pa.uint16()):
         return pa.int32()
     if pa.types.is_dictionary(given):
@@ -76,8 +79,9 @@ def new_table_schema(results: pa.Schema, type_of: TypeOf, table: str) -> pa.Sche
     Raises
     ------
     SchemaError
-        If the table's format has no type for a column.
+        If the table's format has no type for a column, or names differ in case only.
     """
+    _require_different_names(results, table)
     return pa.schema([(field.name, _type_of(field, type_of, table)) for field in results])
 
 
@@ -97,7 +101,7 @@ def require_fitting(results: pa.Schema, columns: pa.Schema, type_of: TypeOf, tab
                 f"{', '.join(columns.names)}: add it to the table"
             )
         wanted = columns.field(field.name).type
-        if not is_widening(_type_of(field, type_of, table), wanted):
+        if not is_widening(_type_of(field, type_of, table), plain_type(wanted)):
             raise SchemaError(
                 f"column {field.name!r} of the results is {field.type}, and {wanted} in {table}, which does not have "
                 "all of its values: convert it, or write to a table with another type"
@@ -115,3 +119,16 @@ def _type_of(field: pa.Field, type_of: TypeOf, table: str) -> pa.DataType:
             "the key, with with_columns(...), or take write_parquet()"
         )
     return kind
+
+
+def _require_different_names(fields: Iterable[pa.Field], table: str) -> None:
+    """Raise a SchemaError if names differ in case only, also in what is nested."""
+    found: dict[str, str] = {}
+    for field in fields:
+        other = found.setdefault(field.name.lower(), field.name)
+        if other != field.name:
+            raise SchemaError(
+                f"{other!r} and {field.name!r} of the results differ in case only, which are one column in {table}: "
+                "rename one"
+            )
+        _require_different_names(map(field.type.field, range(field.type.num_fields)), table)
