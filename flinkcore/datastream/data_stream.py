@@ -955,7 +955,8 @@ class DataStream(ConfiguredStream):
             Path or URI of the table.
         mode : {"error", "append", "overwrite", "overwrite_partitions"}
             "error": there is no table yet. The others take one that is there, or make one: "overwrite" replaces all of
-            its rows; "overwrite_partitions" those of the partitions that rows of this stream fall into.
+            its rows; "overwrite_partitions" those of the partitions that rows of this stream fall into. Nothing is
+            replaced if somebody else has committed to the table since the call.
         partition_by : str or sequence of str
             Columns by which a new table is partitioned.
         storage_options : mapping of str to str, optional

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 
 from flinkcore.common.extras import library
-from flinkcore.errors import ConfigurationError
+from flinkcore.errors import ConfigurationError, SourceError
 from flinkcore.replay.log.files import file_system_of
 from flinkcore.replay.results.table_files import (
     PartitionField,
@@ -170,9 +170,24 @@ class DeltaOutput(TableOutputs):
             )
         elif self._mode == "overwrite_partitions":
             removed = [transactions.RemoveAction(**each) for each in self._replaced(written)]
-            self._table.create_write_transaction([*added, *removed], "append", schema, by)
+            self._replace([*added, *removed], "append", schema, by)
+        elif self._mode == "overwrite":
+            self._replace(added, "overwrite", schema, by)
         else:
-            self._table.create_write_transaction(added, self._mode, schema, by)
+            self._table.create_write_transaction(added, "append", schema, by)
+
+    def _replace(self, *transaction: Any) -> None:
+        """Commit as the next version: behind another one, rows that it has added would stay."""
+        next_only = self._library.CommitProperties(max_commit_retries=0)
+        try:
+            self._table.create_write_transaction(*transaction, commit_properties=next_only)
+        except Exception as error:
+            now = self._library.DeltaTable(self._location, storage_options=self._options).version()
+            if now == self._table.version():
+                raise
+            raise SourceError(
+                f"version {self._table.version()} was to be replaced, and version {now} has been committed since"
+            ) from error
 
     def _files_now(self) -> Iterable[str]:
         if not self._library.DeltaTable.is_deltatable(self._location, self._options):

@@ -59,7 +59,9 @@ class IcebergOutput(TableOutputs):
         self._table = opened_table(named)
         self._mode = mode
         self._schema = self._table.schema()
-        columns = _nullable_as(self._schema, arrow_schema(self._schema))
+        columns = pa.schema(
+            [_with_ids(*each) for each in zip(arrow_schema(self._schema), self._schema.fields, strict=True)]
+        )
         require_fitting(results, columns, iceberg_type, named.name)
         fields = tuple(self._partition_field(field, named.name) for field in self._table.spec().fields)
         require_partition_types(fields, columns, named.name)
@@ -162,22 +164,12 @@ class IcebergOutput(TableOutputs):
         return expressions.Or(nothing, nothing, *conditions)  # balanced, so that visits do not nest deeply
 
 
-def _nullable_as(schema: Any, columns: pa.Schema) -> pa.Schema:
-    """The columns, with the field ids that files have, and whether they take nulls."""
-    return pa.schema(
-        [
-            with_ids(column.with_nullable(not field.required), field)
-            for column, field in zip(columns, schema.fields, strict=True)
-        ]
-    )
-
-
-def with_ids(column: pa.Field, field: Any) -> pa.Field:
-    """The column with the field id that files have, and those of what is nested in it."""
+def _with_ids(column: pa.Field, field: Any) -> pa.Field:
+    """The column with the field id that files have, and whether it takes nulls; also what is nested in it."""
     return pa.field(
-        column.name,
+        field.name,
         _with_nested_ids(column.type, field.field_type),
-        column.nullable,
+        not field.required,
         {_FIELD_ID: str(field.field_id)},
     )
 
@@ -186,11 +178,11 @@ def _with_nested_ids(kind: pa.DataType, of: Any) -> pa.DataType:
     if str(of) == "uuid":
         return pa.uuid()
     if pa.types.is_struct(kind):
-        return pa.struct([with_ids(*each) for each in zip(kind, of.fields, strict=True)])
+        return pa.struct([_with_ids(*each) for each in zip(kind, of.fields, strict=True)])
     if pa.types.is_list(kind):
-        return pa.list_(with_ids(kind.value_field, of.element_field))
+        return pa.list_(_with_ids(kind.value_field, of.element_field))
     if pa.types.is_map(kind):
-        return pa.map_(with_ids(kind.key_field, of.key_field), with_ids(kind.item_field, of.value_field))
+        return pa.map_(_with_ids(kind.key_field, of.key_field), _with_ids(kind.item_field, of.value_field))
     return kind
 
 

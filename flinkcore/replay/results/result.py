@@ -160,7 +160,8 @@ class JobResult(ABC):
             Path or URI; on Spark one that driver and executors share.
         mode
             "error": the table is new. "append"; "overwrite": the results replace all rows; "overwrite_partitions":
-            those of the partitions that results fall into. These make a table, too, where there is none.
+            those of the partitions that results fall into. These make a table, too, where there is none. What is there
+            is replaced only if nobody else has committed to the table since the call.
         partition_by
             Columns by which a new table is partitioned.
         storage_options
