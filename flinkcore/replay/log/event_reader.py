@@ -289,7 +289,9 @@ class EventReader:
         at = read.schema.get_field_index(self._split)
         if not pa.types.is_dictionary(read.schema.field(at).type):
             return read
-        return read.set_column(at, self._split, read.column(at).dictionary_decode())
+        columns = read.columns
+        columns[at] = columns[at].dictionary_decode()
+        return pa.RecordBatch.from_arrays(columns, read.schema.names)
 
     def _timed(self, chunk: Chunk, first_row: int, read: pa.RecordBatch, splits: SplitRows) -> TimedBatch:
         batch, kept = apply_ops(self._before, read)

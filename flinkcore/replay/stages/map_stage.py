@@ -143,7 +143,7 @@ class MapStage:
         mapped.rejected[reason] += len(null_rows)
         if isinstance(policy, OutputTag):
             refused = mapped.events.batch.take(pa.array(null_rows))
-            mapped.rejected_rows.append(
-                self._refused(refused.append_column(REASON, pa.array([reason] * len(null_rows))))
-            )
+            columns = [*refused.columns, pa.array([reason] * len(null_rows))]
+            names = [*refused.schema.names, REASON]
+            mapped.rejected_rows.append(self._refused(pa.RecordBatch.from_arrays(columns, names)))
         mapped.events = mapped.events.take(np.flatnonzero(valid).astype(np.uint32))

@@ -170,7 +170,10 @@ class _PlacedSort(ExternalSort[PlacedEvents]):
 
     def packed(self, rows: PlacedEvents) -> pa.RecordBatch:
         self._schema = rows.batch.schema
-        return rows.packed().append_column("inputs", pa.array(rows.splits))
+        packed = rows.packed()
+        return pa.RecordBatch.from_arrays(
+            [*packed.columns, pa.array(rows.splits)], [*packed.schema.names, "inputs"]
+        )
 
     def unpacked(self, batch: pa.RecordBatch) -> PlacedEvents:
         *columns, inputs = batch.columns

@@ -87,7 +87,9 @@ class ExpectedWindows:
         if kind != own_kind:
             raise SchemaError(f"the windows are those of {kind}, and those of this job are {own_kind}")
         self._check_columns(table.batch)
-        key_columns = table.batch.select([f"key.{name}" for name in self.keys]).rename_columns(self.keys)
+        key_columns = pa.RecordBatch.from_arrays(
+            [table.batch.column(f"key.{name}") for name in self.keys], self.keys
+        )
         self._check_key_groups(key_columns, table.numbers("key_group", pa.int32()))
         windows = _Windows(
             self.aggregation, kind, self.watermark_ms, _key_ids(key_columns), *window_columns(table)

@@ -96,7 +96,7 @@ def restore_windows(
         If a window is none that the operator can have, or is there twice.
     """
     batch = table.batch
-    key_columns = batch.select([f"key.{name}" for name in keys]).rename_columns(keys)
+    key_columns = pa.RecordBatch.from_arrays([batch.column(f"key.{name}") for name in keys], keys)
     encoder = KeyEncoder(key_columns.schema, keys)
     encoder.encode_batch(key_columns)
     entries = operator.restore(encoder, *window_columns(table))
