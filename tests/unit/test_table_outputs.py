@@ -449,6 +449,19 @@ def test_a_delta_table_that_has_changed_since_is_not_replaced(tmp_path: Path) ->
     assert len(delta_rows(path)) == 5
 
 
+def test_texts_longer_than_names_of_directories_are_partitions(tmp_path: Path, catalog: Catalog) -> None:
+    texts = [text * 300 for text in ("x", "ü", "€", "x")]
+    rows = pa.table({"x": list(range(4)), "by": [*texts[:3], texts[3] + "y"]})
+    written(DeltaOutput(tmp_path / "all", rows.schema, "error", "by"), rows)
+    written(DeltaOutput(tmp_path / "all", rows.schema, "overwrite_partitions"), rows)
+    assert delta_rows(tmp_path / "all") == content(rows)
+    table = catalog.create_table("logs.results", schema=rows.schema)
+    with table.update_spec() as spec:
+        spec.add_identity("by")
+    written(IcebergOutput(table, rows.schema), rows)
+    assert content(table.refresh().scan().to_arrow()) == content(rows)
+
+
 def test_columns_of_a_delta_table_that_differ_in_case_only_are_refused(tmp_path: Path) -> None:
     for names, schema in (
         ("'a' and 'A'", pa.schema([("x", pa.int64()), ("a", pa.int64()), ("A", pa.int64())])),

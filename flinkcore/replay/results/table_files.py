@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
@@ -27,6 +28,9 @@ _EPOCH: Final = date(1970, 1, 1).toordinal()
 
 _OPEN_FILES: Final = 100
 """A task closes the file that it opened first when it would have more."""
+
+_LONGEST_NAME: Final = 255
+"""Bytes of a directory's name. Tables know the values of partitions by their metadata; directories only show them."""
 
 _SECONDS: Final = {"day": 86_400, "hour": 3_600}
 _TICKS: Final = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
@@ -260,7 +264,8 @@ class TableParts:
                 "write null or another text in its place, or partition by another column"
             )
         name = NULL_PARTITION if text is None else quote(text, safe=" ")
-        return f"{quote(field.name, safe='')}={name}"
+        folder = f"{quote(field.name, safe='')}={name}"
+        return re.sub("%.?$", "", folder[:_LONGEST_NAME])
 
     def _close(self, values: tuple[pa.Scalar, ...]) -> None:
         file = self._open.pop(values)
