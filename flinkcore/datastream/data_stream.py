@@ -958,7 +958,7 @@ class DataStream(ConfiguredStream):
             its rows; "overwrite_partitions" those of the partitions that rows of this stream fall into. Nothing is
             replaced if somebody else has committed to the table since the call.
         partition_by : str or sequence of str
-            Columns by which a new table is partitioned.
+            Columns by which a new table is partitioned: integers, text, dates, times, decimals or booleans.
         storage_options : mapping of str to str, optional
             Of deltalake, for the table's log.
         filesystem : pyarrow.fs.FileSystem, optional
