@@ -27,6 +27,7 @@ from flinkcore.datastream import (
 from flinkcore.datastream.connectors import NumberSequenceSource
 from flinkcore.datastream.connectors.base import Source, SourceSplit
 from flinkcore.datastream.functions import PacedSourceContext
+from flinkcore.datastream.pipeline_executor import ElementJob
 from flinkcore.datastream.state import StateTtlConfig, ValueStateDescriptor
 from flinkcore.datastream.window import ProcessingTimeSessionWindows
 from flinkcore.errors import (
@@ -36,6 +37,11 @@ from flinkcore.errors import (
     UnsupportedOperationError,
     UserCodeError,
 )
+from flinkcore.replay.elements.background_run import BackgroundRun
+from flinkcore.replay.elements.system_clock import SystemJobClock
+from flinkcore.replay.embedded.replay_threads import ReplayStoppedError
+from flinkcore.runtime.tasks.mailbox import JobMailbox, TaskMailbox
+from flinkcore.runtime.working_directory import WorkingDirectory
 
 SHORT_MS = 20
 LONG_S = 0.5
@@ -486,17 +492,138 @@ def test_a_source_function_that_was_cancelled_before_it_began_holds_up_nobody() 
     assert Silent.cancelled.is_set()
 
 
+# ---- how jobs end ----
+
+
+def test_a_function_that_cannot_open_leaves_no_thread(env: StreamExecutionEnvironment) -> None:
+    class Shut(MapFunction):
+        def open(self, runtime_context: RuntimeContext) -> None:
+            raise ValueError("shut")
+
+        def map(self, value: Any) -> Any:
+            return value
+
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(ValueIsTime())
+    before = set(threading.enumerate())
+    env.from_collection([1]).map(Shut()).assign_timestamps_and_watermarks(strategy).add_sink(Dropping())
+    with pytest.raises(Exception, match="shut"):
+        env.execute_async().get_job_execution_result().result()
+    left = [thread for thread in threading.enumerate() if thread not in before]
+    for thread in left:
+        thread.join(5)
+    assert [thread.name for thread in left if thread.is_alive()] == []
+
+
+def test_a_job_that_is_cancelled_already_has_ended_when_it_is_closed(env: StreamExecutionEnvironment) -> None:
+    is_busy, may_go_on = threading.Event(), threading.Event()
+    ended: list[bool] = []
+
+    def busy(value: Any) -> Any:
+        is_busy.set()
+        may_go_on.wait(20)
+        return value
+
+    stream = env.from_collection([1]).map(busy)
+    job = ElementJob("busy", (), stream._transformation)
+    run = BackgroundRun(job, env.get_config(), WorkingDirectory())
+    assert is_busy.wait(20)
+    run.cancel()
+    closing = threading.Thread(target=lambda: (run.close(), ended.append(run.status.is_terminal_state())))
+    closing.start()
+    closing.join(0.05)
+    may_go_on.set()
+    closing.join(20)
+    assert ended == [True]
+
+
+class BadlyClosed:
+    """Gives two elements; it cannot be closed."""
+
+    def __init__(self) -> None:
+        self.left = iter(["a", "b"])
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        return next(self.left)
+
+    def close(self) -> None:
+        raise OSError("stuck")
+
+
+@dataclass(frozen=True)
+class BadSplit(SourceSplit):
+    split_id: str
+
+    def elements(self) -> Iterator[Any]:
+        return BadlyClosed()
+
+
+@pytest.mark.parametrize("clock", ["system", "arrival"])
+def test_a_split_that_cannot_be_closed_fails_the_job_after_its_elements(clock: Any) -> None:
+    env = StreamExecutionEnvironment.get_execution_environment().set_clock(clock)
+    with from_splits(env, BadSplit("bad")).execute_and_collect() as results:
+        assert [next(results), next(results)] == ["a", "b"]
+        with pytest.raises(OSError, match="stuck"):
+            next(results)
+
+
 # ---- mailboxes ----
+
+
+def test_mails_that_put_mails_run_no_longer_than_their_task_has_waited(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now_s = 0.0
+    called: list[float] = []
+    monkeypatch.setattr("flinkcore.runtime.tasks.mailbox.monotonic", lambda: now_s)
+    mailbox = JobMailbox(lambda: None, lambda: None)
+    task = mailbox.of_task(0)
+
+    def again() -> None:
+        nonlocal now_s
+        called.append(now_s)
+        assert len(called) < 9, "sources would never have their turn"
+        now_s += 5
+        task.put(again)
+
+    task.put(again)
+    now_s = 12
+    mailbox.run()
+    assert called == [12, 17, 22]
+    assert mailbox.was_woken
+    mailbox.run()
+    assert called == [12, 17, 22, 27]
+    mailbox.was_woken = False
+    now_s = 1000
+    mailbox.wait(0)  # while the thread is free the task does not wait for it
+    mailbox.run()
+    assert called[4:] == [1000]
+
+
+def test_a_job_stops_between_two_mails() -> None:
+    called: list[str] = []
+
+    def check() -> None:
+        if called:
+            raise ReplayStoppedError
+
+    mailbox = TaskMailbox(lambda: None, lambda: None, check)
+    mailbox.put(lambda: called.append("first"))
+    mailbox.put(lambda: called.append("second"))
+    with pytest.raises(ReplayStoppedError):
+        mailbox.run()
+    assert called == ["first"]
 
 
 def test_mail_of_a_task_comes_before_what_others_send_it() -> None:
     from flinkcore.common import Watermark
     from flinkcore.runtime.elements import StreamRecord
-    from flinkcore.runtime.tasks.mailbox import TaskMailbox
     from flinkcore.runtime.tasks.task_output import InputChannel
 
     seen: list[Any] = []
-    mailbox = TaskMailbox(lambda: None, lambda: None)
+    mailbox = TaskMailbox(lambda: None, lambda: None, lambda: None)
     noting: Callable[[Any], Callable[[], None]] = lambda what: lambda: seen.append(what)  # noqa: E731
     channel = mailbox.before(
         InputChannel(
@@ -516,8 +643,6 @@ def test_mail_of_a_task_comes_before_what_others_send_it() -> None:
 
 
 def test_a_timer_that_is_cancelled_while_its_mail_waits_is_not_called() -> None:
-    from flinkcore.replay.elements.system_clock import SystemJobClock
-
     clock = SystemJobClock(lambda: None)
     try:
         called: list[int] = []

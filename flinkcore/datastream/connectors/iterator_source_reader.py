@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -44,13 +45,44 @@ class ResumedSplit(SourceSplit):
         return islice(self.split.elements(), self.position, None)
 
 
-class _ReadSplit:
-    """A split that is being read, one element ahead."""
+class _OpenSplit(ABC):
+    """A split that is being read.
+
+    Attributes
+    ----------
+    split : SourceSplit
+    position : int
+        How many of its elements were emitted.
+    """
 
     def __init__(self, split: SourceSplit) -> None:
-        self.split, self.position = (
-            (split.split, split.position) if isinstance(split, ResumedSplit) else (split, 0)
-        )
+        resumed = split if isinstance(split, ResumedSplit) else ResumedSplit(split, 0)
+        self.split, self.position = resumed.split, resumed.position
+
+    @property
+    @abstractmethod
+    def has_element(self) -> bool:
+        """Whether there is an element to take."""
+
+    @property
+    @abstractmethod
+    def is_at_end(self) -> bool:
+        """Whether there will be no further element; raises what the split raised after its last one."""
+
+    @abstractmethod
+    def take(self) -> Any:
+        """Return the next element."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close what reads the split, if it can be closed."""
+
+
+class _ReadSplit(_OpenSplit):
+    """A split that is read one element ahead."""
+
+    def __init__(self, split: SourceSplit) -> None:
+        super().__init__(split)
         self.source = split.elements()
         self.held = next(self.source, _NONE_LEFT)
 
@@ -78,13 +110,11 @@ def _close(elements: Iterator[Any]) -> None:
         close()
 
 
-class _FetchedSplit:
+class _FetchedSplit(_OpenSplit):
     """A split whose elements a thread of its own fetches, since they may be long in coming."""
 
     def __init__(self, split: SourceSplit, wake: Callable[[], None]) -> None:
-        self.split, self.position = (
-            (split.split, split.position) if isinstance(split, ResumedSplit) else (split, 0)
-        )
+        super().__init__(split)
         self._elements = split.elements
         self._wake = wake
         self._fetched: deque[Any] = deque()
@@ -122,23 +152,27 @@ class _FetchedSplit:
         self._thread.join(_CLOSE_SECONDS)
 
     def _fetch(self) -> None:
-        elements: Iterator[Any] = iter(())
         try:
             elements = self._elements()
-            for element in elements:
-                with self._room:
-                    self._room.wait_for(lambda: self._closed or len(self._fetched) < _FETCHED_AHEAD)
-                if self._closed:
-                    break
-                self._fetched.append(element)
-                if len(self._fetched) == 1:
-                    self._wake()
+            try:
+                self._fetch_all(elements)
+            finally:
+                _close(elements)
         except BaseException as failure:  # a thread would swallow even SystemExit
             self._failure = failure
         finally:
-            _close(elements)
             self._ended = True
             self._wake()
+
+    def _fetch_all(self, elements: Iterator[Any]) -> None:
+        for element in elements:
+            with self._room:
+                self._room.wait_for(lambda: self._closed or len(self._fetched) < _FETCHED_AHEAD)
+            if self._closed:
+                return
+            self._fetched.append(element)
+            if len(self._fetched) == 1:
+                self._wake()
 
 
 class IteratorSourceReader(SourceReader[Any, SourceSplit]):
@@ -158,7 +192,7 @@ class IteratorSourceReader(SourceReader[Any, SourceSplit]):
 
     def __init__(self, wake: Callable[[], None] | None = None) -> None:
         self._wake = wake
-        self._splits: dict[str, _ReadSplit | _FetchedSplit] = {}
+        self._splits: dict[str, _OpenSplit] = {}
         self._paused: set[str] = set()
         self._turn: Iterator[str] = iter(())
         self._no_more_splits = False
@@ -222,5 +256,5 @@ class IteratorSourceReader(SourceReader[Any, SourceSplit]):
             split.close()
 
     def _release(self, split_id: str, output: ReaderOutput[Any]) -> None:
-        del self._splits[split_id]
+        self._splits.pop(split_id).close()
         output.release_output_for_split(split_id)

@@ -132,10 +132,11 @@ class _JobThread:
 
     def _work(self) -> None:
         try:
-            self._tasks.open()
-            with closing(self._tasks.steps()) as steps:
-                for _ in steps:
-                    self._check()
+            with closing(self._tasks):
+                self._tasks.open()
+                with closing(self._tasks.steps()) as steps:
+                    for _ in steps:
+                        self._check()
             runtime_ms = (time.monotonic_ns() - self._started_ns) // 1_000_000
             self.outcome = JobExecutionResult(runtime_ms, self._name, self._tasks.metrics(), self.job_id)
             self._end(JobStatus.FINISHED)
@@ -214,6 +215,8 @@ class _JobThread:
         """Cancel the job unless it has ended, and wait for that for so many seconds before it is interrupted."""
         if self._begin_to_stop():
             self._stop(patience)
+        elif self.status is JobStatus.CANCELLING:
+            self._threads.stop(patience)
 
     def _begin_to_stop(self) -> bool:
         with self._lock:

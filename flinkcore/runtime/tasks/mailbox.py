@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from functools import partial
 from threading import Condition, Lock
+from time import monotonic
 from typing import Any
 
 from flinkcore.errors import FlinkcoreError, TimerError
@@ -58,7 +59,7 @@ class JobMailbox:
     def of_task(self, task: int) -> TaskMailbox:
         """Return the mailbox of the task of a number."""
         if task not in self._tasks:
-            self._tasks[task] = TaskMailbox(self.wake, self._deliver_due)
+            self._tasks[task] = TaskMailbox(self.wake, self._deliver_due, self._check)
             self._in_order = [mailbox for _, mailbox in sorted(self._tasks.items())]
         return self._tasks[task]
 
@@ -69,7 +70,7 @@ class JobMailbox:
             self.changed.notify()
 
     def run(self) -> None:
-        """Run all mails, those of a task after those of the tasks that it reads."""
+        """Run mails, those of a task after those of the tasks that it reads; mails that are left wake the thread."""
         self.was_woken = False
         for mailbox in self._in_order:
             mailbox.run()
@@ -80,6 +81,8 @@ class JobMailbox:
             self._check()
             if not self.was_woken:
                 self.changed.wait(timeout_s)
+                for mailbox in self._in_order:
+                    mailbox.leave()
 
 
 class TaskMailbox:
@@ -91,15 +94,21 @@ class TaskMailbox:
         Called when there is a mail, or a source of the task has something.
     deliver_due : callable
         Puts the mails of all timers that are due.
+    check : callable
+        Raises an error if the job is to stop; no further mail is run then.
 
     Notes
     -----
     Flink's ``TaskMailbox``.
     """
 
-    def __init__(self, wake: Callable[[], None], deliver_due: Callable[[], None]) -> None:
+    def __init__(
+        self, wake: Callable[[], None], deliver_due: Callable[[], None], check: Callable[[], None]
+    ) -> None:
         self._mails: deque[Mail] = deque()
         self._deliver_due = deliver_due
+        self._check = check
+        self._left_s = monotonic()
         self.wake = wake
 
     def put(self, mail: Mail) -> None:
@@ -111,13 +120,27 @@ class TaskMailbox:
         return len(self._mails)
 
     def run(self) -> None:
-        """Run all mails, also those of timers that a mail registers for a time that has passed."""
-        mails = self._mails
+        """Run the mails that there are, and then those that come meanwhile, also of timers for a time that has passed.
+
+        These, however, for no longer than the task has waited for the thread: as with a thread of its own, timers that
+        register due timers without end hold up no elements.
+        """
+        mails, check = self._mails, self._check
+        now_s = monotonic()
+        until_s = now_s + (now_s - self._left_s)
         self._deliver_due()
         while mails:
             for _ in range(len(mails)):
+                check()
                 mails.popleft()()
+            if monotonic() >= until_s:
+                break
             self._deliver_due()
+        self.leave()
+
+    def leave(self) -> None:
+        """Note that from now on the task waits for the thread."""
+        self._left_s = monotonic()
 
     def before(self, channel: InputChannel) -> InputChannel:
         """Return a channel whose elements come after the mails that there are.
