@@ -124,4 +124,5 @@ class ValveTimeline:
 
 
 def _split_or_none(emissions: Emissions) -> Int64s:
-    return np.where(emissions.by_event, emissions.split, np.int64(AFTER_ALL_SPLITS))
+    # numpy 1 makes int32 of int32 and a number that fits.
+    return np.where(emissions.by_event, emissions.split.astype(np.int64), np.int64(AFTER_ALL_SPLITS))
