@@ -26,7 +26,8 @@ from flinkcore.datastream.connectors.number_seq import NumberSequenceSource
 from flinkcore.datastream.functions import ProcessWindowFunction
 from flinkcore.datastream.state import StateTtlConfig, ValueStateDescriptor
 from flinkcore.errors import CheckpointError, ConfigurationError, DataError, SchemaError
-from flinkcore.runtime.checkpoint import Checkpoint
+from flinkcore.runtime.checkpoint import Checkpoint, PendingCheckpoint
+from flinkcore.runtime.checkpoint.checkpoint_storage import CheckpointStorage
 
 PAIR = Types.TUPLE([Types.STRING(), Types.LONG()])
 FIRST, SECOND = [("a", 1), ("b", 4), ("a", 12)], [("a", 15), ("b", 31), ("a", 33)]
@@ -187,6 +188,95 @@ def test_a_checkpoint_that_fails_leaves_no_files(tmp_path: Path, monkeypatch: py
     assert lines_in(tmp_path / "out") == []
     with pytest.raises(CheckpointError, match=r"is no checkpoint|never completed"):
         Checkpoint.open(tmp_path / "c")
+
+
+def two_sinks(first: Any, second: Any, **checkpoints: Any) -> None:
+    env = environment()
+    numbers = env.from_collection([1], Types.INT())
+    for sink in (first, second):
+        numbers.sink_to(sink)
+    env.execute(**checkpoints)
+
+
+class Unprepared(Sink):
+    """Its writer fails when it prepares, or when it is closed."""
+
+    def __init__(self, fails: str) -> None:
+        self.fails = fails
+
+    def create_writer(self, context: WriterContext) -> SinkWriter:
+        fails = self.fails
+
+        class Writer(SinkWriter):
+            def write(self, element: Any) -> None:
+                """Drop it."""
+
+            def prepare_commit(self) -> list[Any]:
+                if fails == "prepare":
+                    raise ValueError("not prepared")
+                return []
+
+            def close(self) -> None:
+                if fails == "close":
+                    raise ValueError("not closed")
+
+        return Writer()
+
+
+@pytest.mark.parametrize("fails", ["prepare", "close"])
+@pytest.mark.parametrize("stops", [True, False])
+@pytest.mark.parametrize("is_first", [True, False])
+def test_what_a_sink_has_prepared_goes_if_another_one_fails(
+    tmp_path: Path, fails: str, stops: bool, is_first: bool
+) -> None:
+    sinks = [Unprepared(fails), sink_of(tmp_path / "out")]
+    with pytest.raises(ValueError, match="not "):
+        two_sinks(
+            *(sinks if is_first else sinks[::-1]),
+            **({"stop_with_checkpoint": tmp_path / "c"} if stops else {}),
+        )
+    assert lines_in(tmp_path / "out") == []
+
+
+def failing_manifest(self: Any, staged: str, name: str) -> None:
+    raise OSError("no space left")
+
+
+def failing_sync(self: Any, *names: str) -> None:
+    if names == ("",):
+        raise OSError("no answer")
+
+
+def test_what_was_prepared_goes_if_the_checkpoint_is_not_complete(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(CheckpointStorage, "move", failing_manifest)
+    with pytest.raises(CheckpointError, match="no space left"):
+        run_with_sink([1], sink_of(tmp_path / "out"), stop_with_checkpoint=tmp_path / "c")
+    assert lines_in(tmp_path / "out") == []
+
+
+def test_what_was_prepared_stays_if_the_checkpoint_is_complete_in_spite_of_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(CheckpointStorage, "sync", failing_sync)
+        with pytest.raises(CheckpointError, match="no answer"):
+            run_with_sink([1], sink_of(tmp_path / "out"), stop_with_checkpoint=tmp_path / "c")
+    run_with_sink([2], sink_of(tmp_path / "out"), restore_from=tmp_path / "c")
+    assert lines_in(tmp_path / "out") == ["1", "2"]
+
+
+def test_a_checkpoint_that_cannot_be_listed_may_be_complete(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unlisted(self: Any) -> list[str]:
+        raise CheckpointError("no answer")
+
+    pending = PendingCheckpoint.begin(tmp_path / "c", 128)
+    assert not pending.may_be_complete()
+    monkeypatch.setattr(CheckpointStorage, "names", unlisted)
+    assert pending.may_be_complete()
 
 
 def test_committables_of_a_sink_of_the_users_are_in_the_checkpoint(tmp_path: Path) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
-from contextlib import closing, suppress
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, contextmanager, suppress
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
@@ -265,18 +265,14 @@ class RunningTasks:
             by_node = self._add_origins(origins)
             yield from arrivals.emit_all(self._clock)
             yield
-            prepared = self._prepared()
-            last = checkpoints.last_origin(arrivals.last_origin)
-            time = self._sources.start_ms, self._clock.now_ms, last
-            try:
+            # Once the checkpoint is complete, the next run commits what this one cannot.
+            with self._prepared(pending.may_be_complete) as prepared:
+                last = checkpoints.last_origin(arrivals.last_origin)
+                time = self._sources.start_ms, self._clock.now_ms, last
                 parts = checkpoints.parts(pending, self._tasks.tasks(), by_node, prepared, time)
                 self._tasks.close()
                 self._has_ended = True
-            except BaseException:
-                discard(prepared)
-                raise
-            # Once it is complete, the next run commits what this one cannot.
-            checkpoints.complete(pending, parts)
+                checkpoints.complete(pending, parts)
         commit(prepared)
 
     def run(self) -> None:
@@ -317,18 +313,24 @@ class RunningTasks:
             self._checkpoints.check_goes_on(origins)
         return by_node
 
-    def _prepared(self) -> dict[StreamNode, list[Any]]:
-        """Let the writers of sinks prepare what they have written."""
+    @contextmanager
+    def _prepared(self, is_kept: Callable[[], bool] = lambda: False) -> Iterator[dict[StreamNode, list[Any]]]:
+        """Let the writers of sinks prepare what they have written; an error lets go of it unless it is to be kept."""
         prepared: dict[StreamNode, list[Any]] = {}
-        for task in self._tasks.tasks():
-            for node, committables in task.prepare_commit():
-                prepared.setdefault(node, []).extend(committables)
-        return prepared
+        try:
+            for task in self._tasks.tasks():
+                for node, committables in task.prepare_commit():
+                    prepared.setdefault(node, []).extend(committables)
+            yield prepared
+        except BaseException:
+            if not is_kept():
+                discard(prepared)
+            raise
 
     def _end(self) -> None:
         """Close all operators, and make visible what the sinks have written."""
-        prepared = self._prepared()
-        self._tasks.close()
+        with self._prepared() as prepared:
+            self._tasks.close()
         commit(prepared)
         self._has_ended = True
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from flinkcore._native.timers import MAX_KEY_GROUPS
-from flinkcore.errors import ConfigurationError, DataError
+from flinkcore.errors import CheckpointError, ConfigurationError, DataError
 from flinkcore.runtime.checkpoint.checkpoint_manifest import (
     DATA_FOLDER,
     MANIFEST_NAME,
@@ -268,10 +268,20 @@ class PendingCheckpoint:
         with _Warning(f"{self.storage.path} is complete, but has files of older checkpoints"):
             self._remove_others({table.file for part in manifest.parts for table in part.tables})
 
+    def may_be_complete(self) -> bool:
+        """Return whether the checkpoint was committed, or that cannot be told."""
+        try:
+            return self._is_complete()
+        except CheckpointError:
+            return True
+
     def abort(self) -> None:
         """Remove the written files, unless they were committed."""
-        if self._manifest_name not in self.storage.names():
+        if not self._is_complete():
             self.storage.delete_folder(self.folder)
+
+    def _is_complete(self) -> bool:
+        return self._manifest_name in self.storage.names()
 
     @property
     def _manifest_name(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -322,13 +322,11 @@ class StreamTask:
         """Return the operators, the head first."""
         return self._in_order()
 
-    def prepare_commit(self) -> list[tuple[StreamNode, list[Any]]]:
-        """Return the committables of each sink's writer."""
-        prepared = []
+    def prepare_commit(self) -> Iterator[tuple[StreamNode, list[Any]]]:
+        """Yield the committables of each sink's writer."""
         for subtask in self._in_order():
             if isinstance(subtask.operator, SinkWriterOperator):
-                prepared.append((subtask.setup.node, subtask.operator.writer.prepare_commit()))
-        return prepared
+                yield subtask.setup.node, subtask.operator.writer.prepare_commit()
 
     def close(self) -> None:
         """Close all functions and operators, the head first."""

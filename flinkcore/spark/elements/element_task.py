@@ -171,9 +171,8 @@ class ElementTask:
     def _end(self) -> None:
         """Close the task, send its report, and give the last rows."""
         numbers = {node: number for number, node in enumerate(self._job.nodes)}
-        prepared = self._task.prepare_commit()
+        committables = tuple((numbers[node], given) for node, given in self._task.prepare_commit())
         self._task.close()
-        committables = tuple((numbers[node], given) for node, given in prepared)
         report = TaskReport(self._number, committables, self._context.metrics.held())
         self._writer.send(REPORTS, 0, report)
         self._sending.give(self._writer.take())
