@@ -1,7 +1,9 @@
 """Statistics of the last values of a metric."""
 
+from __future__ import annotations
+
 import math
-from array import array
+from collections import deque
 from dataclasses import dataclass
 
 from flinkcore.errors import ConfigurationError
@@ -100,17 +102,22 @@ class DescriptiveStatisticsHistogram:
     def __init__(self, window_size: int) -> None:
         if window_size < 1:
             raise ConfigurationError(f"a histogram keeps at least one value, not {window_size}")
-        self._window_size = window_size
-        self._window = array("d")
+        self._window: deque[float] = deque(maxlen=window_size)
         self._count = 0
 
     def update(self, value: float) -> None:
         """Add a value, which replaces the oldest one if the window is full."""
-        if len(self._window) < self._window_size:
-            self._window.append(value)
-        else:
-            self._window[self._count % self._window_size] = value
+        self._window.append(float(value))
         self._count += 1
+
+    def merged(self, *others: DescriptiveStatisticsHistogram) -> DescriptiveStatisticsHistogram:
+        """Return a histogram of the values of this one and of others, which keeps those that they keep."""
+        all_of_them = (self, *others)
+        merged = DescriptiveStatisticsHistogram(sum(each._window.maxlen or 0 for each in all_of_them))
+        for each in all_of_them:
+            merged._window += each._window
+            merged._count += each._count
+        return merged
 
     @property
     def count(self) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable
+from copy import copy
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -28,7 +29,7 @@ class TaskMetric(Metric):
 
     def held(self) -> TaskMetric:
         """Return the metric as it is now, to be sent to another process."""
-        return self
+        return copy(self)
 
 
 class _Count(TaskMetric):
@@ -141,8 +142,10 @@ class TaskHistogram(TaskMetric):
         }
 
     def add(self, other: TaskHistogram) -> None:
-        for value in other._histogram.statistics.values:
-            self._histogram.update(value)
+        self._histogram = self._histogram.merged(other._histogram)
+
+    def held(self) -> TaskHistogram:
+        return TaskHistogram(self._histogram.merged())
 
 
 _QUANTILES: Final = ("50", "75", "95", "98", "99", "999")

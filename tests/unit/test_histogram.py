@@ -68,3 +68,16 @@ def test_a_quantile_out_of_range_is_refused(quantile: float) -> None:
 def test_an_empty_window_is_refused(window: int) -> None:
     with pytest.raises(ConfigurationError, match=f"at least one value, not {window}"):
         DescriptiveStatisticsHistogram(window)
+
+
+def test_merged_histograms_count_all_values_and_keep_those_of_each() -> None:
+    first, second = DescriptiveStatisticsHistogram(2), DescriptiveStatisticsHistogram(3)
+    for value in (1, 2, 3):
+        first.update(value)
+    second.update(9)
+    merged = first.merged(second)
+    assert (merged.count, merged.statistics.values) == (4, (2, 3, 9))
+    for value in (10, 11, 12):
+        merged.update(value)
+    assert (merged.count, merged.statistics.values) == (7, (3, 9, 10, 11, 12))
+    assert (first.count, second.count) == (3, 1)

@@ -6,6 +6,7 @@ from flinkcore.common import ExecutionConfig
 from flinkcore.datastream import DataStream, StreamExecutionEnvironment
 from flinkcore.datastream.pipeline_executor import ElementJob
 from flinkcore.errors import ConfigurationError
+from flinkcore.runtime.histogram import DescriptiveStatisticsHistogram
 from flinkcore.runtime.task_metrics import TaskMetricGroup, values_of_tasks
 from flinkcore.runtime.tasks.stream_graph import JobVertex, StreamGraphGenerator, job_vertices
 
@@ -55,6 +56,29 @@ def test_metrics_of_one_name_are_one_metric() -> None:
         "shop.sizes": {"count": 3, "sum": 3, "min": 0, "max": 2},
         "own": -1,
     }
+
+
+def test_a_histogram_of_several_tasks_counts_all_values_and_keeps_the_last_ones_of_each() -> None:
+    groups = [TaskMetricGroup(), TaskMetricGroup()]
+    histograms = [DescriptiveStatisticsHistogram(2) for _ in groups]
+    for group, histogram, values in zip(groups, histograms, ([1, 2, 3], [10, 20, 30]), strict=True):
+        group.histogram("latency", histogram)
+        for value in values:
+            histogram.update(value)
+    found = values_of_tasks(group.held() for group in groups)["latency"]
+    assert (found["count"], found["min"], found["max"], found["mean"]) == (6, 2, 30, 13.75)
+    assert [histogram.count for histogram in histograms] == [3, 3]
+
+
+def test_held_metrics_stay_as_they_are() -> None:
+    group, histogram = TaskMetricGroup(), DescriptiveStatisticsHistogram(2)
+    counter, sizes = group.counter("sold"), group.distribution("sizes")
+    group.histogram("latency", histogram)
+    held = group.held()
+    counter.inc()
+    sizes.update(1)
+    histogram.update(1)
+    assert held["sold"].value == held["sizes"].value["count"] == held["latency"].value["count"] == 0
 
 
 def test_metrics_of_one_name_and_two_kinds_are_refused() -> None:
