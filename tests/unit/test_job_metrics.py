@@ -139,6 +139,45 @@ def test_each_subtask_has_metrics_of_its_own(env: StreamExecutionEnvironment) ->
     }
 
 
+# ---- operators of the same name ----
+
+
+def test_operators_of_one_name_have_metrics_of_their_own(env: StreamExecutionEnvironment) -> None:
+    class Counting(MapFunction):
+        def open(self, runtime_context: RuntimeContext) -> None:
+            self.counter = runtime_context.get_metrics_group().counter("seen")
+
+        def map(self, value: int) -> int:
+            self.counter.inc()
+            return value
+
+    env.get_config().set_latency_tracking_interval(1)
+    numbers = env.from_collection([1, 2]).name("numbers").map(Counting()).name("count")
+    few = numbers.filter(lambda value: value > 1).name("count-2").map(Counting()).name("count")
+    metrics = metrics_of(few.map(Counting()).name("count").uid("last"))
+    assert {name: value for name, value in metrics.items() if name.endswith(".seen")} == {
+        "count.seen": 2,
+        "count-3.seen": 1,
+        "count-4.seen": 1,
+    }
+    for name in ("count", "count-2", "count-3", "count-4", "sink"):
+        assert metrics[f"{name}.currentInputWatermark"] == MAX_TIMESTAMP
+    assert [name.split(".")[4] for name in latencies(metrics)] == [
+        "count",
+        "count-2",
+        "count-3",
+        "last",
+        "sink",
+    ]
+
+
+def test_the_uid_of_an_operator_may_be_the_name_of_another_one(env: StreamExecutionEnvironment) -> None:
+    env.get_config().set_latency_tracking_interval(1)
+    stream = env.from_collection([1]).name("numbers").map(str).name("text").map(str).name("again").uid("text")
+    found = latencies(metrics_of(stream))
+    assert [name.split(".")[4] for name in found] == ["text", "text-2", "sink"]
+
+
 # ---- splits ----
 
 

@@ -127,7 +127,7 @@ class OperatorSetup:
     @cached_property
     def metric_group(self) -> TaskMetricGroup:
         """The metrics of the subtask."""
-        group = self.job.metrics.add_group(self.node.name)
+        group = self.job.metrics.add_group(self.node.metric_name)
         return group if self.node.parallelism == 1 else group.add_group(str(self.index))
 
     def copied(self, function: F) -> F:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import count
 
 from flinkcore.common.boundedness import Boundedness
 from flinkcore.common.execution_config import ExecutionConfig
@@ -69,6 +70,10 @@ class StreamNode:
     inputs : list of list of StreamEdge
         By input of the operator.
     outputs : list of StreamEdge
+    metric_name : str
+        The name of the operator in metrics, which no other one of the job has.
+    operator_id : str
+        Likewise in latencies: its uid if it has one.
     """
 
     transformation: Transformation
@@ -77,16 +82,18 @@ class StreamNode:
     max_parallelism: int
     inputs: list[list[StreamEdge]] = field(default_factory=list)
     outputs: list[StreamEdge] = field(default_factory=list)
+    metric_name: str = ""
+    operator_id: str = ""
 
     @property
     def name(self) -> str:
-        """The name of the operator in messages and metrics."""
+        """The name of the operator in messages."""
         return "Collect" if self.collects else self.transformation.settings.name or str(self.transformation)
 
     @property
-    def operator_id(self) -> str:
-        """The name of the operator in latencies: its uid if it has one."""
-        return self.name if self.collects else self.transformation.settings.uid or self.name
+    def uid(self) -> str | None:
+        """The uid that the program gives the operator."""
+        return None if self.collects else self.transformation.settings.uid
 
     @property
     def giver(self) -> str:
@@ -179,6 +186,7 @@ class StreamGraphGenerator:
         if self._job.collected is not None:
             self._add(self._job.collected, [self._job.collected], collects=True)
         self._refuse_repeated_uids()
+        self._name_for_metrics()
         return self._in_order
 
     def _reads_of(self, step: Transformation) -> list[_Read]:
@@ -277,9 +285,29 @@ class StreamGraphGenerator:
     def _refuse_repeated_uids(self) -> None:
         uids: dict[str, StreamNode] = {}
         for node in self._in_order:
-            uid = None if node.collects else node.transformation.settings.uid
+            uid = node.uid
             if uid is not None and uids.setdefault(uid, node) is not node:
                 raise ConfigurationError(f"two steps have the uid {uid!r}: {uids[uid].name} and {node.name}")
+
+    def _name_for_metrics(self) -> None:
+        nodes = self._in_order
+        for node, name in zip(nodes, _distinct([node.name for node in nodes]), strict=True):
+            node.metric_name = name
+        for node, name in zip(
+            nodes, _distinct([node.uid or node.metric_name for node in nodes]), strict=True
+        ):
+            node.operator_id = name
+
+
+def _distinct(names: Sequence[str]) -> list[str]:
+    """Return names of which none is there twice: a number from 2 on is added to one that another has."""
+    taken, distinct = set(names), dict[str, None]()
+    for name in names:
+        if name in distinct:
+            name = next(each for number in count(2) if (each := f"{name}-{number}") not in taken)
+            taken.add(name)
+        distinct[name] = None
+    return list(distinct)
 
 
 def _inputs_first(ends: Sequence[Transformation]) -> list[Transformation]:
