@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from threading import Condition, Lock
 from time import monotonic
-from typing import Any
+from typing import Any, Final
 
 from flinkcore.errors import FlinkcoreError, TimerError
 from flinkcore.runtime.elements import StreamElement, StreamRecord
@@ -23,6 +23,9 @@ from flinkcore.runtime.tasks.task_output import InputChannel
 
 Mail = Callable[[], None]
 """Called in the thread of the job."""
+
+LEAST_SECONDS: Final = 0.01
+"""So long a task may run mails that come meanwhile in any case: what tells that a timer is due may be late itself."""
 
 
 class JobMailbox:
@@ -81,8 +84,6 @@ class JobMailbox:
             self._check()
             if not self.was_woken:
                 self.changed.wait(timeout_s)
-                for mailbox in self._in_order:
-                    mailbox.leave()
 
 
 class TaskMailbox:
@@ -108,11 +109,13 @@ class TaskMailbox:
         self._mails: deque[Mail] = deque()
         self._deliver_due = deliver_due
         self._check = check
-        self._left_s = monotonic()
+        self._waits_since_s = monotonic()
         self.wake = wake
 
     def put(self, mail: Mail) -> None:
         """Add a mail; may be called in any thread."""
+        if not self._mails:
+            self._waits_since_s = monotonic()
         self._mails.append(mail)
         self.wake()
 
@@ -122,13 +125,13 @@ class TaskMailbox:
     def run(self) -> None:
         """Run the mails that there are, and then those that come meanwhile, also of timers for a time that has passed.
 
-        These, however, for no longer than the task has waited for the thread: as with a thread of its own, timers that
+        These, however, for no longer than mail has waited for the thread: as with a thread of its own, timers that
         register due timers without end hold up no elements.
         """
         mails, check = self._mails, self._check
         now_s = monotonic()
-        until_s = now_s + (now_s - self._left_s)
         self._deliver_due()
+        until_s = now_s + max(now_s - self._waits_since_s, LEAST_SECONDS)
         while mails:
             for _ in range(len(mails)):
                 check()
@@ -136,11 +139,7 @@ class TaskMailbox:
             if monotonic() >= until_s:
                 break
             self._deliver_due()
-        self.leave()
-
-    def leave(self) -> None:
-        """Note that from now on the task waits for the thread."""
-        self._left_s = monotonic()
+        self._waits_since_s = monotonic()
 
     def before(self, channel: InputChannel) -> InputChannel:
         """Return a channel whose elements come after the mails that there are.
