@@ -25,6 +25,7 @@ from flinkcore.replay.log.plain_columns import plain_schema
 from flinkcore.spark import SparkExecutionEnvironment
 from flinkcore.spark.columnar import element_pass, time_pass
 from flinkcore.spark.columnar.spark_types import SparkSchema
+from flinkcore.spark.elements import element_run
 from flinkcore.spark.logs import kept_rows
 from flinkcore.spark.logs.dataframe_log import log_schema
 from flinkcore.spark.shipping import sent_files
@@ -202,18 +203,22 @@ def local_spark_environment(cores: int) -> SparkExecutionEnvironment:
     return env
 
 
-def rows_at_once(frame: LocalFrame, key: str) -> Generator[Any, None, None]:
+def rows_at_once(frame: LocalFrame, *order: str) -> Generator[Any, None, None]:
     """Stands for `collected_in_parts`, which needs functions of the JVM."""
+
+    def place(row: Any) -> tuple[Any, ...]:
+        return tuple(row[name] for name in order)
+
     with task_errors_raised():
-        rows = frame.collect()
-    assert len({row[key] for row in rows}) == len(rows)
+        rows = sorted(frame.collect(), key=place)
+    assert len({place(row) for row in rows}) == len(rows)
     yield from rows
 
 
 def without_jvm() -> ExitStack:
     """Within this context, jobs of `local_spark_environment` run."""
     stack = ExitStack()
-    for module in (element_pass, time_pass, kept_rows):
+    for module in (element_pass, time_pass, kept_rows, element_run):
         stack.enter_context(patch.object(module, "collected_in_parts", rows_at_once))
     stack.enter_context(patch.object(sent_files, "executor_reports", lambda spark: []))
     stack.enter_context(patch.object(kept_rows, "TaskContext", LocalTask))

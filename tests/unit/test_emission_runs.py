@@ -1,5 +1,6 @@
 """Runs of emissions, merged to one order in stretches of bounded size."""
 
+import os
 from contextlib import closing
 from typing import Any
 
@@ -70,7 +71,7 @@ def test_a_file_that_was_cut_short_is_told() -> None:
         number = store.add(np.arange(10))
         assert store.values(number, 2, 5).tolist() == [2, 3, 4]
         assert store._file is not None
-        store._file.truncate(40)
+        os.ftruncate(store._file.fileno(), 40)
         with pytest.raises(SourceError, match="it has been cut short"):
             store.values(number, 2, 10)
 
