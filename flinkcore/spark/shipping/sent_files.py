@@ -23,7 +23,7 @@ from flinkcore.spark.shipping.worker_environment import MODULES, ShippedArchive,
 WheelPath = str | PathLike[str]
 
 
-class TaskFiles(NamedTuple):
+class TaskArtifacts(NamedTuple):
     """What a task finds on its executor.
 
     Attributes
@@ -82,7 +82,7 @@ class SentFiles:
             key = spark._jsparkSession.sessionUUID()
         return _SENT.setdefault(key, SentFiles())
 
-    def for_tasks(self, spark: Any) -> TaskFiles:
+    def for_tasks(self, spark: Any) -> TaskArtifacts:
         """Return what tasks of the session find, once its executors have what replays need.
 
         The executors are looked at before the first task, and sent flinkcore if any of them lacks it. Those that join
@@ -105,7 +105,7 @@ class SentFiles:
             modules = list(dict.fromkeys(reversed(self.python_files.values())))
             archives = list(self.python_archives.values())
         builds = [own_build(), *(wheel.build for wheel in wheels)]
-        return TaskFiles(builds, wheels, modules, archives)
+        return TaskArtifacts(builds, wheels, modules, archives)
 
     def _supply(self, spark: Any) -> None:
         reports = executor_reports(spark)
