@@ -1218,7 +1218,8 @@ cdef int64_t _split_rows(
                 continue
             low = aligned_start(timestamp, offset, width)
             high = low + width
-        is_before = high - 1 > watermark_after[input.steps_before[row]]
+        # What is merged stands at the last time of its pane, which the kernel must take, too.
+        is_before = high - 1 <= highest and high - 1 > watermark_after[input.steps_before[row]]
         before[n] = row
         others[i - n] = row
         n += is_before

@@ -411,3 +411,17 @@ def test_rows_are_divided_by_whether_their_pane_has_fired() -> None:
         divided([1], [3])
     with pytest.raises(IndexError, match="beyond the rows"):
         divided([1], [0], np.array([1], np.uint32))
+
+
+def test_rows_whose_pane_ends_later_than_the_kernel_takes_are_not_merged() -> None:
+    kernel = time_windows(size=10, slide=10, offset=0, allowed_lateness=0)
+    highest = kernel.highest_timestamp
+    ends = np.array([highest - 10, highest - 1, highest])
+    starts = ends - ends % 10
+    before, others = rows_before_firing(
+        kernel, None, ends, np.zeros(3, np.int64), np.array([0]), width=10, offset=0
+    )
+    fits = starts + 9 <= highest
+    assert 0 < np.count_nonzero(fits) < 3
+    assert before.tolist() == np.flatnonzero(fits).tolist()
+    assert others.tolist() == np.flatnonzero(~fits).tolist()
