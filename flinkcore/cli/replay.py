@@ -12,6 +12,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from flinkcore.cli.spark_environment import spark_environment
 from flinkcore.common import Duration, OutputTag, Time, WatermarkStrategy
 from flinkcore.datastream import (
     FILE,
@@ -216,13 +217,7 @@ def _environment(arguments: argparse.Namespace) -> StreamExecutionEnvironment:
     if arguments.engine == "embedded":
         environment = StreamExecutionEnvironment.get_execution_environment()
     else:
-        try:
-            from flinkcore.spark import SparkExecutionEnvironment, start_session
-        except ModuleNotFoundError as error:
-            raise ConfigurationError(
-                f'{error.name} is not installed: pip install "flinkcore[spark]", or choose --engine embedded'
-            ) from None
-        environment = SparkExecutionEnvironment(start_session(arguments.master, "flinkcore"))
+        environment = spark_environment(arguments.master, "choose --engine embedded")
     if arguments.parallelism is not None:
         environment.set_parallelism(arguments.parallelism)
     return environment

@@ -14,6 +14,7 @@ from traceback import StackSummary, TracebackException
 from typing import Any
 
 import flinkcore
+from flinkcore.cli.spark_environment import spark_environment
 from flinkcore.common import Configuration
 from flinkcore.datastream import StreamExecutionEnvironment
 from flinkcore.datastream.python_dependencies import python_file
@@ -118,13 +119,7 @@ def _new_environment(
 
 
 def _on_spark(master: str) -> StreamExecutionEnvironment:
-    try:
-        from flinkcore.spark import SparkExecutionEnvironment, start_session
-    except ModuleNotFoundError as error:
-        raise ConfigurationError(
-            f'{error.name} is not installed: pip install "flinkcore[spark]", or leave --master out'
-        ) from None
-    environment = SparkExecutionEnvironment(start_session(master, "flinkcore"))
+    environment = spark_environment(master, "leave --master out")
     environment.add_python_file(_PACKAGE / "pyflink.py")
     return environment
 

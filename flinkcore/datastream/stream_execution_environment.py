@@ -16,6 +16,7 @@ from flinkcore.common.expressions import Expression, is_expression
 from flinkcore.common.extras import library
 from flinkcore.common.job_client import JobClient
 from flinkcore.common.job_execution_result import JobExecutionResult
+from flinkcore.common.locations import absolute_location
 from flinkcore.common.missing_features import MISSING_METHODS, MissingMethodError
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.split_origin import FILE, SplitOrigin
@@ -664,8 +665,7 @@ class StreamExecutionEnvironment:
         library("deltalake", "delta", "from_delta")
         table: Any = path_or_table
         if isinstance(table, str | PathLike) and os.fspath(table):
-            table = os.fspath(table)
-            table = table if "://" in table else os.path.abspath(os.path.expanduser(table))
+            table = absolute_location(table)
         elif not hasattr(table, "get_add_actions"):
             raise ConfigurationError(
                 f"from_delta takes the path of a table, or a deltalake.DeltaTable, not {reprlib.repr(table)}"

@@ -8,7 +8,6 @@ what one run over all would have done.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Final, NamedTuple
 
 from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
@@ -30,7 +29,13 @@ from flinkcore.datastream.transformations import (
     Transformation,
 )
 from flinkcore.datastream.window import WindowOperation
-from flinkcore.errors import ConfigurationError, DataError, SchemaError, UnsupportedOperationError
+from flinkcore.errors import (
+    CheckpointError,
+    ConfigurationError,
+    DataError,
+    SchemaError,
+    UnsupportedOperationError,
+)
 from flinkcore.replay.elements.element_arrivals import Origin, arrival_times
 from flinkcore.replay.elements.log_arrivals import SPLITS, LogReading
 from flinkcore.replay.plans.job_description import describe_log, refuse_changes, shown_settings
@@ -300,8 +305,6 @@ class ElementCheckpoints:
         )
 
     def _refused(self, what: str) -> Exception:
-        from flinkcore.errors import CheckpointError
-
         assert self._checkpoint is not None
         return CheckpointError(f"{self._checkpoint.storage.path}: {what}")
 
@@ -311,10 +314,9 @@ class ElementCheckpoints:
 
     # ---- how the job stops ----
 
-    def begin(self) -> AbstractContextManager[PendingCheckpoint | None]:
+    def begin(self) -> PendingCheckpoint:
         """Begin the checkpoint with which the job stops; as a context manager it is aborted by an error."""
-        if self._stop_path is None:
-            return nullcontext()
+        assert self._stop_path is not None
         return PendingCheckpoint.begin(self._stop_path, self._max_parallelism)
 
     def parts(

@@ -259,7 +259,6 @@ class RunningTasks:
 
     def _steps_to_checkpoint(self, checkpoints: ElementCheckpoints) -> Generator[None, None, None]:
         with checkpoints.begin() as pending:
-            assert pending is not None
             origins = list[Origin]()
             self._arrivals = arrivals = OrderedArrivals(origins, stops=True)
             by_node = self._add_origins(origins)

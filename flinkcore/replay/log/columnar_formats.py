@@ -1,6 +1,6 @@
 """Parquet and Arrow IPC: formats with metadata that can be cut into pieces."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import reduce
@@ -78,6 +78,7 @@ class ParquetFormat:
             _check_rows(opened.metadata, groups)
             # Prefetching holds all the groups of a call in memory; plain local reads hold one.
             runs = [[group] for group in groups] if local else _runs(opened.metadata, groups)
+            flat = _flat_leaves(opened.metadata, names)
             for run in runs:
                 rows = sum(opened.metadata.row_group(group).num_rows for group in run)
                 kept = None if file.deleted is None else _kept_rows(opened.metadata, run, file.deleted)
@@ -93,7 +94,7 @@ class ParquetFormat:
                     raise pa.ArrowInvalid(
                         f"its row groups do not have as many rows as its footer says ({rows} missing)"
                     )
-                _check_columns(opened.metadata, run, names)
+                _check_columns(opened.metadata, run, flat)
 
     def _open(self, file: LogFile, encoded: Sequence[str] = ()) -> Any:
         return pq.ParquetFile(
@@ -186,19 +187,22 @@ def _check_rows(metadata: Any, groups: Sequence[int]) -> None:
         raise pa.ArrowInvalid(f"its row groups have {rows} rows, but the footer says {metadata.num_rows}")
 
 
-def _check_columns(metadata: Any, groups: Sequence[int], names: Iterable[str]) -> None:
-    """Check that columns have as many values as there are rows, in row groups that have been read.
+def _flat_leaves(metadata: Any, names: Collection[str]) -> list[int]:
+    """Numbers of the leaves of columns that have one value in each row."""
+    return [
+        leaf
+        for leaf, column in enumerate(map(metadata.schema.column, range(metadata.num_columns)))
+        if column.max_repetition_level == 0
+        and any(column.path == name or column.path.startswith(f"{name}.") for name in names)
+    ]
+
+
+def _check_columns(metadata: Any, groups: Sequence[int], flat: Sequence[int]) -> None:
+    """Check that leaves have as many values as there are rows, in row groups that have been read.
 
     What a footer says of a column's values is not asked before: if it is forged, Arrow's reader raises an error, but
     its accessor ends the process.
     """
-    wanted = tuple(names)
-    flat = [
-        leaf
-        for leaf, column in enumerate(map(metadata.schema.column, range(metadata.num_columns)))
-        if column.max_repetition_level == 0
-        and any(column.path == name or column.path.startswith(f"{name}.") for name in wanted)
-    ]
     for number in groups:
         group = metadata.row_group(number)
         for leaf in flat if group.num_rows else ():

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 
 from flinkcore.common.extras import library
+from flinkcore.common.locations import absolute_location
 from flinkcore.errors import ConfigurationError, SourceError
 from flinkcore.replay.log.files import file_system_of
 from flinkcore.replay.results.table_files import (
@@ -93,8 +94,7 @@ class DeltaOutput(TableOutputs):
         require_mode(mode, MODES)
         if not isinstance(location, str | os.PathLike) or not os.fspath(location):
             raise ConfigurationError(f"write_delta takes the path of a table, not {location!r}")
-        path = os.fspath(location)
-        self._location = path if "://" in path else os.path.abspath(os.path.expanduser(path))
+        self._location = absolute_location(location)
         self._mode = mode
         self._options = None if storage_options is None else dict(storage_options)
         name = f"Delta table {self._location}"

@@ -103,8 +103,8 @@ class IcebergOutput(TableOutputs):
         return [str(task.file.file_path) for task in self._table.scan().plan_files()]
 
     def _data_file(self, file: WrittenFile) -> Any:
-        manifest = library("pyiceberg.manifest", "iceberg", "write_iceberg")
-        reading = library("pyiceberg.io.pyarrow", "iceberg", "write_iceberg")
+        manifest = _module("manifest")
+        reading = _module("io.pyarrow")
         inside = f"{self.files.directory}/{file.path}"
         with self.files.writing():
             footer = pq.read_metadata(inside, filesystem=self.files.filesystem)
@@ -119,9 +119,7 @@ class IcebergOutput(TableOutputs):
             content=manifest.DataFileContent.DATA,
             file_path=f"{self._data}/{file.path}",
             file_format=manifest.FileFormat.PARQUET,
-            partition=library("pyiceberg.typedef", "iceberg", "write_iceberg").Record(
-                *(_stored(value) for value in file.partition)
-            ),
+            partition=_module("typedef").Record(*(_stored(value) for value in file.partition)),
             file_size_in_bytes=info.size,
             sort_order_id=None,
             spec_id=self._table.spec().spec_id,
@@ -132,7 +130,7 @@ class IcebergOutput(TableOutputs):
 
     def _statistics_plan(self, footer: Any, ids: Mapping[str, int]) -> Any:
         """What the metadata tell of the columns of a file: no bounds that Python lacks."""
-        reading = library("pyiceberg.io.pyarrow", "iceberg", "write_iceberg")
+        reading = _module("io.pyarrow")
         plan = reading.compute_statistics_plan(self._schema, self._table.properties)
         columns = [plan[ids[footer.schema.column(at).path]] for at in range(footer.num_columns)]
         unbounded = {
@@ -144,7 +142,7 @@ class IcebergOutput(TableOutputs):
 
     def _replaced(self, written: Sequence[WrittenFile]) -> Any:
         """The condition of the rows that the results replace."""
-        expressions = library("pyiceberg.expressions", "iceberg", "write_iceberg")
+        expressions = _module("expressions")
         if self._mode == "overwrite":
             return expressions.AlwaysTrue()
         conditions = []
@@ -162,6 +160,10 @@ class IcebergOutput(TableOutputs):
             )
         nothing = expressions.AlwaysFalse()
         return expressions.Or(nothing, nothing, *conditions)  # balanced, so that visits do not nest deeply
+
+
+def _module(name: str) -> Any:
+    return library(f"pyiceberg.{name}", "iceberg", "write_iceberg")
 
 
 def _with_ids(column: pa.Field, field: Any) -> pa.Field:

@@ -6,7 +6,7 @@ import os
 import uuid
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from itertools import permutations
 from types import TracebackType
@@ -17,10 +17,10 @@ import pyarrow.fs as fs
 import pyarrow.parquet as pq
 
 from flinkcore.common import OutputTag
-from flinkcore.common.free_room import directory_remedy
-from flinkcore.errors import ConfigurationError, FlinkcoreError, SourceError
+from flinkcore.common.locations import absolute_location
+from flinkcore.errors import ConfigurationError, SourceError
 from flinkcore.replay.plans.job_plan import JobPlan
-from flinkcore.replay.results.result_files import PartNames
+from flinkcore.replay.results.result_files import PartNames, writing_results
 
 _STAGING = "_temporary"
 # A file in the staging folder: the directory was made by the replay.
@@ -146,8 +146,7 @@ class ParquetOutput:
             raise ConfigurationError(
                 f"results are written to a directory, given by its path, not to {path!r}"
             )
-        name = os.fspath(path)
-        return cls(name if "://" in name else os.path.abspath(os.path.expanduser(name)), repeating)
+        return cls(absolute_location(path), repeating)
 
     def contains(self, other: ParquetOutput) -> bool:
         """Whether the directory of the other is this one, or lies within it."""
@@ -179,25 +178,9 @@ class ParquetOutput:
                     filesystem.delete_dir(directory)
                     raise
 
-    @contextmanager
-    def writing(self) -> Iterator[None]:
-        """Let an error of the block name the directory, how much room is left there, and what to do.
-
-        Raises
-        ------
-        SourceError
-            If the file system fails.
-        """
-        try:
-            yield
-        except FlinkcoreError:
-            raise
-        except (OSError, pa.ArrowException) as error:
-            reason = " ".join(str(error).split())
-            raise SourceError(
-                f"results cannot be written to {self.path}: {reason}. Nothing of them stays; give "
-                f"{directory_remedy(self.path, error)}"
-            ) from error
+    def writing(self) -> AbstractContextManager[None]:
+        """Let an error of the block name the directory: see `writing_results`."""
+        return writing_results(self.path, self.path, "Nothing of them stays")
 
     def open_part(self, schema: pa.Schema, partition: int) -> ParquetPart:
         """Open a new file for one partition's results."""

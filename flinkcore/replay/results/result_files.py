@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Protocol, TypeAlias
 
 import pyarrow as pa
+
+from flinkcore.common.free_room import directory_remedy
+from flinkcore.errors import FlinkcoreError, SourceError
 
 PartNames: TypeAlias = Mapping[str | None, Iterable[str]]
 """Files that count, as text, by side output; those of the results under None."""
@@ -46,3 +49,32 @@ class ResultFiles(Protocol):
 
     def write(self, run: Callable[[], PartNames], commit: Callable[[], None] = lambda: None) -> None:
         """Run what writes files, let them all count, then complete what else the run leaves."""
+
+
+@contextmanager
+def writing_results(place: str, directory: str, outcome: str) -> Iterator[None]:
+    """Let an error of the block name where results are written, how much room is left there, and what to do.
+
+    Parameters
+    ----------
+    place : str
+        What messages call it.
+    directory : str
+        Where the files are.
+    outcome : str
+        What has become of the results, as a sentence.
+
+    Raises
+    ------
+    SourceError
+        If the file system fails.
+    """
+    try:
+        yield
+    except FlinkcoreError:
+        raise
+    except (OSError, pa.ArrowException) as error:
+        reason = " ".join(str(error).split())
+        raise SourceError(
+            f"results cannot be written to {place}: {reason}. {outcome}; give {directory_remedy(directory, error)}"
+        ) from error

@@ -7,7 +7,7 @@ import json
 import re
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing
 from dataclasses import dataclass
 from datetime import date
 from types import TracebackType
@@ -20,9 +20,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyarrow import fs
 
-from flinkcore.common.free_room import directory_remedy
-from flinkcore.errors import DataError, FlinkcoreError, SourceError
+from flinkcore.errors import DataError, SourceError
 from flinkcore.replay.log.files import NULL_PARTITION
+from flinkcore.replay.results.result_files import writing_results
 
 _EPOCH: Final = date(1970, 1, 1).toordinal()
 
@@ -182,25 +182,9 @@ class TableFiles:
             if info.type == fs.FileType.File and info.path not in kept:
                 self.filesystem.delete_file(info.path)
 
-    @contextmanager
-    def writing(self) -> Iterator[None]:
-        """Let an error of the block name the table, how much room is left there, and what to do.
-
-        Raises
-        ------
-        SourceError
-            If the file system fails.
-        """
-        try:
-            yield
-        except FlinkcoreError:
-            raise
-        except (OSError, pa.ArrowException) as error:
-            reason = " ".join(str(error).split())
-            raise SourceError(
-                f"results cannot be written to {self.table}: {reason}. The table has none of them; give "
-                f"{directory_remedy(self.directory, error)}"
-            ) from error
+    def writing(self) -> AbstractContextManager[None]:
+        """Let an error of the block name the table: see `writing_results`."""
+        return writing_results(self.table, self.directory, "The table has none of them")
 
 
 class TableParts:
@@ -375,9 +359,10 @@ def partitioned(
     DataError
         If a day is not of the years 1 to 9999.
     """
-    if not fields or batch.num_rows == 0:
-        if batch.num_rows:
-            yield (), batch
+    if batch.num_rows == 0:
+        return
+    if not fields:
+        yield (), batch
         return
     codes = np.zeros(batch.num_rows, np.int64)
     values: list[pa.Array] = []

@@ -12,13 +12,15 @@ from flinkcore.replay.log.stored_columns import is_widening
 
 TypeOf = Callable[[pa.DataType], pa.DataType | None]
 
-_SAME = frozenset(
+SAME = frozenset(
     [
         *(pa.bool_(), pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64()),
         *(pa.string(), pa.binary(), pa.date32()),
     ]
 )
-_WIDENED = {
+"""Types that Spark and tables of a lake have, too."""
+
+WIDENED = {
     pa.uint8(): pa.int16(),
     pa.uint16(): pa.int32(),
     pa.uint32(): pa.int64(),
@@ -28,15 +30,16 @@ _WIDENED = {
     pa.large_binary(): pa.binary(),
     pa.date64(): pa.date32(),
 }
+"""What they have for others."""
 
 
 def delta_type(given: pa.DataType) -> pa.DataType | None:
     """The type of a Delta table that has all values of a type; None: there is none."""
     types = pa.types
-    if given in _SAME or types.is_decimal128(given):
+    if given in SAME or types.is_decimal128(given):
         return given
-    if given in _WIDENED:
-        return _WIDENED[given]
+    if given in WIDENED:
+        return WIDENED[given]
     if types.is_dictionary(given):
         return delta_type(given.value_type)
     if types.is_timestamp(given):

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.fs as fs
 
 from flinkcore.common.free_room import directory_remedy
+from flinkcore.common.locations import absolute_location
 from flinkcore.errors import CheckpointError, ConfigurationError, FlinkcoreError
 
 
@@ -38,7 +39,7 @@ class CheckpointStorage:
         name = os.fspath(path)
         if not name:
             raise ConfigurationError("the path of a checkpoint is empty; give a directory")
-        return cls(name if "://" in name else os.path.abspath(os.path.expanduser(name)))
+        return cls(absolute_location(name))
 
     def names(self) -> list[str]:
         """Return the names of files and folders, folders with a slash at their end; empty if it does not exist.

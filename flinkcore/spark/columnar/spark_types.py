@@ -7,23 +7,9 @@ from pyspark.sql import types as spark
 from pyspark.sql.pandas.types import from_arrow_type
 
 from flinkcore.errors import DataError, SchemaError
+from flinkcore.replay.results.table_types import SAME, WIDENED
 
-_SAME = frozenset(
-    [
-        *(pa.bool_(), pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64()),
-        *(pa.string(), pa.binary(), pa.date32(), pa.null()),
-    ]
-)
-_WIDENED = {
-    pa.uint8(): pa.int16(),
-    pa.uint16(): pa.int32(),
-    pa.uint32(): pa.int64(),
-    pa.uint64(): pa.decimal128(20, 0),
-    pa.float16(): pa.float32(),
-    pa.large_string(): pa.string(),
-    pa.large_binary(): pa.binary(),
-    pa.date64(): pa.date32(),
-}
+_SAME = SAME | {pa.null()}
 
 
 class SparkSchema:
@@ -77,8 +63,8 @@ def _accepted(given: pa.DataType, column: str) -> pa.DataType:
     types = pa.types
     if given in _SAME or types.is_decimal128(given):
         return given
-    if given in _WIDENED:
-        return _WIDENED[given]
+    if given in WIDENED:
+        return WIDENED[given]
     if types.is_dictionary(given):
         return _accepted(given.value_type, column)
     if types.is_timestamp(given):
