@@ -16,6 +16,7 @@ from typing import Any
 import flinkcore
 from flinkcore.cli.spark_environment import spark_environment
 from flinkcore.common import Configuration
+from flinkcore.common.settings import check_settings
 from flinkcore.datastream import StreamExecutionEnvironment
 from flinkcore.datastream.python_dependencies import python_file
 from flinkcore.errors import ConfigurationError, FlinkcoreError, SourceError
@@ -104,7 +105,7 @@ def _configuration(arguments: argparse.Namespace) -> Configuration:
         configuration.set_integer("parallelism.default", arguments.parallelism)
     if arguments.clock is not None:
         configuration.set_string("flinkcore.clock", arguments.clock)
-    StreamExecutionEnvironment().configure(configuration)  # which refuses wrong values before anything runs
+    check_settings(configuration)
     return configuration
 
 

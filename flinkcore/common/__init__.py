@@ -3,6 +3,7 @@
 from typing import NoReturn
 
 from flinkcore.common.completable_future import CompletableFuture
+from flinkcore.common.config_options import ConfigOption, ConfigOptions
 from flinkcore.common.configuration import Configuration
 from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.common.execution_config import ExecutionConfig
@@ -13,6 +14,7 @@ from flinkcore.common.job_status import JobStatus
 from flinkcore.common.missing_features import MISSING_COMMON_NAMES, refuse_name
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.percentile_watermarks import PercentileOutOfOrdernessWatermarks
+from flinkcore.common.restart_strategy import RestartStrategies, RestartStrategyConfiguration
 from flinkcore.common.row import Row
 from flinkcore.common.row_kind import RowKind
 from flinkcore.common.serialization import (
@@ -44,6 +46,8 @@ __all__ = [
     "BoundedOutOfOrdernessWatermarks",
     "ByteArraySchema",
     "CompletableFuture",
+    "ConfigOption",
+    "ConfigOptions",
     "Configuration",
     "DeserializationSchema",
     "Duration",
@@ -59,6 +63,8 @@ __all__ = [
     "PercentileOutOfOrdernessWatermarks",
     "PickleSerializer",
     "RecordTimestampAssigner",
+    "RestartStrategies",
+    "RestartStrategyConfiguration",
     "Row",
     "RowKind",
     "SerializationSchema",

@@ -1,13 +1,15 @@
 """Settings of a job that do not belong to one operator."""
 
+from __future__ import annotations
+
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
+from flinkcore.common import settings
 from flinkcore.common.configuration import Configuration
 from flinkcore.common.constants import MAX_TIMESTAMP
-from flinkcore.errors import ConfigurationError, UnsupportedOperationError
+from flinkcore.common.time import Duration
+from flinkcore.errors import ConfigurationError
 
 JobClockName: TypeAlias = Literal["arrival", "system"]
 """What processing time is: the arrivals of elements, or the time of the machine."""
@@ -22,77 +24,63 @@ def _whole_number_within(value: int, setting: str, lowest: int, highest: int) ->
     return value
 
 
-def _interval_ms(configuration: Configuration, key: str) -> int:
-    interval = configuration.get_string(key, "").strip()
-    number = interval[:-2].strip() if interval.endswith("ms") else interval
-    if not number.isdecimal():
-        raise ConfigurationError(f"{key} is a number of milliseconds, not {interval!r}")
-    return int(number)
-
-
 def checked_auto_watermark_interval(interval_ms: int) -> int:
     """Return an auto-watermark interval in ms, 0 for none; ConfigurationError if it is negative or no integer."""
     return _whole_number_within(interval_ms, "the auto-watermark interval in ms", 0, MAX_TIMESTAMP)
 
 
-@dataclass
 class ExecutionConfig:
     """Parallelism, maximum parallelism, auto-watermark interval and other settings of a job.
 
     Read and changed through :meth:`StreamExecutionEnvironment.get_config`. On the arrival clock, no setting but the
-    auto-watermark interval can change a row of the result.
+    auto-watermark interval and the execution mode can change a row of the result.
+
+    Parameters
+    ----------
+    configuration : Configuration, optional
+        Holds the settings by their keys, and may be shared with other objects; a new one by default.
 
     Notes
     -----
     Follows ``pyflink.common.ExecutionConfig``. Deliberate difference: the maximum parallelism is 128 unless
-    set, where Flink derives it from the parallelism.
+    set, where Flink derives it from the parallelism. docs/settings.md lists the settings without a meaning here, which
+    are held and given back.
     """
 
-    PARALLELISM_DEFAULT: ClassVar[int] = -1
-    UPPER_BOUND_MAX_PARALLELISM: ClassVar[int] = 1 << 15
+    PARALLELISM_DEFAULT: ClassVar[int] = settings.PARALLELISM_DEFAULT
+    PARALLELISM_UNKNOWN: ClassVar[int] = -2
+    UPPER_BOUND_MAX_PARALLELISM: ClassVar[int] = settings.UPPER_BOUND_MAX_PARALLELISM
 
-    _parallelism: int = PARALLELISM_DEFAULT
-    _max_parallelism: int = 128
-    _auto_watermark_interval_ms: int = 200
-    _arrival_rate: float = 1000.0
-    _clock: JobClockName = "arrival"
-    _chaining_enabled: bool = True
-    _is_batch: bool = False
-    _allow_unaligned_source_splits: bool = False
-    _watermark_alignment_buffer_size: int = 3
-    _latency_tracking_interval_ms: int = 0
-    _latency_granularity: LatencyGranularity = "operator"
-    _latency_history_size: int = 128
-    _job_name: str = "Flink Streaming Job"
-    _job_parameters: dict[str, str] = field(default_factory=dict)
+    def __init__(self, configuration: Configuration | None = None) -> None:
+        self._configuration = Configuration() if configuration is None else configuration
 
     def get_parallelism(self) -> int:
         """Return the number of parallel tasks; -1 (``PARALLELISM_DEFAULT``) leaves it to the executor."""
-        return self._parallelism
+        return self._configuration.get(settings.PARALLELISM)
 
-    def set_parallelism(self, parallelism: int) -> "ExecutionConfig":
+    def set_parallelism(self, parallelism: int) -> ExecutionConfig:
         """Set the number of parallel tasks, from 1; -1 (``PARALLELISM_DEFAULT``) leaves it to the executor."""
         if parallelism != self.PARALLELISM_DEFAULT:
             _whole_number_within(parallelism, "parallelism", 1, self.UPPER_BOUND_MAX_PARALLELISM)
-        self._parallelism = parallelism
+        self._configuration.set(settings.PARALLELISM, parallelism)
         return self
 
     def get_max_parallelism(self) -> int:
         """Return the number of key groups."""
-        return self._max_parallelism
+        number = self._configuration.get(settings.MAX_PARALLELISM)
+        return settings.DEFAULT_MAX_PARALLELISM if number == settings.PARALLELISM_DEFAULT else number
 
-    def set_max_parallelism(self, max_parallelism: int) -> "ExecutionConfig":
+    def set_max_parallelism(self, max_parallelism: int) -> ExecutionConfig:
         """Set the number of key groups, from 1 to 32,768: the most tasks that can share the keys."""
-        self._max_parallelism = _whole_number_within(
-            max_parallelism, "max_parallelism", 1, self.UPPER_BOUND_MAX_PARALLELISM
-        )
+        _whole_number_within(max_parallelism, "max_parallelism", 1, self.UPPER_BOUND_MAX_PARALLELISM)
+        self._configuration.set(settings.MAX_PARALLELISM, max_parallelism)
         return self
 
     def get_auto_watermark_interval(self) -> int:
         """Return the interval of periodic watermarks in ms of the replay clock."""
-        return self._auto_watermark_interval_ms
+        return self._configuration.get(settings.AUTO_WATERMARK_INTERVAL).to_millis()
 
-    def set_auto_watermark_interval(self, interval: int) -> "ExecutionConfig":
+    def set_auto_watermark_interval(self, interval: int) -> ExecutionConfig:
         """Set the interval of periodic watermarks.
 
         Parameters
@@ -105,14 +93,15 @@ class ExecutionConfig:
         ConfigurationError
             If it is negative or not a whole number.
         """
-        self._auto_watermark_interval_ms = checked_auto_watermark_interval(interval)
+        interval_ms = checked_auto_watermark_interval(interval)
+        self._configuration.set(settings.AUTO_WATERMARK_INTERVAL, Duration.of_millis(interval_ms))
         return self
 
     def get_arrival_rate(self) -> float:
         """Return the arrival rate of sources that are no event logs, in elements per second and split."""
-        return self._arrival_rate
+        return self._configuration.get(settings.ARRIVAL_RATE)
 
-    def set_arrival_rate(self, rate: float) -> "ExecutionConfig":
+    def set_arrival_rate(self, rate: float) -> ExecutionConfig:
         """Set the arrival rate of sources that are no event logs, on the job's clock.
 
         The clock decides between which elements periodic watermarks are emitted and processing-time timers fire; it
@@ -132,58 +121,58 @@ class ExecutionConfig:
             raise ConfigurationError(
                 f"the arrival rate is a number of elements per second above zero, not {rate!r}"
             )
-        self._arrival_rate = float(rate)
+        self._configuration.set(settings.ARRIVAL_RATE, rate)
         return self
 
     def get_clock(self) -> JobClockName:
         """Return which clock shows the processing time of jobs: ``arrival``, the default, or ``system``."""
-        return self._clock
+        clock: Any = self._configuration.get(settings.CLOCK)
+        return clock  # type: ignore[no-any-return]
 
-    def set_clock(self, clock: JobClockName) -> "ExecutionConfig":
+    def set_clock(self, clock: JobClockName) -> ExecutionConfig:
         """Set which clock shows the processing time of jobs; see :meth:`StreamExecutionEnvironment.set_clock`."""
         if clock not in get_args(JobClockName):
             raise ConfigurationError(f"flinkcore.clock is 'arrival' or 'system', not {clock!r}")
-        self._clock = clock
+        self._configuration.set(settings.CLOCK, clock)
         return self
 
     def require_arrival_clock(self, job: str, reason: str) -> None:
         """Raise a ConfigurationError if a job, such as "a job on Spark", is to run on the system clock."""
-        if self._clock != "arrival":
+        if self.get_clock() != "arrival":
             raise ConfigurationError(
                 f"{job} cannot run on the system clock: {reason}. Leave flinkcore.clock at 'arrival'"
             )
 
     def is_chaining_enabled(self) -> bool:
         """Return whether operators call the next one directly where they can."""
-        return self._chaining_enabled
+        return self._configuration.get(settings.OPERATOR_CHAINING)
 
-    def set_chaining_enabled(self, enabled: bool) -> "ExecutionConfig":
+    def set_chaining_enabled(self, enabled: bool) -> ExecutionConfig:
         """Set whether operators call the next one directly where they can."""
-        self._chaining_enabled = bool(enabled)
+        self._configuration.set(settings.OPERATOR_CHAINING, bool(enabled))
         return self
+
+    def is_chaining_of_operators_with_different_max_parallelism_enabled(self) -> bool:
+        """Return whether operators with different maximum parallelisms are chained."""
+        return self._configuration.get(settings.CHAINING_WITH_DIFFERENT_MAX_PARALLELISM)
 
     def is_batch(self) -> bool:
         """Return whether jobs emit final results only: see ``StreamExecutionEnvironment.set_runtime_mode``."""
-        return self._is_batch
-
-    def set_batch(self, is_batch: bool) -> "ExecutionConfig":
-        """Set whether jobs emit final results only."""
-        self._is_batch = bool(is_batch)
-        return self
+        return self._configuration.get(settings.RUNTIME_MODE) == "BATCH"
 
     def allows_unaligned_source_splits(self) -> bool:
         """Return ``pipeline.watermark-alignment.allow-unaligned-source-splits``: whether unpausable splits read on."""
-        return self._allow_unaligned_source_splits
+        return self._configuration.get(settings.ALLOW_UNALIGNED_SOURCE_SPLITS)
 
     def get_watermark_alignment_buffer_size(self) -> int:
         """Return ``pipeline.watermark-alignment.buffer-size``: the age of compared watermarks in update intervals."""
-        return self._watermark_alignment_buffer_size
+        return self._configuration.get(settings.WATERMARK_ALIGNMENT_BUFFER_SIZE)
 
     def get_latency_tracking_interval(self) -> int:
         """Return the interval at which sources emit latency markers, in ms; 0 or less: they emit none."""
-        return self._latency_tracking_interval_ms
+        return self._configuration.get(settings.LATENCY_INTERVAL).to_millis()
 
-    def set_latency_tracking_interval(self, interval: int) -> "ExecutionConfig":
+    def set_latency_tracking_interval(self, interval: int) -> ExecutionConfig:
         """Set the interval at which sources of jobs of Python functions emit latency markers.
 
         Each operator measures how long markers took to it from their source, on the job's clock: the histograms
@@ -200,110 +189,163 @@ class ExecutionConfig:
         ConfigurationError
             If it is not a whole number.
         """
-        lowest = -MAX_TIMESTAMP
-        self._latency_tracking_interval_ms = _whole_number_within(
-            interval, "the latency tracking interval in ms", lowest, MAX_TIMESTAMP
-        )
+        what = "the latency tracking interval in ms"
+        interval_ms = _whole_number_within(interval, what, -MAX_TIMESTAMP, MAX_TIMESTAMP)
+        self._configuration.set(settings.LATENCY_INTERVAL, Duration.of_millis(interval_ms))
         return self
 
     def get_latency_granularity(self) -> LatencyGranularity:
         """Return ``metrics.latency.granularity``: which latency markers are measured together."""
-        return self._latency_granularity
+        granularity: Any = self._configuration.get(settings.LATENCY_GRANULARITY)
+        return granularity  # type: ignore[no-any-return]
 
     def get_latency_history_size(self) -> int:
         """Return ``metrics.latency.history-size``: how many latencies a histogram keeps."""
-        return self._latency_history_size
+        return self._configuration.get(settings.LATENCY_HISTORY_SIZE)
 
     def get_job_name(self) -> str:
         """Return the default name of jobs."""
-        return self._job_name
+        return self._configuration.get(settings.JOB_NAME)
 
     def get_global_job_parameters(self) -> dict[str, str]:
         """Return the parameters that functions read with ``get_job_parameter``."""
-        return dict(self._job_parameters)
+        parameters = self._configuration.get(settings.GLOBAL_JOB_PARAMETERS)
+        return dict(parameters)
 
-    def set_global_job_parameters(self, global_job_parameters_dict: dict[str, Any]) -> "ExecutionConfig":
+    def set_global_job_parameters(self, global_job_parameters_dict: dict[str, Any]) -> ExecutionConfig:
         """Set the parameters that functions read with ``get_job_parameter``; values are converted to text."""
-        self._job_parameters = {str(key): str(value) for key, value in global_job_parameters_dict.items()}
+        parameters = {str(key): str(value) for key, value in global_job_parameters_dict.items()}
+        self._configuration.set(settings.GLOBAL_JOB_PARAMETERS, parameters)
         return self
 
-    def configure(self, configuration: Configuration) -> None:
-        """Apply settings; see ``StreamExecutionEnvironment.configure``."""
-        if configuration.contains_key("parallelism.default"):
-            self.set_parallelism(configuration.get_integer("parallelism.default", 1))
-        if configuration.contains_key("pipeline.max-parallelism"):
-            self.set_max_parallelism(configuration.get_integer("pipeline.max-parallelism", 128))
-        if configuration.contains_key("pipeline.auto-watermark-interval"):
-            self.set_auto_watermark_interval(_interval_ms(configuration, "pipeline.auto-watermark-interval"))
-        if configuration.contains_key("metrics.latency.interval"):
-            self.set_latency_tracking_interval(_interval_ms(configuration, "metrics.latency.interval"))
-        granularity: Any = configuration.get_string("metrics.latency.granularity", self._latency_granularity)
-        if granularity.lower() not in get_args(LatencyGranularity):
+    def enable_closure_cleaner(self) -> ExecutionConfig:
+        """Set that unused references of functions are removed, which has no meaning here."""
+        self._configuration.set(settings.CLOSURE_CLEANER_LEVEL, "RECURSIVE")
+        return self
+
+    def disable_closure_cleaner(self) -> ExecutionConfig:
+        """Set that unused references of functions are kept, as they always are here."""
+        self._configuration.set(settings.CLOSURE_CLEANER_LEVEL, "NONE")
+        return self
+
+    def is_closure_cleaner_enabled(self) -> bool:
+        """Return whether unused references of functions are to be removed."""
+        return self._configuration.get(settings.CLOSURE_CLEANER_LEVEL) != "NONE"
+
+    def get_task_cancellation_interval(self) -> int:
+        """Return the interval between attempts to cancel a task, in ms."""
+        return self._configuration.get(settings.TASK_CANCELLATION_INTERVAL).to_millis()
+
+    def set_task_cancellation_interval(self, interval: int) -> ExecutionConfig:
+        """Set the interval between attempts to cancel a task, in ms, which has no meaning here."""
+        return self._set_ms(settings.TASK_CANCELLATION_INTERVAL, interval)
+
+    def get_task_cancellation_timeout(self) -> int:
+        """Return the time after which a task that is not cancelled ends its process, in ms."""
+        return self._configuration.get(settings.TASK_CANCELLATION_TIMEOUT).to_millis()
+
+    def set_task_cancellation_timeout(self, timeout: int) -> ExecutionConfig:
+        """Set the time after which a task that is not cancelled ends its process, in ms: without a meaning here."""
+        return self._set_ms(settings.TASK_CANCELLATION_TIMEOUT, timeout)
+
+    def _set_ms(self, setting: settings.Setting[Duration], milliseconds: int) -> ExecutionConfig:
+        _whole_number_within(milliseconds, f"{setting.name} in ms", 0, MAX_TIMESTAMP)
+        self._configuration.set(setting, Duration.of_millis(milliseconds))
+        return self
+
+    def enable_force_kryo(self) -> ExecutionConfig:
+        """Set that objects of Java are serialized by Kryo; there are none."""
+        return self._set_flag(settings.FORCE_KRYO, True)
+
+    def disable_force_kryo(self) -> ExecutionConfig:
+        """Set that objects of Java are not serialized by Kryo where they need not be; there are none."""
+        return self._set_flag(settings.FORCE_KRYO, False)
+
+    def is_force_kryo_enabled(self) -> bool:
+        """Return whether objects of Java are serialized by Kryo."""
+        return self._configuration.get(settings.FORCE_KRYO)
+
+    def enable_force_avro(self) -> ExecutionConfig:
+        """Set that objects of Java are serialized by Avro; there are none."""
+        return self._set_flag(settings.FORCE_AVRO, True)
+
+    def disable_force_avro(self) -> ExecutionConfig:
+        """Set that objects of Java are not serialized by Avro; there are none."""
+        return self._set_flag(settings.FORCE_AVRO, False)
+
+    def is_force_avro_enabled(self) -> bool:
+        """Return whether objects of Java are serialized by Avro."""
+        return self._configuration.get(settings.FORCE_AVRO)
+
+    def enable_generic_types(self) -> ExecutionConfig:
+        """Set that Java may have types that Kryo serializes; there are none."""
+        return self._set_flag(settings.GENERIC_TYPES, True)
+
+    def disable_generic_types(self) -> ExecutionConfig:
+        """Set that Java must not have types that Kryo serializes; there are none."""
+        return self._set_flag(settings.GENERIC_TYPES, False)
+
+    def has_generic_types_disabled(self) -> bool:
+        """Return whether Java must not have types that Kryo serializes."""
+        return not self._configuration.get(settings.GENERIC_TYPES)
+
+    def get_default_kryo_serializer_classes(self) -> dict[str, str]:
+        """Return the classes of Java with a serializer of their own: none can be registered."""
+        return {}
+
+    def get_registered_kryo_types(self) -> list[str]:
+        """Return the classes of Java that Kryo knows: none can be registered."""
+        return []
+
+    def get_registered_pojo_types(self) -> list[str]:
+        """Return the classes of Java with fields: none can be registered."""
+        return []
+
+    def enable_auto_generated_uids(self) -> ExecutionConfig:
+        """Let operators without a uid have one of their own, which is the default."""
+        return self._set_flag(settings.AUTO_GENERATE_UIDS, True)
+
+    def disable_auto_generated_uids(self) -> ExecutionConfig:
+        """Refuse jobs with an operator that has no uid, so that each state keeps its name when a program changes."""
+        return self._set_flag(settings.AUTO_GENERATE_UIDS, False)
+
+    def has_auto_generated_uids_enabled(self) -> bool:
+        """Return whether operators may have no uid of their own."""
+        return self._configuration.get(settings.AUTO_GENERATE_UIDS)
+
+    def require_uid(self, uid: str | None, operator: str) -> None:
+        """Raise a ConfigurationError if an operator has no uid, and must have one."""
+        if uid is None and not self.has_auto_generated_uids_enabled():
             raise ConfigurationError(
-                f"metrics.latency.granularity is single, operator or subtask, not {granularity!r}"
+                f"{operator} has no uid, and {settings.AUTO_GENERATE_UIDS.name} is false: call uid(...) of its stream"
             )
-        self._latency_granularity = granularity.lower()
-        history_size = "metrics.latency.history-size"
-        self._latency_history_size = _whole_number_within(
-            configuration.get_integer(history_size, self._latency_history_size), history_size, 1, 1 << 20
-        )
-        self._allow_unaligned_source_splits = configuration.get_boolean(
-            "pipeline.watermark-alignment.allow-unaligned-source-splits", self._allow_unaligned_source_splits
-        )
-        buffer_size = "pipeline.watermark-alignment.buffer-size"
-        self._watermark_alignment_buffer_size = _whole_number_within(
-            configuration.get_integer(buffer_size, self._watermark_alignment_buffer_size),
-            buffer_size,
-            0,
-            1 << 20,
-        )
-        self.set_chaining_enabled(
-            configuration.get_boolean("pipeline.operator-chaining.enabled", self._chaining_enabled)
-        )
-        if configuration.contains_key("flinkcore.clock"):
-            clock: Any = configuration.get_string("flinkcore.clock", self._clock)
-            self.set_clock(clock)
-        self._job_name = configuration.get_string("pipeline.name", self._job_name)
-        parameters = configuration.get_string("pipeline.global-job-parameters", "")
-        pairs = (pair.partition(":") for pair in parameters.split(",") if pair.strip())
-        self._job_parameters |= {key.strip(): value.strip() for key, _, value in pairs}
 
-    def __getattr__(self, name: str) -> "Callable[..., ExecutionConfig]":
-        """Accept PyFlink's setters for Java objects and clusters, without an effect; their getters are refused."""
-        if name in _OF_THE_JVM:
-            if name.startswith(("enable_", "disable_", "set_")):
-                return lambda *values: self
-            raise SettingOfTheJvmError(
-                f"ExecutionConfig.{name} is about Java objects and clusters, which there are none of here: leave it out"
-            )
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+    def enable_object_reuse(self) -> ExecutionConfig:
+        """Set that elements are passed on without a copy, as Python objects always are."""
+        return self._set_flag(settings.OBJECT_REUSE, True)
 
+    def disable_object_reuse(self) -> ExecutionConfig:
+        """Set that objects of Java are copied; there are none."""
+        return self._set_flag(settings.OBJECT_REUSE, False)
 
-class SettingOfTheJvmError(UnsupportedOperationError, AttributeError):
-    """A setting of PyFlink's that has no meaning without a JVM."""
+    def is_object_reuse_enabled(self) -> bool:
+        """Return whether objects of Java are passed on without a copy."""
+        return self._configuration.get(settings.OBJECT_REUSE)
 
+    def is_use_snapshot_compression(self) -> bool:
+        """Return whether state is to be compressed in checkpoints."""
+        return self._configuration.get(settings.SNAPSHOT_COMPRESSION)
 
-_OF_THE_JVM = frozenset(
-    f"{verb}{what}"
-    for what, verbs in {
-        "closure_cleaner": ("enable_", "disable_"),
-        "closure_cleaner_enabled": ("is_",),
-        "task_cancellation_interval": ("set_", "get_"),
-        "task_cancellation_timeout": ("set_", "get_"),
-        "force_kryo": ("enable_", "disable_"),
-        "force_kryo_enabled": ("is_",),
-        "generic_types": ("enable_", "disable_"),
-        "generic_types_disabled": ("has_",),
-        "auto_generated_uids": ("enable_", "disable_"),
-        "auto_generated_uids_enabled": ("has_",),
-        "force_avro": ("enable_", "disable_"),
-        "force_avro_enabled": ("is_",),
-        "object_reuse": ("enable_", "disable_"),
-        "object_reuse_enabled": ("is_",),
-        "default_kryo_serializer_classes": ("get_",),
-        "registered_kryo_types": ("get_",),
-        "registered_pojo_types": ("get_",),
-        "use_snapshot_compression": ("is_", "set_"),
-    }.items()
-    for verb in verbs
-)
+    def set_use_snapshot_compression(self, use_snapshot_compression: bool) -> ExecutionConfig:
+        """Set whether state is compressed in checkpoints, which it always is."""
+        return self._set_flag(settings.SNAPSHOT_COMPRESSION, use_snapshot_compression)
+
+    def _set_flag(self, setting: settings.Setting[bool], value: bool) -> ExecutionConfig:
+        self._configuration.set(setting, value)
+        return self
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ExecutionConfig) and self._configuration == other._configuration
+
+    def __hash__(self) -> int:
+        return hash(self._configuration)

@@ -12,26 +12,12 @@ MISSING_NAMES: Final = {
     "AsyncFunction": "call what waits in a map or flat_map: a task has one thread",
     "AsyncRetryPredicate": "call what waits in a map, and try again there",
     "AsyncRetryStrategy": "call what waits in a map, and try again there",
-    "CheckpointStorage": "a job runs in one go; for checkpoints of replays see flinkcore.runtime.checkpoint",
-    "JobManagerCheckpointStorage": "a job runs in one go; for checkpoints of replays see flinkcore.runtime.checkpoint",
-    "FileSystemCheckpointStorage": "a job runs in one go; for checkpoints of replays see flinkcore.runtime.checkpoint",
-    "CustomCheckpointStorage": "a job runs in one go; for checkpoints of replays see flinkcore.runtime.checkpoint",
-    "StateBackend": "state is held in memory, as of HashMapStateBackend",
-    "HashMapStateBackend": "leave it out: state is held in memory anyway",
-    "EmbeddedRocksDBStateBackend": "leave it out: state is held in memory",
-    "CustomStateBackend": "leave it out: state is held in memory",
-    "PredefinedOptions": "leave it out: state is held in memory",
-    "SlotSharingGroup": "slot_sharing_group('name') is accepted: there are no slots",
-    "MemorySize": "leave it out: there are no slots with resources",
+    "CustomCheckpointStorage": "it is a class of Java: leave it out, a job writes no periodic checkpoints",
+    "CustomStateBackend": "it is a class of Java: leave it out, state is held in memory",
 }
 """Names of ``pyflink.datastream`` with what to use instead."""
 
 MISSING_COMMON_NAMES: Final = {
-    "ConfigOption": "set keys and values of a Configuration",
-    "ConfigOptions": "set keys and values of a Configuration",
-    "RestartStrategies": "leave it out: Spark repeats tasks that are lost, and a job in one process fails at once",
-    "RestartStrategyConfiguration": "leave it out: Spark repeats tasks that are lost, and a job in one process fails "
-    "at once",
     "InputDependencyConstraint": "leave it out: sources are read together",
     "TypeSerializer": "take a type of Types, or PickleSerializer",
 }
@@ -48,16 +34,8 @@ MISSING_FORMAT_NAMES: Final = {
 """Names of ``pyflink.datastream.formats`` with what to use instead."""
 
 MISSING_METHODS: Final = {
-    "add_jars": "there is no JVM; sources and sinks are those of flinkcore.datastream.connectors",
-    "add_classpaths": "there is no JVM; sources and sinks are those of flinkcore.datastream.connectors",
     "create_input": "take from_source(FileSource...) or from_event_log(...)",
     "get_execution_plan": "take explain() of a stream",
-    "register_cached_file": "open the file in the function's open()",
-    "enable_changelog_state_backend": "leave it out: state is held in memory",
-    "set_default_savepoint_directory": "leave it out: there are no savepoints",
-    "set_state_backend": "leave it out: state is held in memory",
-    "get_default_local_parallelism": "take get_parallelism()",
-    "set_default_local_parallelism": "take set_parallelism(...)",
 }
 """Methods of ``StreamExecutionEnvironment`` with what to do instead."""
 
@@ -88,16 +66,11 @@ MISSING_CONNECTORS: Final = {
 
 
 MISSING_MODULES: Final = {
-    "flinkcore.common.config_options": MISSING_COMMON_NAMES["ConfigOptions"],
-    "flinkcore.common.restart_strategy": MISSING_COMMON_NAMES["RestartStrategies"],
     "flinkcore.common.input_dependency_constraint": MISSING_COMMON_NAMES["InputDependencyConstraint"],
     "flinkcore.java_gateway": "there is no JVM",
     **{f"flinkcore.datastream.connectors.{name}": instead for name, instead in MISSING_CONNECTORS.items()},
     "flinkcore.datastream.formats.avro": "take Parquet, CSV or JSON lines",
     "flinkcore.datastream.formats.orc": "take Parquet, CSV or JSON lines",
-    "flinkcore.datastream.state_backend": "leave it out: state is held in memory",
-    "flinkcore.datastream.checkpoint_storage": "leave it out: a job runs in one go",
-    "flinkcore.datastream.slot_sharing_group": "leave it out: there are no slots",
     "flinkcore.datastream.async_data_stream": MISSING_NAMES["AsyncDataStream"],
     "flinkcore.datastream.async_retry_predicates": MISSING_NAMES["AsyncRetryPredicate"],
     "flinkcore.datastream.async_retry_strategies": MISSING_NAMES["AsyncRetryStrategy"],

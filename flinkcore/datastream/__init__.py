@@ -7,6 +7,11 @@ from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.split_origin import FILE
 from flinkcore.datastream.aggregates import Aggregate
 from flinkcore.datastream.checkpoint_config import CheckpointConfig
+from flinkcore.datastream.checkpoint_storage import (
+    CheckpointStorage,
+    FileSystemCheckpointStorage,
+    JobManagerCheckpointStorage,
+)
 from flinkcore.datastream.checkpointing_mode import CheckpointingMode
 from flinkcore.datastream.connected_streams import BroadcastConnectedStream, BroadcastStream, ConnectedStreams
 from flinkcore.datastream.data_stream import CloseableIterator, DataStream, DataStreamSink, SideOutputStream
@@ -47,6 +52,13 @@ from flinkcore.datastream.functions import (
 from flinkcore.datastream.functions.join_functions import TaggedUnion
 from flinkcore.datastream.joined_streams import CoGroupedStreams, IntervalJoin, IntervalJoined, JoinedStreams
 from flinkcore.datastream.keyed_stream import AllWindowedStream, KeyedStream, WindowedStream
+from flinkcore.datastream.slot_sharing_group import MemorySize, SlotSharingGroup
+from flinkcore.datastream.state_backend import (
+    EmbeddedRocksDBStateBackend,
+    HashMapStateBackend,
+    PredefinedOptions,
+    StateBackend,
+)
 from flinkcore.datastream.stream_execution_environment import StreamExecutionEnvironment
 from flinkcore.datastream.time_characteristic import TimeCharacteristic
 from flinkcore.datastream.time_domain import TimeDomain
@@ -81,6 +93,7 @@ __all__ = [
     "BroadcastProcessFunction",
     "BroadcastStream",
     "CheckpointConfig",
+    "CheckpointStorage",
     "CheckpointingMode",
     "CloseableIterator",
     "CoFlatMapFunction",
@@ -93,15 +106,19 @@ __all__ = [
     "CountWindow",
     "DataStream",
     "DataStreamSink",
+    "EmbeddedRocksDBStateBackend",
     "EventTimeSessionWindows",
     "ExternalizedCheckpointRetention",
+    "FileSystemCheckpointStorage",
     "FilterFunction",
     "FlatJoinFunction",
     "FlatMapFunction",
     "Function",
     "GlobalWindow",
+    "HashMapStateBackend",
     "IntervalJoin",
     "IntervalJoined",
+    "JobManagerCheckpointStorage",
     "JoinFunction",
     "JoinedStreams",
     "KeySelector",
@@ -111,10 +128,12 @@ __all__ = [
     "KeyedProcessFunction",
     "KeyedStream",
     "MapFunction",
+    "MemorySize",
     "MergingWindowAssigner",
     "OutputTag",
     "ParallelSourceFunction",
     "Partitioner",
+    "PredefinedOptions",
     "ProcessAllWindowFunction",
     "ProcessFunction",
     "ProcessJoinFunction",
@@ -125,8 +144,10 @@ __all__ = [
     "SideOutputStream",
     "SinkFunction",
     "SlidingEventTimeWindows",
+    "SlotSharingGroup",
     "SourceContext",
     "SourceFunction",
+    "StateBackend",
     "StreamExecutionEnvironment",
     "TaggedUnion",
     "TimeCharacteristic",

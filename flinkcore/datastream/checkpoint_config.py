@@ -2,94 +2,103 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
+from flinkcore.common import settings
+from flinkcore.common.configuration import Configuration
 from flinkcore.common.time import Duration
+from flinkcore.datastream.checkpoint_storage import (
+    CheckpointStorage,
+    FileSystemCheckpointStorage,
+    JobManagerCheckpointStorage,
+)
 from flinkcore.datastream.checkpointing_mode import CheckpointingMode
 from flinkcore.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
 
 
 class CheckpointConfig:
-    """Settings of periodic checkpoints, in ms where they are times; they are stored without an effect.
+    """Settings of periodic checkpoints, in ms where they are times; they are held and given back without an effect.
+
+    Parameters
+    ----------
+    configuration : Configuration, optional
+        Holds the settings by their keys; a new one by default.
 
     Notes
     -----
-    Follows ``pyflink.datastream.CheckpointConfig``.
+    Follows ``pyflink.datastream.CheckpointConfig``; the storage of checkpoints as up to Flink 1.20.
     """
 
-    def __init__(self) -> None:
-        self._interval = -1
-        self._mode = CheckpointingMode.EXACTLY_ONCE
-        self._timeout = 600_000
-        self._min_pause = 0
-        self._max_concurrent = 1
-        self._tolerable_failures = 0
-        self._retention = ExternalizedCheckpointRetention.NO_EXTERNALIZED_CHECKPOINTS
-        self._unaligned = False
-        self._unaligned_forced = False
-        self._alignment_timeout = Duration.of_millis(0)
+    DEFAULT_MODE: ClassVar[CheckpointingMode] = CheckpointingMode.EXACTLY_ONCE
+    DEFAULT_TIMEOUT: ClassVar[int] = 600_000
+    DEFAULT_MIN_PAUSE_BETWEEN_CHECKPOINTS: ClassVar[int] = 0
+    DEFAULT_MAX_CONCURRENT_CHECKPOINTS: ClassVar[int] = 1
+
+    def __init__(self, configuration: Configuration | None = None) -> None:
+        self._configuration = Configuration() if configuration is None else configuration
+        self._storage: CheckpointStorage | None = None
 
     def is_checkpointing_enabled(self) -> bool:
         """Return whether an interval is set."""
-        return self._interval > 0
+        return self.get_checkpoint_interval() > 0
 
     def get_checkpoint_interval(self) -> int:
         """Return the interval in ms; -1 if there is none."""
-        return self._interval
+        interval = self._configuration.get(settings.CHECKPOINTING_INTERVAL)
+        return -1 if interval is None else interval.to_millis()
 
     def set_checkpoint_interval(self, checkpoint_interval: int) -> CheckpointConfig:
         """Set the interval in ms."""
-        self._interval = checkpoint_interval
-        return self
+        return self._set_ms(settings.CHECKPOINTING_INTERVAL, checkpoint_interval)
 
     def get_checkpointing_mode(self) -> CheckpointingMode:
         """Return the mode."""
-        return self._mode
+        return CheckpointingMode[self._configuration.get(settings.CHECKPOINTING_MODE)]
 
     def set_checkpointing_mode(self, checkpointing_mode: CheckpointingMode) -> CheckpointConfig:
         """Set the mode."""
-        self._mode = checkpointing_mode
+        self._configuration.set(settings.CHECKPOINTING_MODE, checkpointing_mode.name)
         return self
 
     def get_checkpoint_timeout(self) -> int:
         """Return the timeout of a checkpoint in ms."""
-        return self._timeout
+        return self._configuration.get(settings.CHECKPOINTING_TIMEOUT).to_millis()
 
     def set_checkpoint_timeout(self, checkpoint_timeout: int) -> CheckpointConfig:
         """Set the timeout of a checkpoint in ms."""
-        self._timeout = checkpoint_timeout
-        return self
+        return self._set_ms(settings.CHECKPOINTING_TIMEOUT, checkpoint_timeout)
 
     def get_min_pause_between_checkpoints(self) -> int:
         """Return the minimum pause between checkpoints in ms."""
-        return self._min_pause
+        return self._configuration.get(settings.MIN_PAUSE_BETWEEN_CHECKPOINTS).to_millis()
 
     def set_min_pause_between_checkpoints(self, min_pause_between_checkpoints: int) -> CheckpointConfig:
         """Set the minimum pause between checkpoints in ms."""
-        self._min_pause = min_pause_between_checkpoints
-        return self
+        return self._set_ms(settings.MIN_PAUSE_BETWEEN_CHECKPOINTS, min_pause_between_checkpoints)
 
     def get_max_concurrent_checkpoints(self) -> int:
         """Return the maximum number of concurrent checkpoints."""
-        return self._max_concurrent
+        return self._configuration.get(settings.MAX_CONCURRENT_CHECKPOINTS)
 
     def set_max_concurrent_checkpoints(self, max_concurrent_checkpoints: int) -> CheckpointConfig:
         """Set the maximum number of concurrent checkpoints."""
-        self._max_concurrent = max_concurrent_checkpoints
+        self._configuration.set(settings.MAX_CONCURRENT_CHECKPOINTS, max_concurrent_checkpoints)
         return self
 
     def get_tolerable_checkpoint_failure_number(self) -> int:
         """Return how many consecutive checkpoints may fail."""
-        return self._tolerable_failures
+        return self._configuration.get(settings.TOLERABLE_FAILED_CHECKPOINTS)
 
     def set_tolerable_checkpoint_failure_number(
         self, tolerable_checkpoint_failure_number: int
     ) -> CheckpointConfig:
         """Set how many consecutive checkpoints may fail."""
-        self._tolerable_failures = tolerable_checkpoint_failure_number
+        self._configuration.set(settings.TOLERABLE_FAILED_CHECKPOINTS, tolerable_checkpoint_failure_number)
         return self
 
     def is_fail_on_checkpointing_errors(self) -> bool:
         """Return whether no checkpoint may fail."""
-        return self._tolerable_failures == 0
+        return self.get_tolerable_checkpoint_failure_number() == 0
 
     def set_fail_on_checkpointing_errors(self, fail_on_checkpointing_errors: bool) -> CheckpointConfig:
         """Set whether no checkpoint may fail, or any number of them."""
@@ -97,26 +106,27 @@ class CheckpointConfig:
 
     def get_externalized_checkpoint_retention(self) -> ExternalizedCheckpointRetention:
         """Return what becomes of checkpoints when a job is cancelled."""
-        return self._retention
+        return ExternalizedCheckpointRetention[self._configuration.get(settings.CHECKPOINT_RETENTION)]
 
     def set_externalized_checkpoint_retention(
         self, retention_mode: ExternalizedCheckpointRetention
     ) -> CheckpointConfig:
         """Set what becomes of checkpoints when a job is cancelled."""
-        self._retention = retention_mode
+        self._configuration.set(settings.CHECKPOINT_RETENTION, retention_mode.name)
         return self
 
     def is_externalized_checkpoints_enabled(self) -> bool:
         """Return whether checkpoints outlive their job."""
-        return self._retention is not ExternalizedCheckpointRetention.NO_EXTERNALIZED_CHECKPOINTS
+        retention = self.get_externalized_checkpoint_retention()
+        return retention is not ExternalizedCheckpointRetention.NO_EXTERNALIZED_CHECKPOINTS
 
     def is_unaligned_checkpoints_enabled(self) -> bool:
         """Return whether checkpoints are unaligned."""
-        return self._unaligned
+        return self._configuration.get(settings.UNALIGNED_CHECKPOINTS)
 
     def enable_unaligned_checkpoints(self, enabled: bool = True) -> CheckpointConfig:
         """Set whether checkpoints are unaligned."""
-        self._unaligned = enabled
+        self._configuration.set(settings.UNALIGNED_CHECKPOINTS, enabled)
         return self
 
     def disable_unaligned_checkpoints(self) -> CheckpointConfig:
@@ -125,20 +135,20 @@ class CheckpointConfig:
 
     def is_force_unaligned_checkpoints(self) -> bool:
         """Return whether checkpoints are unaligned also where custom partitioners forbid it."""
-        return self._unaligned_forced
+        return self._configuration.get(settings.FORCE_UNALIGNED_CHECKPOINTS)
 
     def set_force_unaligned_checkpoints(self, force_unaligned_checkpoints: bool = True) -> CheckpointConfig:
         """Set whether checkpoints are unaligned also where custom partitioners forbid it."""
-        self._unaligned_forced = force_unaligned_checkpoints
+        self._configuration.set(settings.FORCE_UNALIGNED_CHECKPOINTS, force_unaligned_checkpoints)
         return self
 
     def get_aligned_checkpoint_timeout(self) -> Duration:
         """Return after how long an aligned checkpoint becomes unaligned."""
-        return self._alignment_timeout
+        return self._configuration.get(settings.ALIGNED_CHECKPOINT_TIMEOUT)
 
     def set_aligned_checkpoint_timeout(self, alignment_timeout: Duration) -> CheckpointConfig:
         """Set after how long an aligned checkpoint becomes unaligned."""
-        self._alignment_timeout = alignment_timeout
+        self._configuration.set(settings.ALIGNED_CHECKPOINT_TIMEOUT, alignment_timeout)
         return self
 
     def get_alignment_timeout(self) -> Duration:
@@ -148,3 +158,28 @@ class CheckpointConfig:
     def set_alignment_timeout(self, alignment_timeout: Duration) -> CheckpointConfig:
         """Set the same as `set_aligned_checkpoint_timeout`, which is its newer name."""
         return self.set_aligned_checkpoint_timeout(alignment_timeout)
+
+    def get_checkpoint_storage(self) -> CheckpointStorage | None:
+        """Return where checkpoints are to be stored; None if nothing was set."""
+        configured = self._configuration.get(settings.CHECKPOINT_STORAGE)
+        directory = self._configuration.get(settings.CHECKPOINTS_DIRECTORY)
+        if configured == "jobmanager":
+            return JobManagerCheckpointStorage(directory)
+        if directory is not None:
+            return FileSystemCheckpointStorage(directory)
+        return self._storage
+
+    def set_checkpoint_storage(self, storage: CheckpointStorage) -> CheckpointConfig:
+        """Set where checkpoints are to be stored."""
+        self._configuration.remove_config(settings.CHECKPOINT_STORAGE.name)
+        self._configuration.remove_config(settings.CHECKPOINTS_DIRECTORY.name)
+        self._storage = storage
+        return self
+
+    def set_checkpoint_storage_dir(self, checkpoint_path: str) -> CheckpointConfig:
+        """Set the directory that checkpoints are to be stored in."""
+        return self.set_checkpoint_storage(FileSystemCheckpointStorage(checkpoint_path))
+
+    def _set_ms(self, setting: settings.Setting[Duration], milliseconds: int) -> CheckpointConfig:
+        self._configuration.set(setting, milliseconds)
+        return self

@@ -41,12 +41,12 @@ from flinkcore.datastream.functions import (
     require_function,
 )
 from flinkcore.datastream.pipeline_executor import (
-    CheckpointSettings,
     ElementJobRun,
     OutputStream,
     ProgressListener,
     ReplayResult,
 )
+from flinkcore.datastream.slot_sharing_group import SlotSharingGroup
 from flinkcore.datastream.timestamps import StrategyOrAssigner, as_watermark_strategy
 from flinkcore.datastream.transformations import (
     ChainingStrategy,
@@ -143,8 +143,13 @@ class ConfiguredStream:
         self._transformation.settings.chaining = ChainingStrategy.NEVER
         return self
 
-    def slot_sharing_group(self: S, slot_sharing_group: Any) -> S:
-        """Accept a group without an effect: there are no slots."""
+    def slot_sharing_group(self: S, slot_sharing_group: str | SlotSharingGroup) -> S:
+        """Accept a group, or its name, without an effect: there are no slots."""
+        if not isinstance(slot_sharing_group, str | SlotSharingGroup):
+            raise ConfigurationError(
+                "a slot sharing group is a name, or made by SlotSharingGroup.builder(name), not "
+                f"{slot_sharing_group!r}"
+            )
         return self
 
 
@@ -782,7 +787,7 @@ class DataStream(ConfiguredStream):
             raise ConfigurationError(
                 "limit cancels the job, which then has no checkpoint: leave limit or stop_with_checkpoint out"
             )
-        checkpoints = CheckpointSettings(restore_from, stop_with_checkpoint)
+        checkpoints = self._environment._checkpoint_settings(restore_from, stop_with_checkpoint)
         run = self._environment._start_job(job_execution_name, self._transformation, checkpoints)
         elements = CloseableIterator(run)
         if limit is None:
@@ -866,7 +871,7 @@ class DataStream(ConfiguredStream):
             raise ConfigurationError(
                 f"progress is called with how far the job is, and cannot be {progress!r}"
             )
-        checkpoints = CheckpointSettings(restore_from, stop_with_checkpoint)
+        checkpoints = self._environment._checkpoint_settings(restore_from, stop_with_checkpoint)
         return self._environment.executor.execute(
             graph, self._environment.get_config(), progress, checkpoints
         )

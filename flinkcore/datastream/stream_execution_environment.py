@@ -10,6 +10,7 @@ from datetime import datetime
 from os import PathLike
 from typing import Any, ClassVar, Literal, NoReturn, TypeVar
 
+from flinkcore.common import settings
 from flinkcore.common.configuration import Configuration
 from flinkcore.common.execution_config import ExecutionConfig, JobClockName
 from flinkcore.common.expressions import Expression, is_expression
@@ -19,6 +20,9 @@ from flinkcore.common.job_execution_result import JobExecutionResult
 from flinkcore.common.locations import absolute_location
 from flinkcore.common.missing_features import MISSING_METHODS, MissingMethodError
 from flinkcore.common.output_tag import OutputTag
+from flinkcore.common.restart_strategy import RestartStrategyConfiguration
+from flinkcore.common.setting_types import as_text
+from flinkcore.common.settings import Setting, check_cached_files, settings_of
 from flinkcore.common.split_origin import FILE, SplitOrigin
 from flinkcore.common.time import Duration, Time, timeout_ms
 from flinkcore.common.typeinfo import TypeInformation
@@ -45,6 +49,8 @@ from flinkcore.datastream.pipeline_executor import (
     PipelineExecutor,
     load_executor,
 )
+from flinkcore.datastream.slot_sharing_group import SlotSharingGroup
+from flinkcore.datastream.state_backend import StateBackend
 from flinkcore.datastream.time_characteristic import TimeCharacteristic
 from flinkcore.datastream.timestamps import as_watermark_strategy
 from flinkcore.datastream.transformations import EventLogSource, LogData, Transformation
@@ -79,12 +85,17 @@ class StreamExecutionEnvironment:
     """
 
     _new_context_environment: ClassVar[Callable[[], StreamExecutionEnvironment] | None] = None
+    _default_local_parallelism: ClassVar[int | None] = None
 
     def __init__(self, executor: PipelineExecutor | None = None) -> None:
         self._executor = executor
-        self._checkpoint_config = CheckpointConfig()
-        self._buffer_timeout_ms = 100
-        self._config = ExecutionConfig()
+        self._configuration = Configuration()
+        self._config = ExecutionConfig(self._configuration)
+        self._checkpoint_config = CheckpointConfig(self._configuration)
+        if executor is None and self._default_local_parallelism is not None:
+            self._config.set_parallelism(self._default_local_parallelism)
+        self._state_backend: StateBackend | None = None
+        self._restart_strategy: RestartStrategyConfiguration | None = None
         self._time_characteristic = TimeCharacteristic.EventTime
         self._sinks: list[SinkTransformation] = []
 
@@ -126,20 +137,38 @@ class StreamExecutionEnvironment:
         Parameters
         ----------
         configuration : Configuration or mapping of str to str
-            ``parallelism.default``, ``pipeline.max-parallelism``, ``pipeline.auto-watermark-interval`` (ms),
-            ``pipeline.watermark-alignment.allow-unaligned-source-splits``,
-            ``pipeline.watermark-alignment.buffer-size``, ``pipeline.operator-chaining.enabled``, ``pipeline.name``,
-            ``pipeline.global-job-parameters`` and ``flinkcore.clock`` (`set_clock`) have an effect; others, such as
-            ``python.execution-mode``, have none.
+            Flink's settings by their keys, in Flink's spellings: docs/settings.md says which have an effect, which have
+            no meaning here, and which are refused; with a warning, others are ignored.
 
         Raises
         ------
         ConfigurationError
-            If a value is invalid.
+            If a value is invalid, or is refused.
+        SourceError
+            If there is no such file of Python.
         """
         if isinstance(configuration, Mapping):
             configuration = Configuration.from_dict(configuration)
-        self._config.configure(configuration)
+        changed = list(settings_of(configuration))
+        for setting, value in changed:
+            if setting is settings.CACHED_FILES:
+                self._add_cached_files(value)
+                continue
+            self._configuration.set(setting, value)
+            self._add_python_dependencies(setting, value)
+
+    def _add_python_dependencies(self, setting: Setting[Any], value: Any) -> None:
+        if setting is settings.PYTHON_FILES:
+            for path in _listed(value):
+                self.add_python_file(path)
+        elif setting is settings.PYTHON_ARCHIVES:
+            for path, _, folder in (archive.partition("#") for archive in _listed(value)):
+                self.add_python_archive(path, folder or None)
+        elif setting is settings.PYTHON_REQUIREMENTS:
+            path, _, cache = value.partition("#")
+            self.set_python_requirements(path, cache or None)
+        elif setting is settings.PYTHON_EXECUTABLE:
+            self.set_python_executable(value)
 
     def get_config(self) -> ExecutionConfig:
         """Return the settings, to be read and changed."""
@@ -353,7 +382,7 @@ class StreamExecutionEnvironment:
             If a function raises.
         """
         self._require_sinks()
-        checkpoints = CheckpointSettings(restore_from, stop_with_checkpoint)
+        checkpoints = self._checkpoint_settings(restore_from, stop_with_checkpoint)
         return self._start_job(job_name, None, checkpoints).run_to_end()
 
     def execute_async(self, job_name: str | None = None) -> JobClient:
@@ -386,6 +415,15 @@ class StreamExecutionEnvironment:
                 "there is nothing to execute: give a stream to print(), sink_to(...) or add_sink(...), or take its "
                 "elements by execute_and_collect()"
             )
+
+    def _checkpoint_settings(
+        self,
+        restore_from: str | PathLike[str] | None,
+        stop_with_checkpoint: str | PathLike[str] | None,
+    ) -> CheckpointSettings:
+        """Return the checkpoints of a job, which may be restored from where ``execution.state-recovery.path`` says."""
+        restored = self._configuration.get(settings.RESTORE_PATH) if restore_from is None else restore_from
+        return CheckpointSettings(restored, stop_with_checkpoint)
 
     def _add_sink(self, sink: SinkTransformation) -> None:
         self._sinks.append(sink)
@@ -765,17 +803,132 @@ class StreamExecutionEnvironment:
         """
         if not isinstance(execution_mode, RuntimeExecutionMode):
             raise ConfigurationError(f"a mode is one of RuntimeExecutionMode, not {execution_mode!r}")
-        self._config.set_batch(execution_mode is RuntimeExecutionMode.BATCH)
+        self._configuration.set(settings.RUNTIME_MODE, execution_mode.name)
         return self
 
     def set_buffer_timeout(self: S, timeout_millis: int) -> S:
-        """Accept a timeout without an effect: elements are never buffered."""
-        self._buffer_timeout_ms = timeout_millis
+        """Set after how long buffers are sent, in ms; -1: when they are full. Elements are never buffered here."""
+        self._configuration.set(settings.BUFFER_TIMEOUT_ENABLED, timeout_millis != -1)
+        if timeout_millis != -1:
+            self._configuration.set(settings.BUFFER_TIMEOUT, timeout_millis)
         return self
 
     def get_buffer_timeout(self) -> int:
-        """Return the timeout in ms, 100 by default."""
-        return self._buffer_timeout_ms
+        """Return the timeout in ms, 100 by default; -1 if there is none."""
+        if not self._configuration.get(settings.BUFFER_TIMEOUT_ENABLED):
+            return -1
+        return self._configuration.get(settings.BUFFER_TIMEOUT).to_millis()
+
+    def set_state_backend(self: S, state_backend: StateBackend) -> S:
+        """Set where state is to be held, which has no meaning here: it is held in memory.
+
+        Notes
+        -----
+        Follows Flink 1.20.
+        """
+        if not isinstance(state_backend, StateBackend):
+            raise ConfigurationError(
+                f"a state backend is one such as HashMapStateBackend(), not {state_backend!r}"
+            )
+        self._state_backend = state_backend
+        return self
+
+    def get_state_backend(self) -> StateBackend | None:
+        """Return the state backend that was set, or None."""
+        return self._state_backend
+
+    def enable_changelog_state_backend(self: S, enabled: bool) -> S:
+        """Set whether changes of state are logged for checkpoints, which has no meaning here."""
+        self._configuration.set(settings.STATE_CHANGELOG, enabled)
+        return self
+
+    def is_changelog_state_backend_enabled(self) -> bool | None:
+        """Return whether changes of state are to be logged; None if that was not set."""
+        return self._configuration.get(settings.STATE_CHANGELOG)
+
+    def set_default_savepoint_directory(self: S, directory: str) -> S:
+        """Set where savepoints are to be written, which has no meaning here: `stop_with_checkpoint` names it."""
+        self._configuration.set(settings.SAVEPOINT_DIRECTORY, directory)
+        return self
+
+    def get_default_savepoint_directory(self) -> str | None:
+        """Return the directory of savepoints, or None."""
+        return self._configuration.get(settings.SAVEPOINT_DIRECTORY)
+
+    def set_restart_strategy(self: S, restart_strategy_configuration: RestartStrategyConfiguration) -> S:
+        """Set how a job is run again after a failure, which has no meaning here.
+
+        Notes
+        -----
+        Follows Flink 1.20.
+        """
+        if not isinstance(restart_strategy_configuration, RestartStrategyConfiguration):
+            raise ConfigurationError(
+                f"a restart strategy is one of RestartStrategies, not {restart_strategy_configuration!r}"
+            )
+        self._restart_strategy = restart_strategy_configuration
+        return self
+
+    def get_restart_strategy(self) -> RestartStrategyConfiguration | None:
+        """Return the restart strategy that was set, or None."""
+        return self._restart_strategy
+
+    def add_jars(self, *jars_path: str) -> None:
+        """Accept archives of Java, which have no meaning here: there is no JVM.
+
+        A connector or format that flinkcore lacks is refused where the program imports it.
+        """
+        self._append(settings.JARS, jars_path)
+
+    def add_classpaths(self, *classpaths: str) -> None:
+        """Accept places of Java's classes, as :meth:`add_jars` does."""
+        self._append(settings.CLASSPATHS, classpaths)
+
+    def _append(self, setting: Setting[list[str]], values: Sequence[str]) -> None:
+        self._configuration.set(setting, [*(self._configuration.get(setting) or []), *values])
+
+    def register_cached_file(
+        self, file_path: str | PathLike[str], name: str, executable: bool = False
+    ) -> None:
+        """Register a file under a name, which functions of Python cannot ask for, in PyFlink neither.
+
+        Functions open files by their paths, and on Spark those of :meth:`add_python_archive`.
+
+        Parameters
+        ----------
+        file_path : path
+            Or a URI.
+        name : str
+        executable : bool
+
+        Raises
+        ------
+        ConfigurationError
+            If the name is taken, or is no text.
+        SourceError
+            If it is a local path, and there is no such file.
+        """
+        entry = {"name": name, "path": os.fspath(file_path), "executable": executable}
+        self._add_cached_files([as_text(entry)])
+
+    def _add_cached_files(self, entries: Sequence[str]) -> None:
+        cached = [*self._configuration.get(settings.CACHED_FILES), *entries]
+        check_cached_files(cached)
+        self._configuration.set(settings.CACHED_FILES, cached)
+
+    def get_default_local_parallelism(self) -> int:
+        """Return the parallelism of new environments of this process; -1 leaves it to the executor.
+
+        Notes
+        -----
+        Flink's default is the number of processors.
+        """
+        return self._default_local_parallelism or ExecutionConfig.PARALLELISM_DEFAULT
+
+    def set_default_local_parallelism(self, parallelism: int) -> None:
+        """Set the parallelism that new environments of this process begin with."""
+        ExecutionConfig().set_parallelism(parallelism)
+        StreamExecutionEnvironment._default_local_parallelism = parallelism
 
     def enable_checkpointing(self: S, interval: int, mode: CheckpointingMode | None = None) -> S:
         """Accept checkpoint settings, which have no effect: jobs do not write periodic checkpoints."""
@@ -808,15 +961,27 @@ class StreamExecutionEnvironment:
         """Return whether checkpoints are unaligned also where custom partitioners forbid it."""
         return self._checkpoint_config.is_force_unaligned_checkpoints()
 
-    def register_slot_sharing_group(self: S, slot_sharing_group: Any) -> S:
-        """Accept a group without an effect: there are no slots."""
+    def register_slot_sharing_group(self: S, slot_sharing_group: SlotSharingGroup) -> S:
+        """Accept a group and its resources without an effect: there are no slots."""
+        if not isinstance(slot_sharing_group, SlotSharingGroup):
+            raise ConfigurationError(
+                f"a slot sharing group is made by SlotSharingGroup.builder(name), not {slot_sharing_group!r}"
+            )
         return self
+
+    def is_chaining_of_operators_with_different_max_parallelism_enabled(self) -> bool:
+        """Return whether operators with different maximum parallelisms are chained."""
+        return self._config.is_chaining_of_operators_with_different_max_parallelism_enabled()
 
     def __getattr__(self, name: str) -> NoReturn:
         instead = MISSING_METHODS.get(name)
         if instead is None:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         raise MissingMethodError(f"flinkcore has no {name}(), which PyFlink has: {instead}")
+
+
+def _listed(paths: str) -> list[str]:
+    return [path.strip() for path in paths.split(",") if path.strip()]
 
 
 def _require_column(name: object, setting: str, alternative: str = "") -> None:

@@ -123,9 +123,9 @@ def test_a_program_ends_with_its_own_status(folder: Path, program: str, status: 
         ),
         (
             ["-D", "parallelism.default=many", "{}"],
-            "flinkcore: the setting parallelism.default is no int: 'many'",
+            "flinkcore: parallelism.default must be an integer from 1 to 32768, or -1 for the default, not 'many'",
         ),
-        (["-p", "0", "{}"], "flinkcore: parallelism must be an integer from 1"),
+        (["-p", "0", "{}"], "flinkcore: parallelism.default must be an integer from 1"),
         (["--py-files", "nowhere", "{}"], "flinkcore: there is no Python file "),
     ],
     ids=["program", "setting", "value", "parallelism", "files"],

@@ -286,12 +286,12 @@ def test_a_histogram_keeps_so_many_latencies(env: StreamExecutionEnvironment) ->
 @pytest.mark.parametrize(
     ("key", "value", "message"),
     [
-        ("metrics.latency.granularity", "job", "single, operator or subtask, not 'job'"),
+        ("metrics.latency.granularity", "job", "single, operator, subtask, not 'job'"),
         ("metrics.latency.history-size", "0", "metrics.latency.history-size must be an integer from 1"),
         (
             "metrics.latency.interval",
-            "1 s",
-            "metrics.latency.interval is a number of milliseconds, not '1 s'",
+            "soon",
+            "metrics.latency.interval must be a length of time",
         ),
     ],
 )

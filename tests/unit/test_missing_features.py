@@ -99,13 +99,28 @@ def test_settings_of_checkpoints_are_held_and_given_back() -> None:
     assert not config.disable_unaligned_checkpoints().is_unaligned_checkpoints_enabled()
 
 
-def test_settings_of_the_jvm_are_accepted_but_not_known() -> None:
+def test_settings_of_the_jvm_are_held_and_given_back() -> None:
     config = StreamExecutionEnvironment.get_execution_environment().get_config()
     assert config.enable_object_reuse().set_latency_tracking_interval(5) is config
-    with pytest.raises(
-        UnsupportedOperationError, match=r"ExecutionConfig.is_object_reuse_enabled is about Java"
-    ):
-        config.is_object_reuse_enabled()
+    assert config.is_object_reuse_enabled()
+    assert not config.disable_object_reuse().is_object_reuse_enabled()
+    assert config.enable_force_kryo().is_force_kryo_enabled()
+    assert not config.disable_force_kryo().is_force_kryo_enabled()
+    assert config.enable_force_avro().is_force_avro_enabled()
+    assert not config.disable_force_avro().is_force_avro_enabled()
+    assert config.disable_generic_types().has_generic_types_disabled()
+    assert not config.enable_generic_types().has_generic_types_disabled()
+    assert not config.disable_auto_generated_uids().has_auto_generated_uids_enabled()
+    assert config.enable_auto_generated_uids().has_auto_generated_uids_enabled()
+    assert not config.disable_closure_cleaner().is_closure_cleaner_enabled()
+    assert config.enable_closure_cleaner().is_closure_cleaner_enabled()
+    assert config.set_use_snapshot_compression(True).is_use_snapshot_compression()
+    assert config.set_task_cancellation_interval(7).get_task_cancellation_interval() == 7
+    assert config.set_task_cancellation_timeout(0).get_task_cancellation_timeout() == 0
+    with pytest.raises(ConfigurationError, match=r"task.cancellation.timeout in ms must be .* not -1"):
+        config.set_task_cancellation_timeout(-1)
+    assert config.get_default_kryo_serializer_classes() == {}
+    assert config.get_registered_kryo_types() == config.get_registered_pojo_types() == []
     assert not hasattr(config, "enable_nothing")
     assert copy.deepcopy(config) == config
 

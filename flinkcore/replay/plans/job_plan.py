@@ -281,6 +281,7 @@ class _JobPlanner:
         )
         if isinstance(operator, WindowProcess):
             operator = operator.of_rows(first.schema)
+        self._configuration.require_uid(step.uid, str(step))
         uid = operator_uid(step, operator, number + 1)
         self.stages.append(
             StagePlan(inputs, operator, event_time, self._configuration.get_max_parallelism(), uid)
@@ -304,7 +305,9 @@ class _JobPlanner:
                 whole = _whole_schema(plan, steps) if len(roots) > 1 else schema
                 branches.append(_Branch(len(self.logs), True, schema, whole))
                 self.logs.append(plan)
-                self._named_by.append(step_with_uid(root, steps))
+                named_by = step_with_uid(root, steps)
+                self._configuration.require_uid(None if named_by is None else named_by.uid, str(root))
+                self._named_by.append(named_by)
                 continue
             for each in steps:
                 _refuse_watermarks_behind_an_operator(each)

@@ -210,6 +210,7 @@ class StreamGraphGenerator:
         settings = step.settings
         if not collects:
             self._refuse_in_batch_mode(step)
+            self._configuration.require_uid(settings.uid, settings.name or str(step))
         alone_only = collects or (is_source(step) and not isinstance(step, _ELEMENT_SOURCES))
         parallelism = 1 if alone_only else settings.parallelism or self._unset_parallelism(step, inputs)
         max_parallelism = settings.max_parallelism or self._configuration.get_max_parallelism()
@@ -262,7 +263,13 @@ class StreamGraphGenerator:
         )
 
     def _may_chain(self, source: StreamNode, target: StreamNode) -> bool:
-        if not self._configuration.is_chaining_enabled():
+        configuration = self._configuration
+        if not configuration.is_chaining_enabled():
+            return False
+        if (
+            source.max_parallelism != target.max_parallelism
+            and not configuration.is_chaining_of_operators_with_different_max_parallelism_enabled()
+        ):
             return False
         before, after = (node.transformation.settings.chaining for node in (source, target))
         return before is not ChainingStrategy.NEVER and (target.collects or after is ChainingStrategy.ALWAYS)
