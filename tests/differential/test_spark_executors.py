@@ -45,3 +45,22 @@ def test_executors_without_pyarrow_are_one_error_before_the_job(cluster: Standal
             ConfigurationError, match=r"empty/bin/python.*needs pyarrow 15 or later and has none"
         ):
             job.to_arrow()
+
+
+def test_a_worker_with_old_packages_is_refused_by_the_tasks_that_it_runs_too(
+    cluster: StandaloneCluster,
+) -> None:
+    interpreter = bare_interpreter(cluster.folder / "aging")
+    with cluster.session(interpreter) as session:
+        assert hourly_flights(SparkExecutionEnvironment(session)).to_arrow().num_rows
+        # As on an executor that joins after the first job.
+        packages = cluster.folder / "aging" / "packages"
+        for path in packages.glob("numpy-*.dist-info"):
+            path.unlink()
+        (packages / "numpy-1.20.0.dist-info").mkdir()
+        (packages / "numpy-1.20.0.dist-info" / "METADATA").write_text("Name: numpy\nVersion: 1.20.0\n")
+        with pytest.raises(
+            ConfigurationError,
+            match=r"aging/bin/python.*needs numpy 1\.2\d or later and has 1\.20\.0: install it",
+        ):
+            hourly_flights(SparkExecutionEnvironment(session)).to_arrow()

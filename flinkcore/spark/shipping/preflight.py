@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from typing import Any, Final
 
 from flinkcore.errors import ConfigurationError
@@ -11,9 +10,15 @@ from flinkcore.spark.sessions.session import short_job
 from flinkcore.spark.sessions.spark_jobs import SparkJobs
 from flinkcore.spark.shipping.task_errors import WAYS_OUT, task_errors_raised
 from flinkcore.spark.shipping.wheel import own_build
-from flinkcore.spark.shipping.worker_environment import import_for_tasks, installed_version, worker_report
+from flinkcore.spark.shipping.worker_environment import (
+    import_for_tasks,
+    installed_version,
+    unmet_requirement,
+    version_numbers,
+    worker_report,
+)
 
-LEAST_VERSIONS: Final = {"pyarrow": (15,), "numpy": (1, 24)}
+LEAST_VERSIONS: Final[dict[str, tuple[int, ...]]] = {"pyarrow": (15,), "numpy": (1, 24)}
 """Requirements of flinkcore, as in its metadata."""
 
 NUMPY_BESIDE_2: Final = (1, 26)
@@ -41,8 +46,11 @@ def executor_reports(spark: Any) -> list[dict[str, Any]]:
         If an executor has another Python than the driver, or no pyarrow or numpy.
     """
     reports = _reports(spark)
+    least = least_versions()
     for report in reports:
-        _check_versions(report)
+        unmet = unmet_requirement(report, least)
+        if unmet is not None:
+            raise ConfigurationError(f"the Python worker {report['place']} {unmet}. {WAYS_OUT}")
     return reports
 
 
@@ -67,17 +75,7 @@ def _reports(spark: Any) -> list[dict[str, Any]]:
     return [json.loads(each) for each in sorted(found)]
 
 
-def _check_versions(report: dict[str, Any]) -> None:
-    for name, least in LEAST_VERSIONS.items():
-        found = report[name]
-        if name == "numpy" and _numbers(installed_version("numpy")) >= (2,):
-            least = NUMPY_BESIDE_2
-        if found is None or _numbers(found) < least:
-            needed = f"{name} {'.'.join(map(str, least))} or later"
-            raise ConfigurationError(
-                f"the Python worker {report['place']} needs {needed} and has {found or 'none'}. {WAYS_OUT}"
-            )
-
-
-def _numbers(version: str | None) -> tuple[int, ...]:
-    return tuple(map(int, re.findall(r"\d+", version or "")[:2]))
+def least_versions() -> dict[str, tuple[int, ...]]:
+    """Return the versions of packages that workers need at least, by distribution."""
+    beside_2 = version_numbers(installed_version("numpy")) >= (2,)
+    return LEAST_VERSIONS | ({"numpy": NUMPY_BESIDE_2} if beside_2 else {})

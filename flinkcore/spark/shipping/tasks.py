@@ -11,11 +11,13 @@ import pyarrow as pa
 from pyspark import cloudpickle
 
 from flinkcore.errors import UserCodeError, in_words
+from flinkcore.spark.shipping.preflight import least_versions
 from flinkcore.spark.shipping.sent_files import SentFiles
 from flinkcore.spark.shipping.task_errors import PacksErrors
 from flinkcore.spark.shipping.worker_environment import (
     provide_flinkcore,
     provide_modules,
+    require_versions,
     worker_place,
     working_directory,
 )
@@ -91,10 +93,12 @@ def portable(spark: Any, task: BatchFunction) -> BatchFunction:
             "the job", failure, f"{IN_OPEN}, and generators when the worker makes them"
         ) from failure
     builds, wheels, modules, archives = SentFiles.of(spark).for_tasks(spark)
+    least = least_versions()
     pickled = pickle.dumps(PacksErrors(shipped))
 
     # A nested function is pickled by value, and so must be what it refers to in flinkcore.
     def run(batches: Any) -> Any:
+        require_versions(least)
         provide_flinkcore(builds, wheels)
         provide_modules(modules)
         with working_directory(archives):

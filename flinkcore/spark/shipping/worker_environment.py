@@ -13,10 +13,11 @@ import importlib.util
 import json
 import os
 import platform
+import re
 import socket
 import sys
 import sysconfig
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import ModuleType
@@ -164,6 +165,48 @@ def installed_version(distribution: str) -> str | None:
         return importlib.metadata.version(distribution)
     except importlib.metadata.PackageNotFoundError:
         return None
+
+
+def version_numbers(version: str | None) -> tuple[int, ...]:
+    """Return the first two numbers of a version; none if there is no version."""
+    return tuple(map(int, re.findall(r"\d+", version or "")[:2]))
+
+
+def unmet_requirement(found: Mapping[str, str | None], least: Mapping[str, tuple[int, ...]]) -> str | None:
+    """Return what is needed and what is there, for messages; None if all versions suffice.
+
+    Parameters
+    ----------
+    found : mapping of str to str or None
+        Versions by distribution; None where it is not installed.
+    least : mapping of str to tuple of int
+        Least versions by distribution.
+    """
+    for name, numbers in least.items():
+        if version_numbers(found[name]) < numbers:
+            return f"needs {name} {'.'.join(map(str, numbers))} or later and has {found[name] or 'none'}"
+    return None
+
+
+def require_versions(least: Mapping[str, tuple[int, ...]]) -> None:
+    """Check the packages of a worker that may have joined after the preflight.
+
+    Parameters
+    ----------
+    least : mapping of str to tuple of int
+        Least versions by distribution.
+
+    Raises
+    ------
+    RuntimeError
+        If one is older, or is not installed.
+    """
+    unmet = unmet_requirement({name: installed_version(name) for name in least}, least)
+    if unmet is not None:
+        raise RuntimeError(
+            f"{NOT_READY}{worker_place()} joined after this session's first job, and {unmet}: install it there, or "
+            "send an environment that has it (spark.archives)"
+        )
 
 
 def worker_place() -> str:
