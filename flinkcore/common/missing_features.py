@@ -8,10 +8,6 @@ from typing import Any, Final, NoReturn
 from flinkcore.errors import UnsupportedOperationError
 
 MISSING_NAMES: Final = {
-    "AsyncDataStream": "call what waits in a map or flat_map: a task has one thread",
-    "AsyncFunction": "call what waits in a map or flat_map: a task has one thread",
-    "AsyncRetryPredicate": "call what waits in a map, and try again there",
-    "AsyncRetryStrategy": "call what waits in a map, and try again there",
     "CustomCheckpointStorage": "it is a class of Java: leave it out, a job writes no periodic checkpoints",
     "CustomStateBackend": "it is a class of Java: leave it out, state is held in memory",
 }
@@ -71,9 +67,6 @@ MISSING_MODULES: Final = {
     **{f"flinkcore.datastream.connectors.{name}": instead for name, instead in MISSING_CONNECTORS.items()},
     "flinkcore.datastream.formats.avro": "take Parquet, CSV or JSON lines",
     "flinkcore.datastream.formats.orc": "take Parquet, CSV or JSON lines",
-    "flinkcore.datastream.async_data_stream": MISSING_NAMES["AsyncDataStream"],
-    "flinkcore.datastream.async_retry_predicates": MISSING_NAMES["AsyncRetryPredicate"],
-    "flinkcore.datastream.async_retry_strategies": MISSING_NAMES["AsyncRetryStrategy"],
     "flinkcore.table": "the Table API and SQL are not there; take streams, or a table of Arrow by from_event_log(...)",
 }
 """Modules of PyFlink, with ``flinkcore`` in place of ``pyflink``, and what to use instead."""

@@ -6,6 +6,7 @@ from flinkcore.common.missing_features import refuse_name
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.split_origin import FILE
 from flinkcore.datastream.aggregates import Aggregate
+from flinkcore.datastream.async_data_stream import AsyncDataStream
 from flinkcore.datastream.checkpoint_config import CheckpointConfig
 from flinkcore.datastream.checkpoint_storage import (
     CheckpointStorage,
@@ -20,6 +21,9 @@ from flinkcore.datastream.externalized_checkpoint_retention import ExternalizedC
 from flinkcore.datastream.functions import (
     AggregateFunction,
     AllWindowFunction,
+    AsyncFunction,
+    AsyncRetryPredicate,
+    AsyncRetryStrategy,
     BroadcastProcessFunction,
     CoFlatMapFunction,
     CoGroupFunction,
@@ -88,6 +92,10 @@ __all__ = [
     "AggregateFunction",
     "AllWindowFunction",
     "AllWindowedStream",
+    "AsyncDataStream",
+    "AsyncFunction",
+    "AsyncRetryPredicate",
+    "AsyncRetryStrategy",
     "BatchTimerService",
     "BroadcastConnectedStream",
     "BroadcastProcessFunction",

@@ -13,6 +13,8 @@ from flinkcore.common.watermark_strategy import WatermarkStrategy
 from flinkcore.datastream.connectors.base import Sink, Source
 from flinkcore.datastream.declared_type import declared_type
 from flinkcore.datastream.functions import (
+    AsyncFunction,
+    AsyncRetryStrategy,
     CoFlatMapFunction,
     CoMapFunction,
     FunctionOrCallable,
@@ -133,6 +135,36 @@ class ReduceTransformation(ElementTransformation):
         if isinstance(self.function, RollingAggregation):
             return f"{self.function}: {self.type_info!r}"
         return super().__str__()
+
+
+@dataclass(frozen=True, eq=False)
+class AsyncWaitTransformation(ElementTransformation):
+    """The results of calls that wait for something outside of the job, many at a time.
+
+    Attributes
+    ----------
+    timeout_ms : int
+        After so long a call is given up; 0 or less: never.
+    strategy : AsyncRetryStrategy
+        Which calls are tried again.
+    capacity : int
+        So many elements of a subtask wait for their results at most.
+    ordered : bool
+        Whether results come in the order of the elements, not as they are there.
+    """
+
+    verb: ClassVar[str] = "async wait"
+
+    function: AsyncFunction[Any, Any]
+    timeout_ms: int
+    strategy: AsyncRetryStrategy[Any]
+    capacity: int
+    ordered: bool
+
+    def __str__(self) -> str:
+        order = "ordered" if self.ordered else "unordered"
+        timeout = f", timeout {self.timeout_ms} ms" if self.timeout_ms > 0 else ""
+        return f"{super().__str__()}, {order}, {self.capacity} at a time{timeout}, {self.strategy!r}"
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,8 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from models import source_jobs, timed_elements, timestamped_source
+from models import awaited, element_steps, source_jobs, timed_elements, timestamped_source
+from models.element_steps import as_element
 from models.source_jobs import ListedSource
 from models.spark_sessions import spark_session
 from models.timed_elements import LATE, RULES, Joined, Ruled, Timers, Windows, timed
@@ -59,7 +60,7 @@ Job = Any
 
 @pytest.fixture(scope="module")
 def spark() -> Iterator[Any]:
-    modules = sys.modules[__name__], timed_elements, source_jobs, timestamped_source
+    modules = sys.modules[__name__], timed_elements, source_jobs, timestamped_source, awaited, element_steps
     for module in modules:
         cloudpickle.register_pickle_by_value(module)  # workers do not have it
     with spark_session("local[2]") as session:
@@ -115,6 +116,22 @@ def test_keyed_stages_in_a_row_carry_watermarks(spark: Any) -> None:
     results = assert_both_give_the_same(spark, job, 2)
     watermarks = {result[4] for result in results if result[0] == "element"}
     assert len(watermarks) > 3
+
+
+def test_steps_that_wait_give_the_results_in_the_embedded_order(spark: Any) -> None:
+    def job(env: StreamExecutionEnvironment) -> DataStream:
+        stream = timed(env, 2)
+        both = awaited.awaited(stream).union(stream).key_by(lambda value: value[1]).process(Timers())
+        return awaited.awaited(both.map(as_element), capacity=50)
+
+    results = assert_both_give_the_same(spark, job, 2)
+    assert len(results) > 100
+
+
+def test_an_error_of_a_call_that_waits_names_the_element(spark: Any) -> None:
+    stream = on_spark(spark).from_collection([(1, 2), "text"])
+    with pytest.raises(UserCodeError, match=r"Doubled\.async_invoke failed at the element 'text'.*TypeError"):
+        list(awaited.awaited(stream).execute_and_collect())
 
 
 def test_side_outputs_unions_and_late_rows_come_in_the_embedded_order(spark: Any) -> None:

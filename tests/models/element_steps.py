@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from models.awaited import awaited
 from models.timed_elements import LATE, STRATEGY, Joined, Timers, Windows
 
 from flinkcore.common import Time
@@ -52,6 +53,7 @@ STEPS: dict[str, Callable[[DataStream], DataStream]] = {
         lambda one, other: (other[0], one[1][:1] + other[1][:1], other[2])
     ),
     "flat map": lambda s: s.flat_map(lambda v: [v] * (v[2] % 3)),
+    "awaited": awaited,
     "less parallel": lambda s: s.map(lambda v: v).set_parallelism(1),
     "counted windows": lambda s: (
         s.key_by(lambda v: v[1])

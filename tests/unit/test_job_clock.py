@@ -122,3 +122,17 @@ def test_a_placed_clock_fires_its_timers_between_messages_as_the_clock_of_the_wh
     assert clock.now_ms == 10
     assert moves[1:] == [*same_time, root_key(10, ChainCause.TIMER, 4), following]
     assert moves == sorted(moves)
+
+
+def test_a_message_from_a_timer_comes_after_the_timers_of_lesser_tasks_at_its_time(fired: Fired) -> None:
+    clock = PlacedClock(0, 0, lambda key: None)
+    for task in (3, 7):
+        clock.of_task(task).register_timer(9, noting(fired, clock, f"task {task}"))
+    clock.receive(root_key(9, ChainCause.ARRIVAL, 8))
+    assert fired == []
+    clock.receive(root_key(9, ChainCause.TIMER, 3))
+    assert fired == []
+    clock.receive(root_key(9, ChainCause.TIMER, 5))
+    assert fired == [("task 3", 9, 9)]
+    clock.receive(root_key(10, ChainCause.ARRIVAL, 0))
+    assert fired == [("task 3", 9, 9), ("task 7", 9, 9)]

@@ -606,7 +606,7 @@ def test_a_job_stops_between_two_mails() -> None:
         if called:
             raise ReplayStoppedError
 
-    mailbox = TaskMailbox(lambda: None, lambda: None, check)
+    mailbox = TaskMailbox(lambda: None, lambda: None, check, lambda is_waiting: None)
     mailbox.put(lambda: called.append("first"))
     mailbox.put(lambda: called.append("second"))
     with pytest.raises(ReplayStoppedError):
@@ -620,7 +620,7 @@ def test_mail_of_a_task_comes_before_what_others_send_it() -> None:
     from flinkcore.runtime.tasks.task_output import InputChannel
 
     seen: list[Any] = []
-    mailbox = TaskMailbox(lambda: None, lambda: None, lambda: None)
+    mailbox = TaskMailbox(lambda: None, lambda: None, lambda: None, lambda is_waiting: None)
     noting: Callable[[Any], Callable[[], None]] = lambda what: lambda: seen.append(what)  # noqa: E731
     channel = mailbox.before(
         InputChannel(

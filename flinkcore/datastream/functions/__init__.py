@@ -1,5 +1,10 @@
 """PyFlink's ``pyflink.datastream.functions`` names: what a user derives a function from."""
 
+from flinkcore.datastream.functions.async_functions import (
+    AsyncFunction,
+    AsyncRetryPredicate,
+    AsyncRetryStrategy,
+)
 from flinkcore.datastream.functions.element_functions import (
     CoFlatMapFunction,
     CoMapFunction,
@@ -61,6 +66,9 @@ from flinkcore.datastream.functions.window_functions import (
 __all__ = [
     "AggregateFunction",
     "AllWindowFunction",
+    "AsyncFunction",
+    "AsyncRetryPredicate",
+    "AsyncRetryStrategy",
     "BaseBroadcastProcessFunction",
     "BatchResults",
     "BroadcastProcessFunction",

@@ -123,7 +123,9 @@ class _JobThread:
         if configuration.get_clock() == "system":
             clock = SystemJobClock(self._check)
             self._threads.wake(clock.mailbox.lock, clock.mailbox.changed)
-        self._tasks = RunningTasks(job, configuration, directory, collect=self._collect, system_clock=clock)
+        self._tasks = RunningTasks(
+            job, configuration, directory, collect=self._collect, system_clock=clock, check=self._check
+        )
 
     def start(self) -> None:
         """Start the job."""

@@ -31,14 +31,17 @@ from flinkcore.replay.elements.job_sources import JobSources
 from flinkcore.replay.elements.pausable_call import PausableCall
 from flinkcore.replay.elements.started_job import StartedJob
 from flinkcore.runtime.copies import copied_function
+from flinkcore.runtime.processing_time import ProcessingTimeService
 from flinkcore.runtime.tasks.operator_setup import JobContext
-from flinkcore.runtime.tasks.stream_graph import StreamGraphGenerator, StreamNode, job_vertices
+from flinkcore.runtime.tasks.stream_graph import StreamGraphGenerator, StreamNode, is_async, job_vertices
 from flinkcore.runtime.tasks.stream_task import JobTasks
 from flinkcore.runtime.working_directory import WorkingDirectory
 
 if TYPE_CHECKING:
+    from flinkcore.replay.elements.async_levels import AsyncLevels
     from flinkcore.replay.elements.element_checkpoint import ElementCheckpoints
     from flinkcore.replay.elements.system_clock import SystemJobClock
+    from flinkcore.runtime.operators.async_wait_operator import AsyncElementQueue
 
 MOST_COLLECTED = 8192
 """So many collected elements wait until the program takes them."""
@@ -163,6 +166,8 @@ class RunningTasks:
         The clock of the job; by default it shows the arrivals of elements.
     checkpoints : CheckpointSettings
         The checkpoint that the job goes on from, and the one with which it stops.
+    check : callable, optional
+        Raises an error if the job is to stop; called where it waits.
     """
 
     def __init__(
@@ -175,6 +180,7 @@ class RunningTasks:
         collect: Callable[[Any], None] | None = None,
         system_clock: SystemJobClock | None = None,
         checkpoints: CheckpointSettings = NO_CHECKPOINTS,
+        check: Callable[[], None] = lambda: None,
     ) -> None:
         self._elements: list[Any] = []
         self._give = give
@@ -187,23 +193,43 @@ class RunningTasks:
         self._sources = JobSources(
             vertices, configuration, job.time_characteristic, directory, self._checkpoints
         )
-        self._clock = JobClock(self._sources.start_ms)
-        if self._checkpoints is not None and self._checkpoints.clock is not None:
-            self._clock.now_ms = self._checkpoints.clock.now_ms
+        self._levels: AsyncLevels | None = None
         self._system_clock = system_clock
+        restored = None if self._checkpoints is None else self._checkpoints.clock
+        now_ms = self._sources.start_ms if restored is None else restored.now_ms
+        if system_clock is None and any(is_async(vertex.head) for vertex in vertices):
+            from flinkcore.replay.elements.async_levels import AsyncLevels  # loads asyncio
+
+            self._levels = AsyncLevels(vertices, self._sources.start_ms, now_ms, check)
+            self._clock = self._levels.clock
+            clock_of_task: Callable[[int], ProcessingTimeService] = self._levels.clock_of_task
+        else:
+            self._clock = JobClock(self._sources.start_ms)
+            self._clock.now_ms = now_ms
+            clock_of_task = self._clock.of_task if system_clock is None else system_clock.of_task
         self._context = JobContext(
             configuration,
-            self._clock.of_task if system_clock is None else system_clock.of_task,
+            clock_of_task,
             collect or self._collect(),
             copied_function,
             mailbox_of=None if system_clock is None else system_clock.mailbox_of,
             has_checkpoint=self._checkpoints is not None,
             restored=None if self._checkpoints is None else self._checkpoints.subtasks(),
+            async_queue_of=self._async_queue_of,
+            placed_channel=None if self._levels is None else self._levels.placed_channel,
         )
         self._tasks = JobTasks(vertices, self._context)
         self._arrivals: Arrivals = OrderedArrivals([])
         self._has_begun = False
         self._has_ended = False
+
+    def _async_queue_of(self, task: int, capacity: int, ordered: bool) -> AsyncElementQueue:
+        if self._levels is not None:
+            return self._levels.queue_of(task, capacity)
+        from flinkcore.runtime.tasks.stream_element_queues import MailboxQueue
+
+        assert self._system_clock is not None
+        return MailboxQueue(self._system_clock.mailbox_of(task), capacity, ordered)
 
     def open(self) -> None:
         """Open the functions; raises what one of them raises."""
@@ -249,9 +275,11 @@ class RunningTasks:
             if self._system_clock is not None:
                 yield from self._system_clock.emit_all(origins)
             else:
-                if len(origins) == 1:
+                if len(origins) == 1 and self._levels is None:
                     self._arrivals = origins[0]
                 yield from self._arrivals.emit_all(self._clock)
+                if self._levels is not None:
+                    self._levels.take_all()
             yield
             self._end()
         finally:
@@ -263,6 +291,8 @@ class RunningTasks:
             self._arrivals = arrivals = OrderedArrivals(origins, stops=True)
             by_node = self._add_origins(origins)
             yield from arrivals.emit_all(self._clock)
+            if self._levels is not None:
+                self._levels.catch_up()
             yield
             # Once the checkpoint is complete, the next run commits what this one cannot.
             with self._prepared(pending.may_be_complete) as prepared:

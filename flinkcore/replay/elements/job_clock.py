@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from flinkcore.common import MAX_TIMESTAMP
-from flinkcore.replay.elements.order_key import ChainCause, cause_of, root_key
+from flinkcore.replay.elements.order_key import ChainCause, cause_of, root_key, timer_task_of
 from flinkcore.replay.time_plane.replay_clock import ReplayClock
 from flinkcore.runtime.processing_time import ProcessingTimeCallback, ScheduledTimer
 
@@ -59,8 +59,8 @@ class JobClock:
         while self.next_due_ms < time_ms:
             self.fire_due(self.next_due_ms)
 
-    def fire_due(self, time_ms: int) -> None:
-        """Set the clock, and fire all timers due by then.
+    def fire_due(self, time_ms: int, before_task: int | None = None) -> None:
+        """Set the clock, and fire all timers due by then, or only those of the tasks before one.
 
         Raises
         ------
@@ -69,6 +69,8 @@ class JobClock:
         """
         self.now_ms = time_ms
         for task, clock in self._in_order:
+            if before_task is not None and task >= before_task:
+                break
             if clock.next_due_ms <= time_ms:
                 self._fire(task, clock, time_ms)
         self.next_due_ms = min([clock.next_due_ms for _, clock in self._in_order], default=MAX_TIMESTAMP)
@@ -159,13 +161,15 @@ class PlacedClock(JobClock):
         super()._fire(task, clock, time_ms)
 
     def receive(self, key: bytes) -> None:
-        """Show the time of a message, after all timers of the task that come before it have fired.
+        """Show the time of a message, after all timers that come before it have fired.
 
-        Timers of its own time come later: a task reads only tasks of lesser numbers, whose timers come before its own.
+        Of timers of its own time these are those of lesser tasks, if it comes from a timer itself.
         """
         time_ms, is_end = cause_of(key)
-        if self.next_due_ms < time_ms:
+        if self.next_due_ms <= time_ms:
             self.fire_before(time_ms)
+            if self.next_due_ms == time_ms:
+                self.fire_due(time_ms, before_task=timer_task_of(key))
         if is_end:
             super().end(time_ms, 0)
         else:

@@ -58,3 +58,9 @@ def cause_of(key: bytes) -> tuple[int, bool]:
     """Return the time of the cause of a message, and whether it is an end."""
     time, cause = _CAUSE.unpack_from(key)
     return time - _BIAS, not cause  # an end is 0
+
+
+def timer_task_of(key: bytes) -> int:
+    """Return the number of the task whose timers are the cause of a message; 0 if the cause is no timer."""
+    _, cause, number = _ROOT.unpack_from(key)
+    return int(number) if cause == ChainCause.TIMER else 0

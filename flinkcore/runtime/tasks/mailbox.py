@@ -62,7 +62,7 @@ class JobMailbox:
     def of_task(self, task: int) -> TaskMailbox:
         """Return the mailbox of the task of a number."""
         if task not in self._tasks:
-            self._tasks[task] = TaskMailbox(self.wake, self._deliver_due, self._check)
+            self._tasks[task] = TaskMailbox(self.wake, self._deliver_due, self._check, self._wait_while)
             self._in_order = [mailbox for _, mailbox in sorted(self._tasks.items())]
         return self._tasks[task]
 
@@ -85,6 +85,13 @@ class JobMailbox:
             if not self.was_woken:
                 self.changed.wait(timeout_s)
 
+    def _wait_while(self, is_waiting: Callable[[], bool]) -> None:
+        """Wait, without running anything, until what is waited for has come and woken the thread."""
+        with self.lock:
+            while is_waiting():
+                self._check()
+                self.changed.wait()
+
 
 class TaskMailbox:
     """The mails of a task.
@@ -97,6 +104,8 @@ class TaskMailbox:
         Puts the mails of all timers that are due.
     check : callable
         Raises an error if the job is to stop; no further mail is run then.
+    wait_while : callable
+        Lets the thread wait while what it is given returns true, which `wake` has it look at.
 
     Notes
     -----
@@ -104,11 +113,16 @@ class TaskMailbox:
     """
 
     def __init__(
-        self, wake: Callable[[], None], deliver_due: Callable[[], None], check: Callable[[], None]
+        self,
+        wake: Callable[[], None],
+        deliver_due: Callable[[], None],
+        check: Callable[[], None],
+        wait_while: Callable[[Callable[[], bool]], None],
     ) -> None:
         self._mails: deque[Mail] = deque()
         self._deliver_due = deliver_due
         self._check = check
+        self._wait_while = wait_while
         self._waits_since_s = monotonic()
         self.wake = wake
 
@@ -121,6 +135,10 @@ class TaskMailbox:
 
     def __len__(self) -> int:
         return len(self._mails)
+
+    def wait(self) -> None:
+        """Wait in the thread of the job until there is a mail; all that the thread does waits with it."""
+        self._wait_while(lambda: not self._mails)
 
     def run(self) -> None:
         """Run the mails that there are, and then those that come meanwhile, also of timers for a time that has passed.

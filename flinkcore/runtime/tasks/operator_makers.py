@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flinkcore.common.execution_config import ExecutionConfig
 from flinkcore.common.row import Row
 from flinkcore.datastream.connectors.base import WriterContext
 from flinkcore.datastream.element_transformations import (
+    AsyncWaitTransformation,
     ChoiceTransformation,
     ConnectedTransformation,
     ElementProcessTransformation,
@@ -76,6 +77,9 @@ from flinkcore.runtime.tasks.stream_graph import StreamNode, is_source_node
 from flinkcore.runtime.tasks.task_output import TaskOutput
 from flinkcore.runtime.windowing import make_window_operator
 
+if TYPE_CHECKING:
+    from flinkcore.runtime.operators.async_wait_operator import AsyncElementQueue
+
 Conversion = Callable[[Any], Any] | None
 OutputMaker = Callable[[Conversion], Output]
 """Returns the output of the operator, which converts results by the conversion, if there is one."""
@@ -127,6 +131,8 @@ def make_operator(setup: OperatorSetup, make_output: OutputMaker) -> AbstractStr
     if type(step) in _FUNCTION_OPERATORS:
         assert isinstance(step, ElementTransformation)
         return _function_operator(setup, step, make_output(None), conversion)
+    if isinstance(step, AsyncWaitTransformation):
+        return _async_wait(setup, step, make_output(_named(setup, function_name(step.function), conversion)))
     if isinstance(step, ElementWindowTransformation):
         name = step.operation.function_names[-1]
         return _window(setup, step.operation, step.input, make_output(_named(setup, name, conversion)))
@@ -223,6 +229,21 @@ def _process(
         selector = setup.key_selector(step.input)
         return KeyedProcessOperator(function, selector, output, setup.keyed_state_backend, setup.clock)
     return ProcessOperator(function, output, setup.clock)
+
+
+def _async_wait(
+    setup: OperatorSetup, step: AsyncWaitTransformation, output: Output
+) -> AbstractStreamOperator:
+    from flinkcore.runtime.operators.async_wait_operator import AsyncWaitOperator  # loads asyncio
+
+    queue_of = setup.job.async_queue_of
+
+    def make_queue() -> AsyncElementQueue:
+        assert queue_of is not None
+        return queue_of(setup.task, step.capacity, step.ordered)
+
+    function, strategy = setup.copied(step.function), setup.copied(step.strategy)
+    return AsyncWaitOperator(function, strategy, step.timeout_ms, output, make_queue)
 
 
 def _connected(

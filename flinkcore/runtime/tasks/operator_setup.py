@@ -21,13 +21,15 @@ from flinkcore.runtime.processing_time import ProcessingTimeService
 from flinkcore.runtime.state import DefaultKeyedStateStore, KeyedStateBackend, OperatorStateBackend
 from flinkcore.runtime.streaming_runtime_context import StreamingRuntimeContext, TaskInfo
 from flinkcore.runtime.task_metrics import TaskMetricGroup
-from flinkcore.runtime.tasks.stream_graph import StreamNode
+from flinkcore.runtime.tasks.stream_graph import StreamEdge, StreamNode
 from flinkcore.runtime.tasks.stream_partitioners import ElementKeyGroups
 
 if TYPE_CHECKING:
+    from flinkcore.runtime.operators.async_wait_operator import AsyncElementQueue
     from flinkcore.runtime.sources.watermark_alignment import SourceCoordinators
     from flinkcore.runtime.tasks.mailbox import TaskMailbox
     from flinkcore.runtime.tasks.subtask_state import RestoredSubtasks
+    from flinkcore.runtime.tasks.task_output import InputChannel
 
 F = TypeVar("F")
 
@@ -58,6 +60,11 @@ class JobContext:
         Whether the job is restored from a checkpoint, or stops with one.
     restored : RestoredSubtasks or None
         Restores subtasks before they are opened; None: they begin anew.
+    async_queue_of : callable or None
+        From the number of a task, a capacity, and whether results keep the order of elements, to the queue of an
+        operator of an AsyncFunction; None: no such operator is opened.
+    placed_channel : callable or None
+        From an edge and a channel of it to one that takes elements at another time; None: they are taken at once.
     """
 
     configuration: ExecutionConfig
@@ -70,6 +77,8 @@ class JobContext:
     mailbox_of: Callable[[int], TaskMailbox] | None = None
     has_checkpoint: bool = False
     restored: RestoredSubtasks | None = None
+    async_queue_of: Callable[[int, int, bool], AsyncElementQueue] | None = None
+    placed_channel: Callable[[StreamEdge, InputChannel], InputChannel] | None = None
 
     @cached_property
     def source_coordinators(self) -> SourceCoordinators:
@@ -91,6 +100,8 @@ class OperatorSetup:
     job : JobContext
     clock : ProcessingTimeService
         Of the task.
+    task : int
+        Its number.
     further_functions : list of Function
         Key selectors and partitioners, which are opened before the operator.
     """
@@ -99,6 +110,7 @@ class OperatorSetup:
     index: int
     job: JobContext
     clock: ProcessingTimeService
+    task: int = 0
     further_functions: list[Function] = field(default_factory=list)
 
     @cached_property

@@ -12,6 +12,7 @@ from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.typeinfo import TypeInformation
 from flinkcore.datastream.declared_type import declared_type
 from flinkcore.datastream.element_transformations import (
+    AsyncWaitTransformation,
     ConnectedTransformation,
     CustomPartitionTransformation,
     ElementTransformation,
@@ -264,7 +265,7 @@ class StreamGraphGenerator:
 
     def _may_chain(self, source: StreamNode, target: StreamNode) -> bool:
         configuration = self._configuration
-        if not configuration.is_chaining_enabled():
+        if not configuration.is_chaining_enabled() or is_async(source) or is_async(target):
             return False
         if (
             source.max_parallelism != target.max_parallelism
@@ -358,6 +359,11 @@ def is_source(step: Transformation) -> bool:
 def is_source_node(node: StreamNode) -> bool:
     """Return whether a node reads a source."""
     return not node.collects and is_source(node.transformation)
+
+
+def is_async(node: StreamNode) -> bool:
+    """Return whether a node emits results later than it takes elements; it is no part of a longer chain."""
+    return not node.collects and isinstance(node.transformation, AsyncWaitTransformation)
 
 
 @dataclass(frozen=True, eq=False)

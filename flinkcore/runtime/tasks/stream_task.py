@@ -204,6 +204,7 @@ class StreamTask:
         self._job = job
         self._channel_of = channel_of
         number = vertex.first_task + index
+        self._number = number
         self._clock = job.task_clock(number)
         self._mailbox = None if job.mailbox_of is None else job.mailbox_of(number)
         self._subtasks: dict[StreamNode, Subtask] = {}
@@ -243,7 +244,7 @@ class StreamTask:
         """Create and open the operators, from the ends of the chain to its head; close all after an error."""
         try:
             for node in reversed(self.vertex.nodes):
-                setup = OperatorSetup(node, self.index, self._job, self._clock)
+                setup = OperatorSetup(node, self.index, self._job, self._clock, self._number)
                 if is_source_node(node):
                     self._open_source(setup)
                 else:
@@ -424,7 +425,9 @@ class JobTasks:
 
     def _channel(self, edge: StreamEdge, source_index: int, target_index: int) -> InputChannel:
         task = self._tasks[edge.target][target_index]
-        return task.channel(*channel_place(edge, source_index, target_index))
+        channel = task.channel(*channel_place(edge, source_index, target_index))
+        placed = self._job.placed_channel
+        return channel if placed is None else placed(edge, channel)
 
     def tasks(self) -> list[StreamTask]:
         """Return all tasks, each after those that it reads."""

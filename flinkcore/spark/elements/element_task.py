@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from flinkcore.errors import FlinkcoreError, UserCodeError
 from flinkcore.replay.elements.element_arrivals import OrderedArrivals
@@ -17,11 +17,15 @@ from flinkcore.runtime.copies import copied_function
 from flinkcore.runtime.elements import StreamElement, StreamRecord
 from flinkcore.runtime.task_metrics import TaskMetric
 from flinkcore.runtime.tasks.operator_setup import JobContext
-from flinkcore.runtime.tasks.stream_graph import StreamEdge, channel_place
+from flinkcore.runtime.tasks.stream_graph import StreamEdge, channel_place, is_async
 from flinkcore.runtime.tasks.stream_task import StreamTask
 from flinkcore.runtime.tasks.task_output import InputChannel
 from flinkcore.spark.elements.messages import PROGRAM, REPORTS, Message, MessageWriter, RunRow
 from flinkcore.spark.elements.shipped_job import ShippedJob
+
+if TYPE_CHECKING:
+    from flinkcore.replay.elements.async_levels import WaitingLine
+    from flinkcore.runtime.operators.async_wait_operator import AsyncElementQueue
 
 RECORD: Final = 0
 """Kind of a message with a record of a task's first input; 1 for its second input."""
@@ -72,7 +76,15 @@ class ElementTask:
         self._vertex = job.vertex_of_task(number)
         self._sending: PausableCall[list[RunRow]] = PausableCall()
         self._writer = writer = MessageWriter(self._sending.give)
-        self._clock = PlacedClock(job.start_ms, number, writer.move_to)
+        self._place = b""
+        self._line: WaitingLine | None = None
+        if is_async(self._vertex.head):
+            from flinkcore.replay.elements.async_levels import WaitingLine  # loads asyncio
+
+            self._line = WaitingLine(writer.move_to, lambda: None)
+        self._clock = PlacedClock(
+            job.start_ms, number, writer.move_to if self._line is None else self._move_to
+        )
         self._context = JobContext(
             job.configuration,
             self._clock.of_task,
@@ -80,12 +92,31 @@ class ElementTask:
             copied_function,
             partial(writer.send, PROGRAM, PRINTED),
             serializes=True,
+            async_queue_of=self._async_queue_of,
         )
         self._task = StreamTask(
             self._vertex, number - self._vertex.first_task, self._context, self._channel_to
         )
 
+    def _move_to(self, place: bytes) -> None:
+        self._place = place
+
+    def _async_queue_of(self, task: int, capacity: int, ordered: bool) -> AsyncElementQueue:
+        from flinkcore.replay.elements.async_levels import PlacedQueue
+
+        assert self._line is not None
+        return PlacedQueue(self._line, lambda: self._place, capacity)
+
     def _channel_to(self, edge: StreamEdge, source_index: int, target_index: int) -> InputChannel:
+        channel = self._sending_to(edge, source_index, target_index)
+        if self._line is None:
+            return channel
+        from flinkcore.replay.elements.async_levels import in_line
+
+        end = in_line(channel, self._line, lambda: self._place).end
+        return InputChannel(channel.collect, channel.process, channel.number, end)
+
+    def _sending_to(self, edge: StreamEdge, source_index: int, target_index: int) -> InputChannel:
         if edge.target.collects:
             return self._channel_to_program(edge.source.giver)
         send = partial(self._writer.send, self._job.vertex_of_head(edge.target).first_task + target_index)
@@ -133,6 +164,8 @@ class ElementTask:
         try:
             self._task.open()
             process()
+            if self._line is not None:
+                self._line.take_all()
             self._end()
         finally:
             self._task.cancel()

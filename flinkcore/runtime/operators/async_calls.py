@@ -1,0 +1,219 @@
+"""Calls of an AsyncFunction: coroutines in an asyncio loop, which has a thread of its own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from contextvars import copy_context
+from functools import partial
+from threading import Thread
+from time import monotonic
+from typing import Any, Final
+
+from flinkcore.datastream.functions import AsyncFunction, AsyncRetryStrategy
+from flinkcore.runtime.elements import StreamRecord
+
+CANCEL_SECONDS: Final = 5
+"""So long calls that are cancelled may take to end; those that take longer are left behind."""
+
+
+class AsyncCall:
+    """The call for an element.
+
+    Parameters
+    ----------
+    record : StreamRecord
+        The element; nobody else changes it.
+    deadline_s : float or None
+        When the call is timed out, on the monotonic clock; None: never.
+
+    Attributes
+    ----------
+    results : list or None
+        None until the call is done, or if it has failed.
+    failure : Exception or None
+        None until the call is done, or if it has results.
+    failed_method : str
+        The method of the function, or of its retry predicate, that has failed.
+    is_done : bool
+        Set last, in the thread of the loop.
+    """
+
+    __slots__ = ("deadline_s", "failed_method", "failure", "is_done", "record", "results")
+
+    def __init__(self, record: StreamRecord[Any], deadline_s: float | None) -> None:
+        self.record = record
+        self.deadline_s = deadline_s
+        self.results: list[Any] | None = None
+        self.failure: Exception | None = None
+        self.failed_method = ""
+        self.is_done = False
+
+
+class AsyncCalls:
+    """Calls a function for many elements at the same time.
+
+    Parameters
+    ----------
+    function : AsyncFunction
+        Is open before any call, and closed after all of them.
+    strategy : AsyncRetryStrategy
+    timeout_ms : int
+        After so long a call is timed out; 0 or less: never.
+    done : callable
+        Called with each call that is done, in the thread of the loop.
+
+    Notes
+    -----
+    PyFlink's ``AsyncFunctionRunner`` and ``RetryableResultHandler``. As there, a coroutine that is timed out runs on,
+    and its result is dropped. Deliberate difference: `timeout` is called in the thread of the loop, too, so that no two
+    methods of the function run at the same time.
+    """
+
+    def __init__(
+        self,
+        function: AsyncFunction[Any, Any],
+        strategy: AsyncRetryStrategy[Any],
+        timeout_ms: int,
+        done: Callable[[AsyncCall], None],
+    ) -> None:
+        self._function = function
+        self._strategy = strategy
+        predicate = strategy.get_retry_predicate()
+        self._result_predicate = predicate.result_predicate()
+        self._exception_predicate = predicate.exception_predicate()
+        self._timeout_s = timeout_ms / 1000 if timeout_ms > 0 else None
+        self._done = done
+        self._loop = asyncio.new_event_loop()
+        self._running: set[asyncio.Task[None]] = set()
+        self._is_stopping = False
+        self._thread = Thread(
+            target=partial(copy_context().run, self._run_loop), name="flinkcore-async", daemon=True
+        )
+
+    def start(self) -> None:
+        """Start the loop."""
+        self._thread.start()
+
+    def call(self, record: StreamRecord[Any]) -> AsyncCall:
+        """Begin the call for an element, and return it."""
+        deadline_s = None if self._timeout_s is None else monotonic() + self._timeout_s
+        call = AsyncCall(record, deadline_s)
+        self._loop.call_soon_threadsafe(self._begin, call)
+        return call
+
+    def stop(self) -> None:
+        """Cancel the calls that still run, and end the loop."""
+        if self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._loop.create_task, self._cancel())
+            self._thread.join(CANCEL_SECONDS + 1)
+
+    # ---- in the thread of the loop ----
+
+    def _run_loop(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        try:
+            self._loop.run_forever()
+        finally:
+            asyncio.set_event_loop(None)
+            self._loop.close()
+
+    def _begin(self, call: AsyncCall) -> None:
+        timer = None
+        if call.deadline_s is not None:  # the loop's clock is the monotonic one
+            timer = self._loop.call_at(call.deadline_s, self._time_out, call)
+        task = self._loop.create_task(self._attempts(call, timer))
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+
+    async def _attempts(self, call: AsyncCall, timer: asyncio.TimerHandle | None) -> None:
+        attempts = 1
+        while True:
+            result, error = await self._attempt(call.record.value)
+            if call.is_done:
+                return
+            if (
+                call.deadline_s is not None and monotonic() >= call.deadline_s
+            ):  # the coroutine held up the loop
+                self._time_out(call)
+                break
+            try:
+                delay_ms = self._retry_after_ms(result, error, attempts)
+            except Exception as failure:
+                self._fail(call, "retry strategy", failure)
+                break
+            if delay_ms is None:
+                if error is None:
+                    self._complete(call, "async_invoke", result)
+                else:
+                    self._fail(call, "async_invoke", error)
+                break
+            await asyncio.sleep(max(0, delay_ms) / 1000)
+            if call.is_done:
+                return
+            attempts += 1
+        if timer is not None:
+            timer.cancel()
+
+    async def _attempt(self, value: Any) -> tuple[Any, Exception | None]:
+        try:
+            return await self._function.async_invoke(value), None
+        except asyncio.CancelledError as error:
+            if self._is_stopping:
+                raise
+            cancelled = RuntimeError("the coroutine was cancelled by what it awaits")
+            cancelled.__cause__ = error
+            return None, cancelled
+        except Exception as error:
+            return None, error
+
+    def _retry_after_ms(self, result: Any, error: Exception | None, attempts: int) -> int | None:
+        """Return how long to wait before another attempt; None: there is none."""
+        if error is not None:
+            is_reason = self._exception_predicate is not None and self._exception_predicate(error)
+        else:
+            of_result = self._result_predicate
+            is_reason = result is not None and of_result is not None and of_result(result)
+        if not is_reason or not self._strategy.can_retry(attempts):
+            return None
+        return self._strategy.get_backoff_time_millis(attempts)
+
+    def _time_out(self, call: AsyncCall) -> None:
+        if call.is_done:
+            return
+        try:
+            results = self._function.timeout(call.record.value)
+        except Exception as failure:
+            self._fail(call, "timeout", failure)
+        else:
+            self._complete(call, "timeout", results)
+
+    def _complete(self, call: AsyncCall, method: str, results: Any) -> None:
+        try:
+            if isinstance(results, (str, bytes, bytearray, dict)) or not hasattr(results, "__iter__"):
+                if isinstance(results, Coroutine):
+                    results.close()
+                raise TypeError(
+                    f"it gave {type(results).__name__} {results!r:.80}; return a list of results, which may be empty"
+                )
+            call.results = list(results)
+        except Exception as failure:
+            self._fail(call, method, failure)
+            return
+        call.is_done = True
+        self._done(call)
+
+    def _fail(self, call: AsyncCall, method: str, failure: Exception) -> None:
+        call.failed_method, call.failure = method, failure
+        call.is_done = True
+        self._done(call)
+
+    async def _cancel(self) -> None:
+        self._is_stopping = True
+        running = list(self._running)
+        for task in running:
+            task.cancel()
+        if running:
+            await asyncio.wait(running, timeout=CANCEL_SECONDS)
+        await self._loop.shutdown_asyncgens()
+        self._loop.stop()
