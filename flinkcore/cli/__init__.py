@@ -1,4 +1,4 @@
-"""The command `flinkcore`: replay a log, run a program, inspect a checkpoint, or run the demo."""
+"""The command `flinkcore`: replay a log, run a program or the demo, inspect a checkpoint, let Spark start faster."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ _MODULES: Final = {
     "demo": "flinkcore.cli.replay",
     "run": "flinkcore.cli.run",
     "checkpoint": "flinkcore.cli.checkpoint",
+    "spark-archive": "flinkcore.cli.spark_archive",
 }
 """Where the commands are: each loads what it needs, so that a program starts soon."""
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
+from typing import Any
+
 from flinkcore.datastream import StreamExecutionEnvironment
 from flinkcore.errors import ConfigurationError
 
@@ -21,10 +24,29 @@ def spark_environment(master: str, otherwise: str) -> StreamExecutionEnvironment
     ConfigurationError
         If Spark is not installed.
     """
+    spark = spark_library(otherwise)
+    environment: StreamExecutionEnvironment = spark.SparkExecutionEnvironment(
+        spark.start_session(master, "flinkcore")
+    )
+    return environment
+
+
+def spark_library(otherwise: str) -> Any:
+    """Return the package `flinkcore.spark`.
+
+    Parameters
+    ----------
+    otherwise : str
+        What to do without Spark, for the message.
+
+    Raises
+    ------
+    ConfigurationError
+        If Spark is not installed.
+    """
     try:
-        from flinkcore.spark import SparkExecutionEnvironment, start_session
+        return importlib.import_module("flinkcore.spark")
     except ModuleNotFoundError as error:
         raise ConfigurationError(
             f'{error.name} is not installed: pip install "flinkcore[spark]", or {otherwise}'
         ) from None
-    return SparkExecutionEnvironment(start_session(master, "flinkcore"))
