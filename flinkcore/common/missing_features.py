@@ -16,6 +16,8 @@ MISSING_NAMES: Final = {
 MISSING_COMMON_NAMES: Final = {
     "InputDependencyConstraint": "leave it out: sources are read together",
     "TypeSerializer": "take a type of Types, or PickleSerializer",
+    "AssignerWithPeriodicWatermarksWrapper": "it is a class of Java: derive a WatermarkGenerator",
+    "RowFieldExtractorSchema": "take SimpleStringSchema after a map that takes the field",
 }
 """Names of ``pyflink.common`` with what to use instead."""
 
@@ -31,7 +33,6 @@ MISSING_FORMAT_NAMES: Final = {
 
 MISSING_METHODS: Final = {
     "create_input": "take from_source(FileSource...) or from_event_log(...)",
-    "get_execution_plan": "take explain() of a stream",
 }
 """Methods of ``StreamExecutionEnvironment`` with what to do instead."""
 
@@ -61,7 +62,50 @@ MISSING_CONNECTORS: Final = {
 """Modules of ``pyflink.datastream.connectors`` with what to use instead."""
 
 
+MISSING_CONNECTOR_NAMES: Final = {
+    **dict.fromkeys(
+        ("KafkaSource", "KafkaSink", "FlinkKafkaConsumer", "FlinkKafkaProducer", "Semantic"),
+        MISSING_CONNECTORS["kafka"],
+    ),
+    **dict.fromkeys(
+        (
+            "DynamicKafkaSource",
+            "DynamicKafkaSourceBuilder",
+            "KafkaMetadataService",
+            "KafkaRecordDeserializationSchema",
+            "KafkaStreamSetSubscriber",
+            "KafkaStreamSubscriber",
+            "PulsarSource",
+            "PulsarSourceBuilder",
+            "RMQConnectionConfig",
+            "RMQSink",
+            "RMQSource",
+            "SingleClusterTopicMetadataService",
+            "StartCursor",
+            "StopCursor",
+            "StreamPatternSubscriber",
+        ),
+        MISSING_CONNECTORS["kafka"],
+    ),
+    **dict.fromkeys(
+        ("JdbcConnectionOptions", "JdbcExecutionOptions", "JdbcSink"), MISSING_CONNECTORS["jdbc"]
+    ),
+    **MISSING_FILE_NAMES,
+    **dict.fromkeys(
+        ("StreamTransformer", "SupportsPreprocessing"),
+        "apply a function of your own to the stream before its sink",
+    ),
+    **MISSING_CONNECTORS,
+}
+"""Names of ``pyflink.datastream.connectors`` and its module ``base`` with what to use instead."""
+
+_OF_JAVA: Final = "it wraps an object of Java, and there is no JVM"
+
 MISSING_MODULES: Final = {
+    "flinkcore.common.io": _OF_JAVA,
+    "flinkcore.common.utils": _OF_JAVA,
+    "flinkcore.datastream.utils": _OF_JAVA,
+    "flinkcore.util": _OF_JAVA,
     "flinkcore.common.input_dependency_constraint": MISSING_COMMON_NAMES["InputDependencyConstraint"],
     "flinkcore.java_gateway": "there is no JVM",
     **{f"flinkcore.datastream.connectors.{name}": instead for name, instead in MISSING_CONNECTORS.items()},

@@ -2,7 +2,9 @@
 
 import pickle
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
+
+from flinkcore.common.missing_features import MISSING_COMMON_NAMES, refuse_name
 
 
 class Serializer(ABC):
@@ -71,3 +73,8 @@ class PickleSerializer(Serializer):
 
     def deserialize(self, data: bytes) -> Any:
         return pickle.loads(data)
+
+
+def __getattr__(name: str) -> NoReturn:
+    """Report what to use instead of names that PyFlink has here and flinkcore does not."""
+    refuse_name(__name__, name, MISSING_COMMON_NAMES)

@@ -94,13 +94,6 @@ def _duration(value: Any) -> Duration:
     return duration
 
 
-def _length_of_time(value: Any) -> Duration:
-    duration = _duration(value)
-    if duration.nanos < 0:
-        raise ValueError(value)
-    return duration
-
-
 def _spelled_duration(value: Any) -> Duration:
     text = str(_whole_number(value)) if not isinstance(value, str) else value.strip()
     found = re.fullmatch(r"(\d+)\s*(\D*)", text, re.ASCII)
@@ -225,7 +218,6 @@ def as_text(value: Any) -> str:
 BOOLEAN: Final = SettingType("true or false", _boolean)
 DOUBLE: Final = SettingType("a number", _number)
 STRING: Final = SettingType("a text", _text)
-DURATION: Final = SettingType("a length of time such as '200 ms', '1 s' or 'PT1S'", _length_of_time)
 SIGNED_DURATION: Final = SettingType("a length of time such as '200 ms', '1 s' or '-PT1S'", _duration)
 MEMORY_SIZE: Final = SettingType("a memory size such as '64 mb'", _memory_size)
 LIST: Final = SettingType("a list such as 'a;b'", _list)
@@ -243,6 +235,22 @@ def integer(lowest: int = -(1 << 63), highest: int = (1 << 63) - 1) -> SettingTy
 
     is_any = lowest == -(1 << 63) and highest == (1 << 63) - 1
     return SettingType("an integer" if is_any else f"an integer from {lowest} to {highest}", read)
+
+
+def duration(least_ms: int) -> SettingType[Duration]:
+    """Return the type of lengths of time from a number of ms on."""
+
+    def read(value: Any) -> Duration:
+        length = _duration(value)
+        if length < Duration.of_millis(least_ms):
+            raise ValueError(value)
+        return length
+
+    least = f" of at least {least_ms} ms" if least_ms else ""
+    return SettingType(f"a length of time{least} such as '200 ms', '1 s' or 'PT1S'", read)
+
+
+DURATION: Final = duration(0)
 
 
 def one_of(*values: str) -> SettingType[str]:

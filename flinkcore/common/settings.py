@@ -22,6 +22,7 @@ from flinkcore.common.setting_types import (
     STRING,
     SettingType,
     as_text,
+    duration,
     integer,
     one_of,
 )
@@ -227,7 +228,7 @@ _NO_NETWORK: Final = "Elements are not buffered between tasks."
 _NO_RESTARTS: Final = "A job in one process fails at once; Spark runs lost tasks again."
 
 CHECKPOINTING_INTERVAL: Final = _without_meaning(
-    "execution.checkpointing.interval", DURATION, None, _NO_PERIODIC_CHECKPOINTS
+    "execution.checkpointing.interval", duration(10), None, _NO_PERIODIC_CHECKPOINTS
 )
 CHECKPOINTING_MODE: Final = _without_meaning(
     "execution.checkpointing.mode",
@@ -236,13 +237,16 @@ CHECKPOINTING_MODE: Final = _without_meaning(
     "A checkpoint here always counts elements exactly once.",
 )
 CHECKPOINTING_TIMEOUT: Final = _without_meaning(
-    "execution.checkpointing.timeout", DURATION, "10 min", _NO_PERIODIC_CHECKPOINTS
+    "execution.checkpointing.timeout", duration(10), "10 min", _NO_PERIODIC_CHECKPOINTS
 )
 MIN_PAUSE_BETWEEN_CHECKPOINTS: Final = _without_meaning(
     "execution.checkpointing.min-pause", DURATION, "0 ms", _NO_PERIODIC_CHECKPOINTS
 )
 MAX_CONCURRENT_CHECKPOINTS: Final = _without_meaning(
-    "execution.checkpointing.max-concurrent-checkpoints", _COUNT, 1, _NO_PERIODIC_CHECKPOINTS
+    "execution.checkpointing.max-concurrent-checkpoints",
+    integer(1, (1 << 31) - 1),
+    1,
+    _NO_PERIODIC_CHECKPOINTS,
 )
 TOLERABLE_FAILED_CHECKPOINTS: Final = _without_meaning(
     "execution.checkpointing.tolerable-failed-checkpoints", _COUNT, 0, _NO_PERIODIC_CHECKPOINTS

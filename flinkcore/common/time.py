@@ -8,7 +8,7 @@ from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.errors import ConfigurationError
 
 
-@dataclass(frozen=True, order=True)
+@dataclass(frozen=True, order=True, repr=False)
 class Instant:
     """A point in time, to the nanosecond.
 
@@ -26,7 +26,7 @@ class Instant:
     Examples
     --------
     >>> Instant.of_epoch_milli(-1)
-    Instant(seconds=-1, nanos=999000000)
+    Instant<-1, 999000000>
     """
 
     seconds: int
@@ -41,6 +41,9 @@ class Instant:
         """Return the instant of a number of milliseconds since the epoch."""
         seconds, milliseconds = divmod(epoch_milli, 1000)
         return Instant(seconds, milliseconds * 1_000_000)
+
+    def __repr__(self) -> str:
+        return f"Instant<{self.seconds}, {self.nanos}>"
 
 
 __all__ = ["Duration", "Instant", "Time", "bound_ms", "interval_ms", "interval_or_ms", "timeout_ms"]
@@ -166,6 +169,9 @@ class Time:
     def to_milliseconds(self) -> int:
         """Return this length in milliseconds."""
         return self.size_ms
+
+    def __str__(self) -> str:
+        return f"{self.size_ms} ms"
 
 
 def interval_ms(interval: Time | Duration, setting: str) -> int:

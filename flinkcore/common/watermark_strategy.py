@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NoReturn
 
 from flinkcore.common.expressions import Expression, is_expression, same_expression
+from flinkcore.common.missing_features import MISSING_COMMON_NAMES, refuse_name
 from flinkcore.common.percentile_watermarks import PercentileWatermarksSupplier
 from flinkcore.common.supplied_generators import (
     HeldGenerators,
@@ -391,3 +392,8 @@ class WatermarkStrategy:
         if self.alignment_parameters is not None:
             parts.append(str(self.alignment_parameters))
         return ", ".join(parts)
+
+
+def __getattr__(name: str) -> NoReturn:
+    """Report what to use instead of names that PyFlink has here and flinkcore does not."""
+    refuse_name(__name__, name, MISSING_COMMON_NAMES)

@@ -52,7 +52,9 @@ class CheckpointConfig:
         return self._set_ms(settings.CHECKPOINTING_INTERVAL, checkpoint_interval)
 
     def get_checkpointing_mode(self) -> CheckpointingMode:
-        """Return the mode."""
+        """Return the mode; AT_LEAST_ONCE where no interval is set."""
+        if not self.is_checkpointing_enabled():
+            return CheckpointingMode.AT_LEAST_ONCE
         return CheckpointingMode[self._configuration.get(settings.CHECKPOINTING_MODE)]
 
     def set_checkpointing_mode(self, checkpointing_mode: CheckpointingMode) -> CheckpointConfig:
@@ -121,8 +123,9 @@ class CheckpointConfig:
         return retention is not ExternalizedCheckpointRetention.NO_EXTERNALIZED_CHECKPOINTS
 
     def is_unaligned_checkpoints_enabled(self) -> bool:
-        """Return whether checkpoints are unaligned."""
-        return self._configuration.get(settings.UNALIGNED_CHECKPOINTS)
+        """Return whether checkpoints are unaligned, which only those of mode EXACTLY_ONCE can be."""
+        unaligned = self._configuration.get(settings.UNALIGNED_CHECKPOINTS)
+        return unaligned and self.get_checkpointing_mode() is CheckpointingMode.EXACTLY_ONCE
 
     def enable_unaligned_checkpoints(self, enabled: bool = True) -> CheckpointConfig:
         """Set whether checkpoints are unaligned."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NoReturn
 
+from flinkcore.common.missing_features import MISSING_NAMES, refuse_name
 from flinkcore.errors import ConfigurationError
 
 __all__ = [
@@ -104,3 +105,8 @@ class FileSystemCheckpointStorage(CheckpointStorage):
     def get_write_buffer_size(self) -> int:
         """Return the size of the buffer of a file, in bytes."""
         return 4096 if self.write_buffer_size == -1 else self.write_buffer_size
+
+
+def __getattr__(name: str) -> NoReturn:
+    """Report what to use instead of names that PyFlink has here and flinkcore does not."""
+    refuse_name(__name__, name, MISSING_NAMES)

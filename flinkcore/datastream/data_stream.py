@@ -92,8 +92,8 @@ class ConfiguredStream:
     _transformation: Transformation
 
     def get_name(self) -> str:
-        """Return the name of the step; by default, a description of what it does."""
-        return self._transformation.settings.name or str(self._transformation)
+        """Return the name of the step; by default, the one that PyFlink gives it."""
+        return self._transformation.settings.name or self._transformation.operator_name
 
     def name(self: S, name: str) -> S:
         """Set the name of the step, for messages, ``explain`` and the task name of functions."""
@@ -647,7 +647,7 @@ class DataStream(ConfiguredStream):
 
         return self._then(
             MapTransformation(self._input(), projected, Types.TUPLE([types[i] for i in field_indexes]))
-        )
+        ).name("Projection")
 
     def rebalance(self) -> DataStream:
         """Return this stream with its elements distributed round-robin to all subtasks of the next step."""

@@ -11,6 +11,7 @@ from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.typeinfo import TypeInformation
 from flinkcore.common.watermark_strategy import WatermarkStrategy
 from flinkcore.datastream.connectors.base import Sink, Source
+from flinkcore.datastream.connectors.print_sink import PrintSink
 from flinkcore.datastream.declared_type import declared_type
 from flinkcore.datastream.functions import (
     AsyncFunction,
@@ -27,7 +28,12 @@ from flinkcore.datastream.functions import (
     function_name,
 )
 from flinkcore.datastream.functions.rolling_aggregation import RollingAggregation
-from flinkcore.datastream.transformations import OneInputTransformation, Transformation, TwoInputFunction
+from flinkcore.datastream.transformations import (
+    OneInputTransformation,
+    Transformation,
+    TwoInputFunction,
+    two_input_name,
+)
 from flinkcore.datastream.window import WindowOperation
 
 
@@ -125,6 +131,10 @@ class ChoiceTransformation(ElementTransformation):
 
     verb = "filter"
 
+    @property
+    def operator_name(self) -> str:
+        return "Filter"
+
 
 class ReduceTransformation(ElementTransformation):
     """For each element, the reduction of all elements of its key up to it."""
@@ -161,6 +171,10 @@ class AsyncWaitTransformation(ElementTransformation):
     capacity: int
     ordered: bool
 
+    @property
+    def operator_name(self) -> str:
+        return "async wait operator"
+
     def __str__(self) -> str:
         order = "ordered" if self.ordered else "unordered"
         timeout = f", timeout {self.timeout_ms} ms" if self.timeout_ms > 0 else ""
@@ -174,6 +188,10 @@ class ElementProcessTransformation(ElementTransformation):
     verb: ClassVar[str] = "process"
 
     function: ProcessFunction | KeyedProcessFunction
+
+    @property
+    def operator_name(self) -> str:
+        return "KEYED PROCESS" if isinstance(self.function, KeyedProcessFunction) else "PROCESS"
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,6 +207,10 @@ class ElementWindowTransformation(_WithDeclaredType, OneInputTransformation):
 
     operation: WindowOperation
     type_info: TypeInformation
+
+    @property
+    def operator_name(self) -> str:
+        return type(self.operation.assigner).__name__
 
     def side_outputs(self) -> tuple[OutputTag, ...]:
         late_tag = self.operation.late_tag
@@ -219,6 +241,10 @@ class ConnectedTransformation(_WithDeclaredType):
 
     def inputs(self) -> tuple[Transformation, ...]:
         return self.input1, self.input2
+
+    @property
+    def operator_name(self) -> str:
+        return two_input_name(self.function)
 
     def __str__(self) -> str:
         return f"two streams by {function_name(self.function)}: {self.type_info!r}"
@@ -312,6 +338,12 @@ class SinkTransformation(_RowByRow, OneInputTransformation):
     """
 
     sink: Sink | SinkFunction
+
+    @property
+    def operator_name(self) -> str:
+        if isinstance(self.sink, PrintSink):
+            return "Print to Std. Out"
+        return "Writer" if isinstance(self.sink, Sink) else "Unnamed"
 
     def __str__(self) -> str:
         return f"sink {self.sink if isinstance(self.sink, Sink) else function_name(self.sink)}"

@@ -180,6 +180,9 @@ class PipelineExecutor(Protocol):
     def explain_execution(self, graph: StreamGraph, configuration: ExecutionConfig) -> list[str]:
         """Return how a job runs, as far as its steps do not say it: a line for each choice that the executor makes."""
 
+    def execution_plan(self, job: ElementJob, configuration: ExecutionConfig) -> str:
+        """Return the operators of a job that runs element by element as JSON; see `get_execution_plan`."""
+
     def start(
         self,
         job: ElementJob,

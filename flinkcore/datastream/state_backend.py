@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from enum import Enum
+from typing import NoReturn
 
+from flinkcore.common.missing_features import MISSING_NAMES, refuse_name
 from flinkcore.errors import ConfigurationError
 
 __all__ = ["EmbeddedRocksDBStateBackend", "HashMapStateBackend", "PredefinedOptions", "StateBackend"]
@@ -90,3 +92,8 @@ class EmbeddedRocksDBStateBackend(StateBackend):
     def set_number_of_transfer_threads(self, number_of_transfering_threads: int) -> None:
         """Set the number of threads that copy files."""
         self._transfer_threads = number_of_transfering_threads
+
+
+def __getattr__(name: str) -> NoReturn:
+    """Report what to use instead of names that PyFlink has here and flinkcore does not."""
+    refuse_name(__name__, name, MISSING_NAMES)

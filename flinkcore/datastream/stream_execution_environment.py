@@ -437,13 +437,39 @@ class StreamExecutionEnvironment:
         return self.executor.start(self._job(job_name, collected), self._config, checkpoints)
 
     def _job(self, job_name: str | None, collected: Transformation | None) -> ElementJob:
-        if job_name is not None and not isinstance(job_name, str):
-            raise ConfigurationError(f"the name of a job is a text, not {job_name!r}")
-        job = ElementJob(
-            job_name or self._config.get_job_name(), tuple(self._sinks), collected, self._time_characteristic
-        )
+        job = self._planned_job(job_name, collected)
         self._sinks.clear()
         return job
+
+    def _planned_job(self, job_name: str | None, collected: Transformation | None) -> ElementJob:
+        if job_name is not None and not isinstance(job_name, str):
+            raise ConfigurationError(f"the name of a job is a text, not {job_name!r}")
+        name = job_name or self._config.get_job_name()
+        return ElementJob(name, tuple(self._sinks), collected, self._time_characteristic)
+
+    def get_execution_plan(self) -> str:
+        """Return the operators that lead to the sinks of this environment, and how they are connected, as JSON.
+
+        Returns
+        -------
+        str
+            ``{"nodes": [...]}``, as Flink's plan visualizer reads it: each node has ``id``, ``type`` (its name),
+            ``pact`` (Data Source, Operator or Data Sink), ``contents`` (its description), ``parallelism`` and, unless
+            it is a source, ``predecessors`` with ``id``, ``ship_strategy`` and ``side``.
+
+        Raises
+        ------
+        ConfigurationError
+            If there is no sink, or the job is invalid.
+
+        Notes
+        -----
+        Follows ``pyflink.datastream.StreamExecutionEnvironment.get_execution_plan``. Deliberate differences: ids count
+        the operators of the plan; the operators with which PyFlink computes keys, and makes texts to be printed, are
+        not there; each function is an operator, as in PyFlink without ``python.operator-chaining.enabled``.
+        """
+        self._require_sinks()
+        return self.executor.execution_plan(self._planned_job(None, None), self._config)
 
     def disable_operator_chaining(self) -> StreamExecutionEnvironment:
         """Disable operator chaining; results stay the same."""
@@ -808,9 +834,9 @@ class StreamExecutionEnvironment:
 
     def set_buffer_timeout(self: S, timeout_millis: int) -> S:
         """Set after how long buffers are sent, in ms; -1: when they are full. Elements are never buffered here."""
-        self._configuration.set(settings.BUFFER_TIMEOUT_ENABLED, timeout_millis != -1)
         if timeout_millis != -1:
             self._configuration.set(settings.BUFFER_TIMEOUT, timeout_millis)
+        self._configuration.set(settings.BUFFER_TIMEOUT_ENABLED, timeout_millis != -1)
         return self
 
     def get_buffer_timeout(self) -> int:

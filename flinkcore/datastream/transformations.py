@@ -20,6 +20,8 @@ from flinkcore.datastream.columnar_windows import OutputMode
 from flinkcore.datastream.declared_type import declared_type
 from flinkcore.datastream.functions import (
     BroadcastProcessFunction,
+    CoFlatMapFunction,
+    CoMapFunction,
     CoProcessFunction,
     KeyedBroadcastProcessFunction,
     KeyedCoProcessFunction,
@@ -113,6 +115,11 @@ class Transformation:
         return self.settings.uid
 
     @property
+    def operator_name(self) -> str:
+        """The name of the step's operator if the program gives it none, as in PyFlink."""
+        return type(self).__name__.removesuffix("Transformation")
+
+    @property
     def element_type(self) -> TypeInformation:
         """The declared type of this step's elements; any Python object by default."""
         return Types.PICKLED_BYTE_ARRAY()
@@ -181,6 +188,10 @@ class EventLogSource(Transformation):
     filesystem: Any = None
     on_bad_row: Literal["fail", "drop"] | OutputTag = "fail"
     has_positions: bool = True
+
+    @property
+    def operator_name(self) -> str:
+        return "Event Log"
 
     def side_outputs(self) -> tuple[OutputTag, ...]:
         return (self.on_bad_row,) if isinstance(self.on_bad_row, OutputTag) else ()
@@ -252,6 +263,10 @@ class TimestampsAndWatermarksTransformation(OneInputTransformation):
     strategy: WatermarkStrategy
 
     @property
+    def operator_name(self) -> str:
+        return "Timestamps/Watermarks"
+
+    @property
     def element_type(self) -> TypeInformation:
         return self.input.element_type
 
@@ -282,6 +297,10 @@ class WindowTransformation(OneInputTransformation):
     trigger: Trigger[Any, Any] | None = None
     output_mode: OutputMode = OutputMode.ACCUMULATING
     evictor: Evictor[Any] | None = None
+
+    @property
+    def operator_name(self) -> str:
+        return type(self.assigner).__name__
 
     def side_outputs(self) -> tuple[OutputTag, ...]:
         return (self.late_tag,) if self.late_tag is not None else ()
@@ -365,6 +384,10 @@ class ProcessTransformation(_FunctionTransformation, OneInputTransformation):
     timestamp_column: str | None = None
     call: str = "process"
 
+    @property
+    def operator_name(self) -> str:
+        return "KEYED PROCESS"
+
     def __str__(self) -> str:
         outputs = self.shown_outputs()
         return f"process by {type(self.function).__qualname__}, {self.called}: {outputs}"
@@ -415,6 +438,10 @@ class WindowProcessTransformation(ProcessTransformation):
             )
 
     @property
+    def operator_name(self) -> str:
+        return type(self.function.assigner).__name__
+
+    @property
     def gives_rows(self) -> bool:
         """Whether results have the columns of the input."""
         operation = self.function
@@ -457,6 +484,21 @@ class StreamGraph:
     def side_outputs(self) -> tuple[OutputTag, ...]:
         """Return the tags of all side outputs, from the source to the result."""
         return tuple(tag for step in self.transformations() for tag in step.side_outputs())
+
+
+def two_input_name(function: object) -> str:
+    """Return the name of the operator of a function of two inputs, as in PyFlink."""
+    names = {
+        BroadcastProcessFunction: "Co-Process-Broadcast",
+        KeyedBroadcastProcessFunction: "Keyed-Co-Process-Broadcast",
+        CoProcessFunction: "Co-Process",
+        KeyedCoProcessFunction: "Keyed Co-Process",
+        CoMapFunction: "Co-Map",
+        CoFlatMapFunction: "Co-Flat Map",
+        IntervalJoinOperation: "Interval Join",
+        WindowOperation: "Window Join",
+    }
+    return next(name for kind, name in names.items() if isinstance(function, kind))
 
 
 TwoInputFunction = (
@@ -529,6 +571,10 @@ class TwoInputTransformation(_FunctionTransformation):
 
     def inputs(self) -> tuple[Transformation, ...]:
         return self.input1, self.input2
+
+    @property
+    def operator_name(self) -> str:
+        return two_input_name(self.function)
 
     def __str__(self) -> str:
         outputs = self.shown_outputs()

@@ -59,6 +59,12 @@ class LocalExecutor:
         """Return nothing: a job runs as its steps say."""
         return []
 
+    def execution_plan(self, job: ElementJob, configuration: ExecutionConfig) -> str:
+        """Return the operators of a job that runs element by element as JSON."""
+        from flinkcore.runtime.tasks.execution_plan import execution_plan
+
+        return execution_plan(job, configuration)
+
     def start(
         self,
         job: ElementJob,

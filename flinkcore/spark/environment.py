@@ -21,6 +21,7 @@ from flinkcore.replay.plans.job_plan import JobPlan, log_sources, make_plan
 from flinkcore.replay.plans.log_plan import LogPlan
 from flinkcore.replay.plans.partial_windows import partial_windows
 from flinkcore.replay.results.job_checkpoint import JobCheckpoints
+from flinkcore.runtime.tasks.execution_plan import execution_plan
 from flinkcore.spark.columnar.replay import SparkReplay
 from flinkcore.spark.columnar.result import SparkResult
 from flinkcore.spark.elements.element_run import SparkElementRun
@@ -224,6 +225,10 @@ class SparkExecutor:
             with suppress(FlinkcoreError):  # of a refused job nobody knows how it would run
                 plan = make_plan(graph, configuration)
         return [*([] if plan is None else [_explained_merging(plan)]), *_explained_logs(graph, plan)]
+
+    def execution_plan(self, job: ElementJob, configuration: ExecutionConfig) -> str:
+        """Return the operators of a job that runs element by element as JSON."""
+        return execution_plan(job, configuration)
 
     def start(
         self,

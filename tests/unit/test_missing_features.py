@@ -10,6 +10,7 @@ import pytest
 from flinkcore.common import Duration
 from flinkcore.common.missing_features import (
     MISSING_COMMON_NAMES,
+    MISSING_CONNECTOR_NAMES,
     MISSING_CONNECTORS,
     MISSING_FILE_NAMES,
     MISSING_FORMAT_NAMES,
@@ -73,6 +74,44 @@ def test_importing_a_missing_connector_says_what_to_use(name: str) -> None:
     assert MISSING_CONNECTORS[name] in PAGE
 
 
+@pytest.mark.parametrize("name", MISSING_CONNECTOR_NAMES)
+def test_importing_a_missing_name_of_connectors_says_what_to_use(name: str) -> None:
+    for module in ("connectors", "connectors.base"):
+        with pytest.raises(ImportError, match=f"flinkcore has no {name}, which PyFlink has: ."):
+            exec(f"from flinkcore.datastream.{module} import {name}")
+
+
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [
+        ("common.serializer", "TypeSerializer"),
+        ("common.serialization", "RowFieldExtractorSchema"),
+        ("common.watermark_strategy", "AssignerWithPeriodicWatermarksWrapper"),
+        ("datastream.checkpoint_storage", "CustomCheckpointStorage"),
+        ("datastream.state_backend", "CustomStateBackend"),
+    ],
+)
+def test_a_missing_name_is_missing_where_pyflink_has_it_too(module: str, name: str) -> None:
+    with pytest.raises(ImportError, match=f"flinkcore has no {name}, which PyFlink has: ."):
+        exec(f"from flinkcore.{module} import {name}")
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        importlib.import_module(f"flinkcore.{module}").nothing  # noqa: B018
+
+
+def test_names_are_where_pyflink_has_them_too() -> None:
+    file_system = importlib.import_module("flinkcore.datastream.connectors.file_system")
+    for name in ("BucketAssigner", "FileSink", "FileSource", "FileSourceBuilder", "OutputFileConfig"):
+        assert getattr(connectors, name) is getattr(file_system, name)
+    assert connectors.RollingPolicy is file_system.RollingPolicy
+    assert connectors.StreamFormat is file_system.StreamFormat
+    assert (
+        connectors.DeliveryGuarantee
+        is importlib.import_module(f"{connectors.__name__}.base").DeliveryGuarantee
+    )
+    functions = importlib.import_module("flinkcore.datastream.functions")
+    assert functions.TimerService is importlib.import_module("flinkcore.datastream").TimerService
+
+
 @pytest.mark.parametrize("name", MISSING_FILE_NAMES)
 def test_importing_a_missing_name_of_files_says_what_to_use(name: str) -> None:
     with pytest.raises(ImportError, match=f"flinkcore has no {name}, which PyFlink has: ."):
@@ -92,7 +131,9 @@ def test_settings_of_checkpoints_are_held_and_given_back() -> None:
     assert config.is_externalized_checkpoints_enabled()
     assert config.get_externalized_checkpoint_retention().name == "RETAIN_ON_CANCELLATION"
     assert config.get_alignment_timeout() == Duration.of_seconds(3)
-    assert env.is_unaligned_checkpoints_enabled()
+    assert env.get_checkpointing_mode().name == "AT_LEAST_ONCE"
+    assert not env.is_unaligned_checkpoints_enabled()  # as in Flink, while there are no checkpoints
+    assert env.enable_checkpointing(1000).is_unaligned_checkpoints_enabled()
     assert env.is_force_unaligned_checkpoints()
     assert config.get_tolerable_checkpoint_failure_number() == 2**31 - 1
     assert env.get_checkpointing_consistency_mode() is env.get_checkpointing_mode()

@@ -212,7 +212,7 @@ def test_a_setting_without_a_meaning_is_given_back(env: StreamExecutionEnvironme
     env.configure(
         {
             "execution.checkpointing.interval": "10 s",
-            "execution.checkpointing.mode": "at_least_once",
+            "execution.checkpointing.mode": "exactly_once",
             "execution.checkpointing.timeout": "1 min",
             "execution.checkpointing.min-pause": "PT2S",
             "execution.checkpointing.unaligned": "true",
@@ -229,7 +229,7 @@ def test_a_setting_without_a_meaning_is_given_back(env: StreamExecutionEnvironme
     checkpoints = env.get_checkpoint_config()
     assert env.get_checkpoint_interval() == 10_000
     assert checkpoints.is_checkpointing_enabled()
-    assert env.get_checkpointing_mode() is CheckpointingMode.AT_LEAST_ONCE
+    assert env.get_checkpointing_mode() is CheckpointingMode.EXACTLY_ONCE
     assert checkpoints.get_checkpoint_timeout() == 60_000
     assert checkpoints.get_min_pause_between_checkpoints() == 2000
     assert checkpoints.is_unaligned_checkpoints_enabled()
@@ -242,6 +242,16 @@ def test_a_setting_without_a_meaning_is_given_back(env: StreamExecutionEnvironme
     assert env.is_changelog_state_backend_enabled() is True
     assert env.get_config().is_object_reuse_enabled()
     assert env.get_config().get_task_cancellation_timeout() == 7000
+
+
+def test_intervals_of_checkpoints_are_as_long_as_flink_asks_for(env: StreamExecutionEnvironment) -> None:
+    for key in ("execution.checkpointing.interval", "execution.checkpointing.timeout"):
+        with pytest.raises(ConfigurationError, match=f"{key} must be a length of time of at least 10 ms"):
+            env.configure({key: "9 ms"})
+    with pytest.raises(ConfigurationError, match=r"interval must be .* not 5"):
+        env.enable_checkpointing(5)
+    with pytest.raises(ConfigurationError, match=r"execution.buffer-timeout.interval must be .* not -2"):
+        env.set_buffer_timeout(-2)
 
 
 def test_a_new_key_counts_more_than_an_older_one(env: StreamExecutionEnvironment) -> None:

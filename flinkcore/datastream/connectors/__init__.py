@@ -1,9 +1,11 @@
 """PyFlink's ``pyflink.datastream.connectors`` names: sources and sinks of elements."""
 
-from typing import NoReturn
+from importlib import import_module
+from typing import Any, Final
 
-from flinkcore.common.missing_features import MISSING_CONNECTORS, refuse_name
+from flinkcore.common.missing_features import MISSING_CONNECTOR_NAMES, refuse_name
 from flinkcore.datastream.connectors.base import (
+    DeliveryGuarantee,
     InputStatus,
     ReaderOutput,
     Sink,
@@ -26,6 +28,7 @@ from flinkcore.datastream.connectors.source_reader_base import (
 
 __all__ = [
     "CollectionSource",
+    "DeliveryGuarantee",
     "InputStatus",
     "NumberSequenceSource",
     "ReaderOutput",
@@ -44,6 +47,21 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> NoReturn:
-    """Report what to use instead of connectors that PyFlink has and flinkcore does not."""
-    refuse_name(__name__, name, MISSING_CONNECTORS)
+_OF_FILES: Final = frozenset(
+    (
+        "BucketAssigner",
+        "FileSink",
+        "FileSource",
+        "FileSourceBuilder",
+        "OutputFileConfig",
+        "RollingPolicy",
+        "StreamFormat",
+    )
+)
+
+
+def __getattr__(name: str) -> Any:
+    """Return what PyFlink has here of the connector for files; report what to use instead of others."""
+    if name not in _OF_FILES:
+        refuse_name(__name__, name, MISSING_CONNECTOR_NAMES)
+    return getattr(import_module("flinkcore.datastream.connectors.file_system"), name)

@@ -6,9 +6,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, NoReturn, Protocol, TypeVar
 
 from flinkcore.common.boundedness import Boundedness
+from flinkcore.common.missing_features import MISSING_CONNECTOR_NAMES, refuse_name
 from flinkcore.common.serializer import Serializer
 from flinkcore.common.typeinfo import TypeInformation, Types
 from flinkcore.common.watermark_generators import WatermarkOutput
@@ -110,6 +111,19 @@ class ReaderOutput(SourceOutput[T_in], Protocol, Generic[T_in]):
 
     def release_output_for_split(self, split_id: str) -> None:
         """Drop the output of a split that has ended; its watermark no longer counts."""
+
+
+class DeliveryGuarantee(Enum):
+    """How often a sink writes an element if its job is repeated: here once, since it is committed once.
+
+    Notes
+    -----
+    Follows ``pyflink.datastream.connectors.DeliveryGuarantee``.
+    """
+
+    EXACTLY_ONCE = 0
+    AT_LEAST_ONCE = 1
+    NONE = 2
 
 
 class InputStatus(Enum):
@@ -311,3 +325,8 @@ class Sink(ABC):
 
     def discard(self, committables: Sequence[Any]) -> None:  # noqa: B027
         """Remove the committables of a job that was cancelled after its writers had prepared them."""
+
+
+def __getattr__(name: str) -> NoReturn:
+    """Report what to use instead of names that PyFlink has here and flinkcore does not."""
+    refuse_name(__name__, name, MISSING_CONNECTOR_NAMES)

@@ -62,6 +62,7 @@ from flinkcore.datastream.functions.window_functions import (
     WindowContext,
     WindowFunction,
 )
+from flinkcore.datastream.timerservice import TimerService
 
 __all__ = [
     "AggregateFunction",
@@ -104,6 +105,7 @@ __all__ = [
     "SinkFunction",
     "SourceContext",
     "SourceFunction",
+    "TimerService",
     "WindowContext",
     "WindowFunction",
     "function_call",
