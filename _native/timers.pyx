@@ -597,6 +597,9 @@ cdef extern from "Python.h":
 
 cdef object NO_KEY = -1
 
+cdef enum:
+    VOID_NAMESPACE_ID = 0
+
 
 cdef class CurrentKey:
     """The key that an operator works on, found by one look-up by hash.
@@ -651,6 +654,9 @@ cdef class CurrentKey:
         DataError
             If it is not hashable, or cannot be admitted. Then there is no current key.
         """
+        self.set_key(key)
+
+    cdef int set_key(self, object key) except -1:
         cdef PyObject* known
         cdef object form
         try:
@@ -666,6 +672,7 @@ cdef class CurrentKey:
             self._set(key, self._admit(key))
         else:
             self._set(key, <object> known)
+        return 0
 
     def set_current_key_id(self, key_id):
         """Make the key of a held id the current one, without a look-up by hash."""
@@ -711,20 +718,46 @@ cdef class CurrentKeyTimers:
                 return time_ms
         return self._checked(timestamp_ms)
 
-    def add(self, timestamp_ms, int64_t namespace=0):
-        """Add a timer of the current key; returns what `TimerHeap.add` does."""
+    cdef bint add_timer(self, object timestamp_ms, int64_t namespace_id) except -1:
         cdef int64_t time_ms = self._time(timestamp_ms)
         check_no_call(&self.heap.guard, self.heap)
         self.heap._check_key_group(self.current.key_group)
         return timer_queue_add(
-            &self.heap.queue, time_ms, self.current.key_id, self.current.key_group, namespace
+            &self.heap.queue, time_ms, self.current.key_id, self.current.key_group, namespace_id
         ) == TimerOutcome.TIMER_HEAD
 
-    def remove(self, timestamp_ms, int64_t namespace=0):
-        """Remove a timer of the current key; returns what `TimerHeap.remove` does."""
+    cdef bint remove_timer(self, object timestamp_ms, int64_t namespace_id) except -1:
         cdef int64_t time_ms = self._time(timestamp_ms)
         check_no_call(&self.heap.guard, self.heap)
         self.heap._check_key_group(self.current.key_group)
         return timer_queue_remove(
-            &self.heap.queue, time_ms, self.current.key_id, self.current.key_group, namespace
+            &self.heap.queue, time_ms, self.current.key_id, self.current.key_group, namespace_id
         ) == TimerOutcome.TIMER_HEAD
+
+    def add(self, timestamp_ms, int64_t namespace=0):
+        """Add a timer of the current key; returns what `TimerHeap.add` does."""
+        return self.add_timer(timestamp_ms, namespace)
+
+    def remove(self, timestamp_ms, int64_t namespace=0):
+        """Remove a timer of the current key; returns what `TimerHeap.remove` does."""
+        return self.remove_timer(timestamp_ms, namespace)
+
+
+cdef class FunctionTimers:
+    """The event-time timers of the current key that a function registers and deletes, in the void namespace.
+
+    Parameters
+    ----------
+    event_time : CurrentKeyTimers
+    """
+
+    def __cinit__(self, CurrentKeyTimers event_time not None, *arguments, **named):
+        self._event_time = event_time
+
+    def register_event_time_timer(self, timestamp):
+        """Register a timer that fires when the watermark reaches `timestamp`, in ms since the epoch."""
+        self._event_time.add_timer(timestamp, VOID_NAMESPACE_ID)
+
+    def delete_event_time_timer(self, timestamp):
+        """Delete the timer of this timestamp, if the current key has it."""
+        self._event_time.remove_timer(timestamp, VOID_NAMESPACE_ID)

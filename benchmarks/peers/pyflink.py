@@ -28,7 +28,7 @@ class PyFlinkUnavailable(Exception):
 
 
 class Run(NamedTuple):
-    """One run of a job: Flink's net run time, and the CPU time of the client and its JVM; Python's start is in both."""
+    """One run of a job: its net run time, and CPU time of the client and its JVM; the start of Python is in both."""
 
     events: int
     seconds: float
@@ -37,7 +37,7 @@ class Run(NamedTuple):
 
 
 class Pair(NamedTuple):
-    """A run with a tenth of the events, which warms the JVM, and one with all of them."""
+    """A run with a tenth of the events, which warms a JVM, and one with all of them."""
 
     tenth: Run
     whole: Run
@@ -71,12 +71,12 @@ def python() -> str:
 
 def run(job: str, mode: str, events: int, keys: int) -> Pair:
     """Run a job of pyflink_jobs.py in PyFlink's `thread` or `process` mode."""
-    done = subprocess.run(
-        [python(), "-I", str(JOBS), job, mode, str(events), str(keys)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return pair_of([python(), "-I", str(JOBS), job, mode, str(events), str(keys)])
+
+
+def pair_of(program: list[str]) -> Pair:
+    """Run a program whose output is that of pyflink_jobs.py."""
+    done = subprocess.run(program, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise RuntimeError(f"PyFlink's {job} failed in {mode} mode: {done.stderr[-2000:]}")
+        raise RuntimeError(f"{' '.join(program)} failed: {done.stderr[-2000:]}")
     return Pair(*(Run(**each) for each in json.loads(done.stdout.splitlines()[-1])))

@@ -2,8 +2,10 @@
 
     python -I pyflink_jobs.py JOB MODE EVENTS KEYS
 
-Prints a line of JSON with the events, and Flink's net run time and the CPU time of a run with a tenth of them, then of
-one with all. -I keeps the folder of this file, whose `pyflink.py` is another module, out of the path.
+Prints a line of JSON with the events, the net run time and the CPU time of a run with a tenth of them, then of one
+with all. -I keeps the folder of this file, whose `pyflink.py` is another module, out of the path.
+
+../flinkcore_programs.py runs this program by flinkcore, unedited.
 """
 
 import json
@@ -16,11 +18,9 @@ import numpy as np
 from pyflink.common import Configuration, Time, Types, WatermarkStrategy
 from pyflink.common.watermark_strategy import TimestampAssigner
 from pyflink.datastream import AggregateFunction, StreamExecutionEnvironment
-from pyflink.datastream.connectors.base import Sink
 from pyflink.datastream.functions import KeyedProcessFunction
 from pyflink.datastream.state import ValueStateDescriptor
 from pyflink.datastream.window import TumblingEventTimeWindows
-from pyflink.java_gateway import get_gateway
 
 GAP_MS = 3_000
 EVENTS_PER_MS = 10
@@ -127,7 +127,14 @@ def cpu_seconds():
     return total / TICKS_PER_S
 
 
-def run(job, mode, count, keys):
+def flinks_discarding_sink():
+    from pyflink.datastream.connectors.base import Sink
+    from pyflink.java_gateway import get_gateway
+
+    return Sink(get_gateway().jvm.org.apache.flink.streaming.api.functions.sink.v2.DiscardingSink())
+
+
+def run(job, mode, count, keys, discarding_sink):
     configuration = Configuration()
     configuration.set_string("python.execution-mode", mode)
     configuration.set_string("python.executable", sys.executable)
@@ -136,8 +143,7 @@ def run(job, mode, count, keys):
     env.set_parallelism(1)
     env.get_config().enable_object_reuse()
     result = job(env.from_collection(events(count, keys), Types.TUPLE(EVENT)))
-    discard = get_gateway().jvm.org.apache.flink.streaming.api.functions.sink.v2.DiscardingSink()
-    result.sink_to(Sink(discard))
+    result.sink_to(discarding_sink())
     cpu = cpu_seconds()
     begin = time.perf_counter()
     done = env.execute()
@@ -149,11 +155,12 @@ def run(job, mode, count, keys):
     }
 
 
-def main():
+def main(discarding_sink=flinks_discarding_sink):
+    """Run the job that the command line names; the sink is all that is not the same in PyFlink and flinkcore."""
     name, mode, count, keys = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
     # PyFlink's thread mode asks the `python` on the PATH where its library is.
     os.environ["PATH"] = os.pathsep.join((os.path.dirname(sys.executable), os.environ["PATH"]))
-    runs = [run(JOBS[name], mode, size, keys) for size in (count // 10, count)]
+    runs = [run(JOBS[name], mode, size, keys, discarding_sink) for size in (count // 10, count)]
     print(json.dumps(runs), flush=True)
 
 

@@ -25,6 +25,7 @@ cdef class CurrentKey:
     cdef list _key_groups
     cdef object _admit
     cdef int _set(self, object key, object key_id) except -1
+    cdef int set_key(self, object key) except -1
 
 
 cdef class CurrentKeyTimers:
@@ -32,3 +33,9 @@ cdef class CurrentKeyTimers:
     cdef CurrentKey current
     cdef object _checked
     cdef int64_t _time(self, object timestamp_ms) except? -1
+    cdef bint add_timer(self, object timestamp_ms, int64_t namespace_id) except -1
+    cdef bint remove_timer(self, object timestamp_ms, int64_t namespace_id) except -1
+
+
+cdef class FunctionTimers:
+    cdef CurrentKeyTimers _event_time

@@ -2,30 +2,14 @@
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import Generic, TypeVar
+from typing import TypeVar
 
+from flinkcore._native.element_calls import StreamRecord
 from flinkcore.common.watermark import Watermark
 
+__all__ = ["LatencyMarker", "StreamElement", "StreamRecord", "WatermarkStatus"]
+
 T = TypeVar("T")
-
-
-@dataclass(slots=True)
-class StreamRecord(Generic[T]):
-    """A value and its event time.
-
-    Parameters
-    ----------
-    value : object
-    timestamp : int or None
-        In ms since the epoch; None if it has none.
-
-    Notes
-    -----
-    Flink's ``org.apache.flink.streaming.runtime.streamrecord.StreamRecord``.
-    """
-
-    value: T
-    timestamp: int | None = None
 
 
 class WatermarkStatus(Enum):

@@ -329,12 +329,25 @@ SHARED: dict[type, Shared] = {
 }
 # Classes without a method that lets go of the GIL, but for those that call into the objects above.
 NEVER_WITHOUT_THE_GIL = {
+    "ArrivalClock",
     "Call",
+    "CallContext",
     "ColumnArray",
+    "ConversionUnless",
     "CurrentKey",
+    "CurrentKeyValues",
+    "FilterCall",
+    "FunctionTimers",
+    "KeyedCall",
+    "MapCall",
     "NativeArray",
+    "OpenPaneCall",
     "RecordBatch",
+    "ReduceCall",
+    "ResultCollector",
     "SplitOperators",
+    "StreamRecord",
+    "TimestampCall",
     "WatermarkGenerator",
     "WindowKernel",
 }

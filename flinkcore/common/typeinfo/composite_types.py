@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
+from flinkcore._native.element_calls import ConversionUnless
 from flinkcore.common.row import Row, row_maker
 from flinkcore.common.row_kind import RowKind
 from flinkcore.common.typeinfo.type_information import Check, Conversion, TypeInformation
 from flinkcore.errors import ConfigurationError, DataError
+
+_TUPLES: Final = (tuple, list, Row)
+"""What is read as a tuple; a union of types would be made anew for each value."""
 
 
 class SequenceTypeInfo(TypeInformation):
@@ -335,12 +339,12 @@ class TupleTypeInfo(FieldsTypeInfo):
     _maker = "Types.TUPLE"
 
     def accepts(self, value: object) -> bool:
-        return isinstance(value, tuple | list | Row) and len(value) == len(self._field_types)
+        return isinstance(value, _TUPLES) and len(value) == len(self._field_types)
 
     def conversion(self) -> Conversion:
         fields = self.fields_conversion()
         if fields is None:
-            return lambda value: value if type(value) is tuple else self._as_tuple(value)
+            return ConversionUnless(tuple, self._as_tuple)
 
         def convert(value: Any) -> Any:
             if type(value) is not tuple:
@@ -357,7 +361,7 @@ class TupleTypeInfo(FieldsTypeInfo):
     def _as_tuple(self, value: Any) -> Any:
         if value is None:
             return None
-        if isinstance(value, tuple | list | Row):
+        if isinstance(value, _TUPLES):
             return tuple(value)
         raise DataError(f"{value!r} is no tuple, as {self!r} wants it")
 
@@ -422,7 +426,7 @@ class RowTypeInfo(FieldsTypeInfo):
         return self._field_names.index(field_name)
 
     def accepts(self, value: object) -> bool:
-        if isinstance(value, tuple | list | Row):
+        if isinstance(value, _TUPLES):
             return len(value) == len(self._field_types)
         return isinstance(value, dict) or hasattr(value, "__dict__")
 

@@ -9,6 +9,7 @@ from heapq import heapify, heappop, heapreplace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
+from flinkcore._native.element_calls import emit_elements
 from flinkcore.common.constants import MAX_TIMESTAMP
 from flinkcore.common.typeinfo.type_information import Conversion
 from flinkcore.common.watermark import Watermark
@@ -174,20 +175,13 @@ class SplitArrivals(Origin):
         self._finish()
 
     def _emit_elements(self, clock: JobClock) -> Iterator[None]:
-        record, process = self._record, self._process
         chunk = [self._held]
         self._position -= 1
         while chunk:
             first = self._position + 1
             self._position += len(chunk)
             arrivals = map(self._arrival_ms, range(first, first + len(chunk)))
-            for value, arrival_ms in zip(chunk, arrivals, strict=True):
-                if clock.next_due_ms < arrival_ms:
-                    clock.fire_before(arrival_ms)
-                clock.now_ms = arrival_ms
-                record.value = value
-                record.timestamp = None
-                process(record)
+            emit_elements(chunk, arrivals, clock, self._process)
             yield
             chunk = list(islice(self._elements, ELEMENTS_AT_ONCE))
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from flinkcore._native.element_calls import ArrivalClock
 from flinkcore.common import MAX_TIMESTAMP
 from flinkcore.replay.elements.order_key import ChainCause, cause_of, root_key, timer_task_of
 from flinkcore.replay.time_plane.replay_clock import ReplayClock
 from flinkcore.runtime.processing_time import ProcessingTimeCallback, ScheduledTimer
 
 
-class JobClock:
+class JobClock(ArrivalClock):
     """The time of a job, and the timers of its tasks.
 
     At one time, ends of sources come first, in the order of the sources' splits; then arrivals, in that order, too;
@@ -23,12 +24,6 @@ class JobClock:
     start_ms : int
         What it shows at first, in ms since the epoch.
 
-    Attributes
-    ----------
-    now_ms : int
-        What it shows. May be set to the time of an arrival.
-    next_due_ms : int
-        No timer that waits is earlier; `MAX_TIMESTAMP` where none does.
     """
 
     def __init__(self, start_ms: int) -> None:

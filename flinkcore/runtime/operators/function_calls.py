@@ -1,9 +1,10 @@
 """How operators call process functions: for an element, with a key or without one, and for a timer."""
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from functools import partial
 from typing import Any
 
+from flinkcore._native.element_calls import CallContext, KeyedCall
 from flinkcore.datastream.functions import Results
 from flinkcore.datastream.time_domain import TimeDomain
 from flinkcore.datastream.timerservice import TimerService
@@ -11,7 +12,7 @@ from flinkcore.errors import UserCodeError, in_words
 from flinkcore.runtime.elements import StreamRecord
 from flinkcore.runtime.messages import shown, shown_time
 from flinkcore.runtime.operators.function_results import FunctionResults
-from flinkcore.runtime.operators.process_contexts import ContextOfElements, ContextOfTimers
+from flinkcore.runtime.operators.process_contexts import ContextOfTimers
 from flinkcore.runtime.operators.stream_operator import ElementCall
 from flinkcore.runtime.output import Output, OutputFullError
 from flinkcore.runtime.state import KeyedStateBackend
@@ -28,7 +29,7 @@ TIMER_SERVICE_NAME = "user-timers"
 
 def call_for_element(
     method: Callable[[Any, Any], Results],
-    context: ContextOfElements,
+    context: CallContext,
     results: FunctionResults,
     record: StreamRecord[Any],
     given: Results = None,
@@ -38,7 +39,7 @@ def call_for_element(
     Parameters
     ----------
     method : callable
-    context : ContextOfElements
+    context : CallContext
         Passed to the method, with the record as its `subject`.
     results : FunctionResults
     record : StreamRecord
@@ -109,7 +110,7 @@ class KeyedCalls:
         return self._timer_service
 
     def keyed_element_call(
-        self, method: Callable[[Any, Any], Results], context: ContextOfElements
+        self, method: Callable[[Any, Any], Results], context: CallContext
     ) -> KeyedElementCall:
         """Return the call that processes the records of an input whose keys are known.
 
@@ -117,7 +118,7 @@ class KeyedCalls:
         ----------
         method : callable
             The function's method for the input.
-        context : ContextOfElements
+        context : CallContext
             Passed to the method, with the record as its `subject`.
 
         Returns
@@ -125,33 +126,10 @@ class KeyedCalls:
         callable
             Raises a UserCodeError if the method raises, a DataError for an unsupported key.
         """
-        set_current_key = self._keyed_state_backend.key_context.set_current_key
-        cleanups = self._keyed_state_backend.cleanups_per_record
-        results = self._results
-
-        def process(key: Hashable, record: StreamRecord[Any]) -> None:
-            # The bodies of the backend's `set_current_key` and of `call_for_element`: calls cost most of the time here.
-            set_current_key(key)
-            for clean_up in cleanups:
-                clean_up()
-            context.subject = record
-            try:
-                try:
-                    given = method(record.value, context)
-                except Exception as failure:
-                    raise results.failed(method.__name__, record, failure) from failure
-                if given is not None:
-                    results.emit(given, record.timestamp, record.timestamp, method.__name__, record)
-            except OutputFullError as full:
-                full.then(partial(call_for_element, method, context, results, record, results.waiting))
-                raise
-            finally:
-                context.subject = None
-
-        return process
+        return self._native_call(method, None, context).process_of_key
 
     def element_call(
-        self, method: Callable[[Any, Any], Results], key_selector: KeySelector, context: ContextOfElements
+        self, method: Callable[[Any, Any], Results], key_selector: KeySelector, context: CallContext
     ) -> ElementCall:
         """Return the call that processes the records of an input.
 
@@ -167,12 +145,34 @@ class KeyedCalls:
         callable
             Raises a UserCodeError if the method or the key selector raises, a DataError for an unsupported key.
         """
-        process_of_key = self.keyed_element_call(method, context)
+        return self._native_call(method, key_selector, context).process
 
-        def process(record: StreamRecord[Any]) -> None:
-            process_of_key(selected_key(key_selector, record), record)
+    def _native_call(
+        self, method: Callable[[Any, Any], Results], key_selector: KeySelector | None, context: CallContext
+    ) -> KeyedCall:
+        results, name = self._results, method.__name__
 
-        return process
+        def emit(given: Iterable[Any], record: StreamRecord[Any]) -> None:
+            try:
+                results.emit(given, record.timestamp, record.timestamp, name, record)
+            except OutputFullError as full:
+                full.then(partial(call_for_element, method, context, results, record, results.waiting))
+                raise
+
+        def failed(record: StreamRecord[Any], failure: Exception) -> UserCodeError:
+            return results.failed(name, record, failure)
+
+        backend = self._keyed_state_backend
+        return KeyedCall(
+            backend.key_context,
+            backend.cleanups_per_record,
+            key_selector,
+            method,
+            context,
+            emit,
+            key_selector_failed,
+            failed,
+        )
 
     def on_event_time(self, timer: InternalTimer) -> None:
         """Call `on_timer`; its results carry the timer's timestamp."""
@@ -218,7 +218,12 @@ def selected_key(key_selector: KeySelector, record: StreamRecord[Any]) -> Hashab
     try:
         return key_selector(record.value)
     except Exception as failure:
-        raise UserCodeError(
-            f"the key selector failed at the element {shown(record.value)} {shown_time(record)}: "
-            f"{in_words(failure)}"
-        ) from failure
+        raise key_selector_failed(record, failure) from failure
+
+
+def key_selector_failed(record: StreamRecord[Any], failure: Exception) -> UserCodeError:
+    """Return the error to raise after an exception of a key selector."""
+    return UserCodeError(
+        f"the key selector failed at the element {shown(record.value)} {shown_time(record)}: "
+        f"{in_words(failure)}"
+    )

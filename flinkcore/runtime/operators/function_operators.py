@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from flinkcore._native.element_calls import FilterCall, MapCall, ReduceCall
 from flinkcore.common.constants import MAX_TIMESTAMP
 from flinkcore.common.watermark import Watermark
 from flinkcore.datastream.functions import (
@@ -23,7 +24,7 @@ from flinkcore.datastream.functions.rolling_aggregation import RollingAggregatio
 from flinkcore.datastream.state import ValueStateDescriptor
 from flinkcore.errors import DataError, FlinkcoreError
 from flinkcore.runtime.elements import StreamRecord
-from flinkcore.runtime.operators.function_calls import KeySelector, selected_key
+from flinkcore.runtime.operators.function_calls import KeySelector, key_selector_failed, selected_key
 from flinkcore.runtime.operators.function_results import FunctionResults
 from flinkcore.runtime.operators.stream_operator import (
     AbstractStreamOperator,
@@ -184,26 +185,7 @@ class StreamMap(OneInputFunctionOperator):
     def _made_call(self) -> ElementCall:
         collect, failed, conversion = self._output.collect, self._failed, self._conversion
         call = function_call(self._function, MapFunction, "map")
-
-        def process(record: StreamRecord[Any]) -> None:
-            try:
-                record.value = call(record.value)
-            except Exception as failure:
-                raise failed("map", record, failure) from failure
-            collect(record)
-
-        def process_converted(record: StreamRecord[Any]) -> None:
-            try:
-                value = call(record.value)
-            except Exception as failure:
-                raise failed("map", record, failure) from failure
-            try:
-                record.value = conversion(value)  # type: ignore[misc]
-            except Exception as failure:
-                raise self._misfit("map", value, record, failure) from failure
-            collect(record)
-
-        return self._with_key(process if conversion is None else process_converted)
+        return self._with_key(MapCall(call, conversion, collect, failed, self._misfit).process)
 
 
 class StreamFilter(OneInputFunctionOperator):
@@ -217,16 +199,7 @@ class StreamFilter(OneInputFunctionOperator):
     def _made_call(self) -> ElementCall:
         collect, failed = self._output.collect, self._failed
         call = function_call(self._function, FilterFunction, "filter")
-
-        def process(record: StreamRecord[Any]) -> None:
-            try:
-                passes = call(record.value)
-            except Exception as failure:
-                raise failed("filter", record, failure) from failure
-            if passes:
-                collect(record)
-
-        return self._with_key(process)
+        return self._with_key(FilterCall(call, collect, failed).process)
 
 
 class StreamFlatMap(OneInputFunctionOperator):
@@ -275,38 +248,18 @@ class StreamGroupedReduce(OneInputFunctionOperator):
 
     def _made_call(self) -> ElementCall:
         keyed = self._keyed_inputs[0]
-        key_selector, set_current_key = keyed.key_selector, keyed.backend.key_context.set_current_key
-        state = keyed.backend.get_or_create_keyed_state(ValueStateDescriptor(STATE_NAME))
-        current, update = state.value, state.update
-        collect, failed, conversion = self._collect_reduced, self._failed, self._conversion
-        reduce = function_call(self._function, ReduceFunction, "reduce")
-        begin = self._function.begin if isinstance(self._function, RollingAggregation) else None
-
-        def process(record: StreamRecord[Any]) -> None:
-            value = record.value
-            try:
-                key = key_selector(value)
-            except Exception:
-                key = selected_key(key_selector, record)  # raises an error that names the element
-            set_current_key(key)
-            before = current()
-            if before is not None:
-                try:
-                    value = reduce(before, value)
-                except Exception as failure:
-                    raise failed("reduce", record, failure) from failure
-                if conversion is not None:
-                    try:
-                        value = conversion(value)
-                    except Exception as failure:
-                        raise self._misfit("reduce", value, record, failure) from failure
-                record.value = value
-            elif begin is not None:
-                begin(value)
-            update(value)
-            collect(record)
-
-        return process
+        return ReduceCall(
+            keyed.backend.key_context,
+            keyed.backend.get_or_create_keyed_state(ValueStateDescriptor(STATE_NAME)),
+            keyed.key_selector,
+            function_call(self._function, ReduceFunction, "reduce"),
+            self._function.begin if isinstance(self._function, RollingAggregation) else None,
+            self._conversion,
+            self._collect_reduced,
+            self._failed,
+            self._misfit,
+            key_selector_failed,
+        ).process
 
     @property
     def _collect_reduced(self) -> ElementCall:

@@ -1,10 +1,10 @@
 """The results of user functions on their way to the output, and the errors of functions that fail."""
 
-from collections.abc import Iterable, Iterator
-from types import GeneratorType
+from __future__ import annotations
+
 from typing import Any
 
-from flinkcore.common.constants import MIN_TIMESTAMP
+from flinkcore._native.element_calls import ResultCollector
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.datastream.functions import FunctionOrCallable, function_name
 from flinkcore.datastream.functions.join_functions import called_function
@@ -13,14 +13,14 @@ from flinkcore.errors import DataError, UserCodeError, in_words
 from flinkcore.runtime.elements import StreamRecord
 from flinkcore.runtime.key_context import NO_KEY, KeyContext
 from flinkcore.runtime.messages import shown, shown_time
-from flinkcore.runtime.output import Output, OutputFullError
+from flinkcore.runtime.output import Output
 from flinkcore.runtime.timers import InternalTimer
 
 Subject = StreamRecord[Any] | InternalTimer | Window
 """The element, timer or window that a function is called for."""
 
 
-class FunctionResults:
+class FunctionResults(ResultCollector):
     """Emits the results of a function, one by one as it makes them.
 
     Parameters
@@ -31,81 +31,23 @@ class FunctionResults:
     key_context : KeyContext, optional
         Of a keyed operator: its current key is named in errors.
 
-    Attributes
-    ----------
-    waiting : iterator or None
-        The remaining results of a call whose output was full.
-
     Notes
     -----
     Flink's ``TimestampedCollector`` and the ``output`` of its contexts.
     """
 
-    __slots__ = ("_collect", "_collect_side", "_function", "_key_context", "waiting")
+    __slots__ = ("_function", "_key_context")
+
+    def __new__(
+        cls, function: FunctionOrCallable, output: Output, key_context: KeyContext | None = None
+    ) -> FunctionResults:
+        return super().__new__(cls, output.collect, output.collect_side, OutputTag)
 
     def __init__(
         self, function: FunctionOrCallable, output: Output, key_context: KeyContext | None = None
     ) -> None:
         self._function = function_name(function)
-        self._collect = output.collect
-        self._collect_side = output.collect_side
         self._key_context = key_context
-        self.waiting: Iterator[Any] | None = None
-
-    def emit(
-        self,
-        results: Iterable[Any],
-        timestamp: int | None,
-        side_timestamp: int | None,
-        method: str,
-        subject: Subject,
-    ) -> None:
-        """Emit the results that a call of a function yields or has returned.
-
-        Parameters
-        ----------
-        results : iterable
-            A pair of an `OutputTag` and an element goes to that side output. `waiting` continues a call before.
-        timestamp : int or None
-            Of records of the main output, in ms since the epoch; None for none.
-        side_timestamp : int or None
-            Of records of side outputs, in ms since the epoch; None becomes -2**63, as in Flink.
-        method : str
-        subject : StreamRecord, InternalTimer or Window
-            The method that was called, and for what: named in errors.
-
-        Raises
-        ------
-        UserCodeError
-            If the function raises, as a generator does while its results are taken; or if its result is not iterable,
-            or is a text or a dict, whose elements would be characters or keys.
-        OutputFullError
-            If the output is full: the remaining results are `waiting`.
-        """
-        if type(results) is list:  # no user code runs while a list is iterated over
-            results = iter(results)
-        elif results is self.waiting:
-            self.waiting = None
-        else:
-            results = self._taken(results, method, subject)
-        try:
-            for result in results:
-                if isinstance(result, tuple) and len(result) == 2 and isinstance(result[0], OutputTag):
-                    side_timestamp = MIN_TIMESTAMP if side_timestamp is None else side_timestamp
-                    self._collect_side(result[0], StreamRecord(result[1], side_timestamp))
-                else:
-                    self._collect(StreamRecord(result, timestamp))
-        except OutputFullError:
-            self.waiting = results
-            raise
-
-    def _taken(self, results: Iterable[Any], method: str, subject: Subject) -> Iterator[Any]:
-        if type(results) is not GeneratorType:
-            self._refuse_other_than_iterable(results, method, subject)
-        try:
-            yield from results
-        except Exception as failure:
-            raise self.failed(method, subject, failure) from failure
 
     def failed(
         self, method: str, subject: Subject, failure: Exception, culprit: object | None = None
@@ -118,7 +60,8 @@ class FunctionResults:
         """Return the error to raise for a result that is not of the declared type; see :func:`misfit`."""
         return misfit(f"{self._function}.{method}", value, place, failure)
 
-    def _refuse_other_than_iterable(self, results: object, method: str, subject: Subject) -> None:
+    def refuse_other_than_iterable(self, results: object, method: str, subject: Subject) -> None:
+        """Raise a UserCodeError if a result is not iterable, or is a text or a dict."""
         if isinstance(results, (str, bytes, bytearray, dict)) or not hasattr(results, "__iter__"):
             raise UserCodeError(
                 f"{self._function}.{method} gave {shown(results)} at {self.described(subject)}: yield elements, or "

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
+from flinkcore._native.element_calls import kept_context
 from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.datastream.functions import ProcessJoinFunction, Results, RuntimeContext
@@ -13,7 +14,6 @@ from flinkcore.errors import DataError
 from flinkcore.runtime.elements import StreamRecord
 from flinkcore.runtime.operators.function_calls import KeySelector, selected_key
 from flinkcore.runtime.operators.function_results import FunctionResults
-from flinkcore.runtime.operators.process_contexts import kept_context
 from flinkcore.runtime.operators.process_operators import KeyedFunctionOperator
 from flinkcore.runtime.operators.stream_operator import TwoInputStreamOperator, refuse_before_open
 from flinkcore.runtime.output import Output, OutputFullError

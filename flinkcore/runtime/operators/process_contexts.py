@@ -6,6 +6,7 @@ timer service may be kept.
 
 from typing import Any, TypeVar
 
+from flinkcore._native.element_calls import CallContext, kept_context
 from flinkcore.datastream.functions import (
     BroadcastProcessFunction,
     CoProcessFunction,
@@ -17,61 +18,23 @@ from flinkcore.datastream.functions import (
 from flinkcore.datastream.state import BroadcastState, MapStateDescriptor, ReadOnlyBroadcastState
 from flinkcore.datastream.time_domain import TimeDomain
 from flinkcore.datastream.timerservice import TimerService
-from flinkcore.errors import LifecycleError
-from flinkcore.runtime.elements import StreamRecord
 from flinkcore.runtime.key_context import KeyContext
 from flinkcore.runtime.state import OperatorStateBackend
-from flinkcore.runtime.timers import InternalTimer
 
 K = TypeVar("K")
 V = TypeVar("V")
 
 
-def kept_context(method: str) -> LifecycleError:
-    """Return the error to raise if a context is used outside of a call."""
-    return LifecycleError(
-        f"{method}() is asked of a context outside of the call that it was passed to: before and after it, a context "
-        "has no element, timer or window; keep its values during the call instead"
-    )
-
-
-class ContextOfElements:
-    """A context of elements.
-
-    Attributes
-    ----------
-    subject : StreamRecord or None
-        The element; set by the operator during each call.
-    """
-
-    subject: StreamRecord[Any] | None = None
-
-    def timestamp(self) -> int | None:
-        """Return the element's timestamp in ms since the epoch; None if it has none."""
-        if self.subject is None:
-            raise kept_context("timestamp")
-        return self.subject.timestamp
-
-
-class ContextOfTimers:
+class ContextOfTimers(CallContext):
     """A context of timers.
 
     Attributes
     ----------
-    subject : InternalTimer or None
-        The timer; set by the operator during each call.
     timer_domain : TimeDomain
-        Likewise.
+        Of the timer; set by the operator during each call.
     """
 
-    subject: InternalTimer | None = None
     timer_domain: TimeDomain  # a default would make it slow to set
-
-    def timestamp(self) -> int:
-        """Return the timestamp of the timer, of processing time or event time, in ms since the epoch."""
-        if self.subject is None:
-            raise kept_context("timestamp")
-        return self.subject.timestamp_ms
 
     def time_domain(self) -> TimeDomain:
         """Return the time domain of the timer."""
@@ -84,11 +47,7 @@ class _KeyedContext:
     subject: Any
 
     def __init__(self, timer_service: TimerService, key_context: KeyContext) -> None:
-        self._timer_service = timer_service
         self._key_context = key_context
-
-    def timer_service(self) -> TimerService:
-        return self._timer_service
 
     def get_current_key(self) -> Any:
         if self.subject is None:
@@ -96,18 +55,12 @@ class _KeyedContext:
         return self._key_context.current_key
 
 
-class ElementContext(ContextOfElements, ProcessFunction.Context, CoProcessFunction.Context):
+class ElementContext(CallContext, ProcessFunction.Context, CoProcessFunction.Context):
     """Context of an element of a stream without keys."""
-
-    def __init__(self, timer_service: TimerService) -> None:
-        self._timer_service = timer_service
-
-    def timer_service(self) -> TimerService:
-        return self._timer_service
 
 
 class KeyedElementContext(
-    _KeyedContext, ContextOfElements, KeyedProcessFunction.Context, KeyedCoProcessFunction.Context
+    _KeyedContext, CallContext, KeyedProcessFunction.Context, KeyedCoProcessFunction.Context
 ):
     """Context of an element of a keyed stream."""
 
@@ -123,7 +76,6 @@ class _BroadcastContext:
     _timer_service: TimerService
 
     def __init__(self, timer_service: TimerService, operator_state_backend: OperatorStateBackend) -> None:
-        self._timer_service = timer_service
         self._operator_state_backend = operator_state_backend
 
     def current_processing_time(self) -> int:
@@ -140,7 +92,7 @@ class _ReadOnlyBroadcastContext(_BroadcastContext):
 
 class BroadcastElementContext(
     _BroadcastContext,
-    ContextOfElements,
+    CallContext,
     BroadcastProcessFunction.Context,
     KeyedBroadcastProcessFunction.Context,
 ):
@@ -151,7 +103,7 @@ class BroadcastElementContext(
 
 
 class ReadOnlyElementContext(
-    _ReadOnlyBroadcastContext, ContextOfElements, BroadcastProcessFunction.ReadOnlyContext
+    _ReadOnlyBroadcastContext, CallContext, BroadcastProcessFunction.ReadOnlyContext
 ):
     """Context of an element of a stream without keys, beside a broadcast one."""
 
@@ -168,7 +120,7 @@ class _KeyedBroadcastContext(_KeyedContext, _ReadOnlyBroadcastContext):
 
 
 class KeyedReadOnlyElementContext(
-    _KeyedBroadcastContext, ContextOfElements, KeyedBroadcastProcessFunction.ReadOnlyContext
+    _KeyedBroadcastContext, CallContext, KeyedBroadcastProcessFunction.ReadOnlyContext
 ):
     """Context of an element of a keyed stream, beside a broadcast one."""
 

@@ -2,9 +2,9 @@
 
 from typing import Any
 
+from flinkcore._native.element_calls import TimestampCall
 from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.common.execution_config import checked_auto_watermark_interval
-from flinkcore.common.timestamp_assigner import NO_TIMESTAMP, TimestampAssigner
 from flinkcore.common.watermark import Watermark
 from flinkcore.common.watermark_generators import NoWatermarksGenerator, WatermarkGenerator
 from flinkcore.common.watermark_strategy import WatermarkStrategy
@@ -12,7 +12,11 @@ from flinkcore.datastream.functions import RuntimeContext
 from flinkcore.errors import SchemaError
 from flinkcore.runtime.copies import copied_strategy
 from flinkcore.runtime.elements import StreamRecord, WatermarkStatus
-from flinkcore.runtime.operators.stream_operator import OneInputStreamOperator
+from flinkcore.runtime.operators.stream_operator import (
+    ElementCall,
+    OneInputStreamOperator,
+    refuse_before_open,
+)
 from flinkcore.runtime.output import Output
 from flinkcore.runtime.processing_time import ProcessingTimeService, ScheduledTimer
 
@@ -70,7 +74,7 @@ class TimestampsAndWatermarksOperator(OneInputStreamOperator):
         self._emit_progressive_watermarks = emit_progressive_watermarks
         self._split = split
         self._watermark_output = WatermarkEmitter(output)
-        self._timestamp_assigner: TimestampAssigner
+        self._process: ElementCall = refuse_before_open
         self._watermark_generator: WatermarkGenerator[Any] = NoWatermarksGenerator()
         self._tick: ScheduledTimer | None = None
         self._restored: tuple[Any, int] | None = None
@@ -118,9 +122,14 @@ class TimestampsAndWatermarksOperator(OneInputStreamOperator):
         """
         strategy = copied_strategy(self._watermark_strategy)
         clock = self._processing_time_service.current_processing_time
-        self._timestamp_assigner = strategy.create_timestamp_assigner(clock, self._split)
         if self._emit_progressive_watermarks:
             self._watermark_generator = strategy.create_watermark_generator(clock, self._split)
+        self._process = TimestampCall(
+            strategy.create_timestamp_assigner(clock, self._split).extract_timestamp,
+            self._output.collect,
+            self._watermark_generator.on_event,
+            self._watermark_output,
+        ).process
         next_tick_ms = None
         if self._restored is not None:
             held, next_tick_ms = self._restored
@@ -142,12 +151,11 @@ class TimestampsAndWatermarksOperator(OneInputStreamOperator):
             raise SchemaError(f"{held!r:.80} is not what the generator of {strategy} holds")
 
     def process_element(self, record: StreamRecord[Any]) -> None:
-        previous = NO_TIMESTAMP if record.timestamp is None else record.timestamp
-        value = record.value  # downstream may change the record
-        timestamp = self._timestamp_assigner.extract_timestamp(value, previous)
-        record.timestamp = timestamp
-        self._output.collect(record)
-        self._watermark_generator.on_event(value, timestamp, self._watermark_output)
+        self._process(record)
+
+    @property
+    def element_call(self) -> ElementCall:
+        return self._process
 
     def process_watermark(self, watermark: Watermark) -> None:
         """Forward the last watermark; ignore others."""

@@ -1,9 +1,12 @@
 """Keyed states on the heap: views of a state table under the current key and namespace."""
 
+from __future__ import annotations
+
 from abc import abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any, Generic, TypeVar
 
+from flinkcore._native.element_calls import CurrentKeyValues
 from flinkcore.datastream.functions import AggregateFunction
 from flinkcore.datastream.state import (
     AggregatingState,
@@ -28,7 +31,7 @@ from flinkcore.runtime.state.value_checks import ElementCheck, EntryCheck, Value
 ACC = TypeVar("ACC")
 
 
-class HeapState(State):
+class HeapState(CurrentKeyValues, State):
     """A view of a table under the current key and namespace.
 
     An access finds the key's place by the key's id, which the key context found when the key was set; without a current
@@ -47,13 +50,15 @@ class HeapState(State):
     Flink's ``org.apache.flink.runtime.state.heap.AbstractHeapState``.
     """
 
+    def __new__(cls, name: str, key_context: KeyContext, *arguments: Any) -> HeapState:
+        return super().__new__(cls, key_context)
+
     def __init__(self, name: str, key_context: KeyContext, table: StateTable, check: Any = None) -> None:
         self._name = name
-        self._key_context = key_context
         self._table = table
         self._check = check
         self._namespace: Hashable = VOID_NAMESPACE
-        self._values = table.select(VOID_NAMESPACE)
+        self.select_values(table.select(VOID_NAMESPACE))
 
     @property
     def table(self) -> StateTable:
@@ -64,35 +69,20 @@ class HeapState(State):
         """Select a namespace (a window); None is the void namespace."""
         if namespace is not self._namespace:
             self._namespace = namespace
-            self._values = self._table.select(namespace)
+            self.select_values(self._table.select(namespace))
 
     def clear(self) -> None:
         key_id = self._key_context.current_key_id
         if key_id < 0:
-            raise self._no_current_key()
+            raise self.no_current_key()
         self._table.remove(self._namespace, key_id)
 
-    def get_internal(self) -> Any:
-        """Return the held object itself, of the current key and namespace; None if there is none."""
-        key_id = self._key_context.current_key_id
-        if key_id < 0:
-            raise self._no_current_key()
-        try:
-            return self._values[key_id]
-        except IndexError:
-            return None
+    def make_room(self, key_id: int, value: Any) -> None:
+        """Set the value of a key id beyond the end of the void namespace's list."""
+        self._table.put(self._namespace, key_id, value)
 
-    def update_internal(self, value: Any) -> None:
-        """Hold another object, not None, for the current key and namespace."""
-        key_id = self._key_context.current_key_id
-        if key_id < 0:
-            raise self._no_current_key()
-        try:
-            self._values[key_id] = value
-        except IndexError:
-            self._table.put(self._namespace, key_id, value)
-
-    def _no_current_key(self) -> LifecycleError:
+    def no_current_key(self) -> LifecycleError:
+        """Return the error to raise if the state is used without a current key."""
         return LifecycleError(
             f"the keyed state {self._name!r} was used without a current key; "
             "use it while an element or a timer is processed, not in open() or close()"
@@ -119,7 +109,7 @@ class HeapMergingState(HeapState):
         """
         key_id = self._key_context.current_key_id
         if key_id < 0:
-            raise self._no_current_key()
+            raise self.no_current_key()
         merged = None
         for source in sources:
             merged = self._merged(merged, self._table.remove(source, key_id))
@@ -148,32 +138,15 @@ class HeapValueState(HeapState, ValueState[T]):
     Flink's ``org.apache.flink.runtime.state.heap.HeapValueState``.
     """
 
-    _check: ValueCheck | None
+    def __init__(
+        self, name: str, key_context: KeyContext, table: StateTable, check: ValueCheck | None = None
+    ) -> None:
+        super().__init__(name, key_context, table)
+        if check is not None:
+            self.accepts, self.refuse = check.accepts, check
 
-    def value(self) -> T | None:
-        # The body of `get_internal`, as that of `update_internal` below: a call costs more than all of it.
-        key_id = self._key_context.current_key_id
-        if key_id < 0:
-            raise self._no_current_key()
-        try:
-            value: T | None = self._values[key_id]
-        except IndexError:
-            return None
-        return value
-
-    def update(self, value: T | None) -> None:
-        if value is None:
-            self.clear()
-            return
-        if self._check is not None:
-            self._check(value)
-        key_id = self._key_context.current_key_id
-        if key_id < 0:
-            raise self._no_current_key()
-        try:
-            self._values[key_id] = value
-        except IndexError:
-            self._table.put(self._namespace, key_id, value)
+    value = CurrentKeyValues.get_internal
+    update = CurrentKeyValues.replace
 
 
 class HeapListState(HeapMergingState, ListState[T]):

@@ -19,19 +19,24 @@ class ValueCheck:
     what : str
         What the values are in the state, in the plural: "elements".
     type_info : StateType
+
+    Attributes
+    ----------
+    accepts : callable
+        Whether a value, which is not None, is of the type.
     """
 
-    __slots__ = ("_accepts", "_state_name", "_type_info", "_what")
+    __slots__ = ("_state_name", "_type_info", "_what", "accepts")
 
     def __init__(self, state_name: str, what: str, type_info: StateType) -> None:
         self._state_name = state_name
         self._what = what
         self._type_info = type_info
-        self._accepts = type_info.accepts
+        self.accepts = type_info.accepts
 
     def __call__(self, value: Any) -> None:
         """Check a value; None is accepted."""
-        if value is not None and not self._accepts(value):
+        if value is not None and not self.accepts(value):
             raise SchemaError(
                 f"the {self._what} of the state {self._state_name!r} are {self._type_info}, "
                 f"but {value!r} is {type(value).__qualname__}"

@@ -1,7 +1,10 @@
 """The timer services that functions get: of the current key on keyed streams, without timers on others."""
 
+from __future__ import annotations
+
 from typing import NoReturn
 
+from flinkcore._native.timers import FunctionTimers
 from flinkcore.common.constants import MIN_TIMESTAMP
 from flinkcore.datastream.timerservice import TimerService
 from flinkcore.errors import ConfigurationError
@@ -9,7 +12,7 @@ from flinkcore.runtime.processing_time import ProcessingTimeService
 from flinkcore.runtime.timers.internal_timer_service import InternalTimerService
 
 
-class SimpleTimerService(TimerService):
+class SimpleTimerService(FunctionTimers, TimerService):
     """Timers of the void namespace of an internal timer service.
 
     Notes
@@ -17,12 +20,11 @@ class SimpleTimerService(TimerService):
     Flink's ``org.apache.flink.streaming.api.SimpleTimerService``.
     """
 
-    __slots__ = ("_delete_event_time_timer", "_internal_timer_service", "_register_event_time_timer")
+    def __new__(cls, internal_timer_service: InternalTimerService) -> SimpleTimerService:
+        return super().__new__(cls, internal_timer_service.event_time_timers)
 
     def __init__(self, internal_timer_service: InternalTimerService) -> None:
         self._internal_timer_service = internal_timer_service
-        self._register_event_time_timer = internal_timer_service.event_time_timers_of_void_namespace.add
-        self._delete_event_time_timer = internal_timer_service.event_time_timers_of_void_namespace.remove
 
     def current_processing_time(self) -> int:
         return self._internal_timer_service.current_processing_time()
@@ -33,14 +35,8 @@ class SimpleTimerService(TimerService):
     def register_processing_time_timer(self, timestamp: int) -> None:
         self._internal_timer_service.register_processing_time_timer(None, timestamp)
 
-    def register_event_time_timer(self, timestamp: int) -> None:
-        self._register_event_time_timer(timestamp)
-
     def delete_processing_time_timer(self, timestamp: int) -> None:
         self._internal_timer_service.delete_processing_time_timer(None, timestamp)
-
-    def delete_event_time_timer(self, timestamp: int) -> None:
-        self._delete_event_time_timer(timestamp)
 
 
 class UnkeyedTimerService(TimerService):

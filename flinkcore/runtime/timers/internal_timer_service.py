@@ -156,8 +156,8 @@ class InternalTimerService:
     # ---- timers of the current key ----
 
     @property
-    def event_time_timers_of_void_namespace(self) -> CurrentKeyTimers:
-        """The current key's event-time timers in the void namespace; `add` registers one, and `remove` deletes it."""
+    def event_time_timers(self) -> CurrentKeyTimers:
+        """The current key's event-time timers, by ids of namespaces; that of the void namespace is 0."""
         return self._event_time
 
     def register_event_time_timer(self, namespace: Hashable, timestamp_ms: int) -> None:

@@ -14,8 +14,9 @@ from collections import Counter
 from collections.abc import Callable, Hashable
 from typing import Any, NamedTuple
 
+from flinkcore._native.element_calls import OpenPaneCall
 from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
-from flinkcore.datastream.functions import AggregateFunction
+from flinkcore.datastream.functions import AggregateFunction, ReduceFunction
 from flinkcore.datastream.window import (
     CumulativeEventTimeWindows,
     EventTimeTrigger,
@@ -27,7 +28,7 @@ from flinkcore.datastream.window import (
 )
 from flinkcore.datastream.window.window_operation import PreAggregation
 from flinkcore.runtime.elements import StreamRecord
-from flinkcore.runtime.operators.function_calls import KeyedElementCall
+from flinkcore.runtime.operators.function_calls import KeyedElementCall, KeySelector, key_selector_failed
 from flinkcore.runtime.output import OutputFullError
 from flinkcore.runtime.state import KeyedStateBackend
 from flinkcore.runtime.state.heap_states import HeapState
@@ -37,18 +38,18 @@ NO_CONTEXT: Any = None
 """These assigners use no context."""
 
 
-class OpenPaneCalls(NamedTuple):
+class OpenPanes(NamedTuple):
     """The calls of a window operator with open panes.
 
     Attributes
     ----------
-    process : callable
-        Processes a record of a key.
+    call : OpenPaneCall
+        Processes elements.
     pass_watermark : callable
         Called with every watermark, in ms since the epoch, before timers fire.
     """
 
-    process: KeyedElementCall
+    call: OpenPaneCall
     pass_watermark: Callable[[int], None]
 
 
@@ -63,19 +64,22 @@ def has_open_panes(operation: WindowOperation) -> bool:
     )
 
 
-def open_pane_calls(
+def open_panes(
     operation: WindowOperation,
+    key_selector: KeySelector | None,
     backend: KeyedStateBackend,
     state: HeapState,
     timers: InternalTimerService,
     process_any: KeyedElementCall,
     failed: Callable[[StreamRecord[Any], Exception], Exception],
-) -> OpenPaneCalls:
+) -> OpenPanes:
     """Return the calls of an operator that has open panes.
 
     Parameters
     ----------
     operation : WindowOperation
+    key_selector : callable or None
+        From an element to its key; None: elements come with their keys.
     backend : KeyedStateBackend
     state : HeapState
         Of the windows' contents.
@@ -86,55 +90,31 @@ def open_pane_calls(
     failed : callable
         From a record and the exception of a function to the exception to raise.
     """
-    set_current_key, cleanups = backend.key_context.set_current_key, backend.cleanups_per_record
-    key_context = backend.key_context
     assign_windows = operation.assigner.assign_windows
     slot_bounds = _slot_bounds(operation)
-    first, more = _additions(operation.pre_aggregation)
-    lateness_ms = operation.allowed_lateness_ms
-    register_timer = timers.register_event_time_timer
+    aggregation = operation.pre_aggregation
     slots: dict[int, tuple[int, int, list[tuple[TimeWindow, int, dict[int, Any]]]]] = {}
-    panes: list[tuple[TimeWindow, int, dict[int, Any]]] = []
-    low = high = 0
     first_end = MAX_TIMESTAMP
     passed_ms = MIN_TIMESTAMP
-    fired = _maybe_fired(state, timers, lateness_ms)
-    may_empty = operation.pre_aggregation is not None
+    fired = _maybe_fired(state, timers, operation.allowed_lateness_ms)
+    may_empty = aggregation is not None
 
-    def process(key: Hashable, record: StreamRecord[Any]) -> None:
-        nonlocal low, high, panes
-        timestamp, value = record.timestamp, record.value
-        if timestamp is None or value is None:
+    def process_elsewhere(key: Hashable, record: StreamRecord[Any]) -> bool:
+        timestamp = record.timestamp
+        if timestamp is None or record.value is None:
             process_unknown(key, record)
-            return
-        if not low <= timestamp < high:
-            slot = slots.get(slot_bounds(timestamp)[0])
-            if slot is None:
-                process_unknown(key, record)
-                remember(timestamp)
-                return
-            low, high, panes = slot
-        set_current_key(key)
-        for clean_up in cleanups:
-            clean_up()
-        key_id = key_context.current_key_id
-        try:
-            for window, end, values in panes:
-                accumulator = values.get(key_id)
-                if accumulator is not None:
-                    accumulator = more(value, accumulator)
-                else:
-                    accumulator = first(value)
-                    register_timer(window, end)
-                    if lateness_ms and end + lateness_ms < MAX_TIMESTAMP:
-                        register_timer(window, end + lateness_ms)
-                if accumulator is not None:
-                    values[key_id] = accumulator
-                else:
-                    state.table.remove(window, key_id)
-                    forget()
-        except Exception as failure:
-            raise failed(record, failure) from failure
+            return False
+        slot = slots.get(slot_bounds(timestamp)[0])
+        if slot is None:
+            process_unknown(key, record)
+            remember(timestamp)
+            return False
+        call.open(*slot)
+        return True
+
+    def drop(window: TimeWindow, key_id: int) -> None:
+        state.table.remove(window, key_id)
+        forget()
 
     def process_unknown(key: Hashable, record: StreamRecord[Any]) -> None:
         try:
@@ -146,7 +126,7 @@ def open_pane_calls(
 
     def remember(timestamp: int) -> None:
         """Remember the slot of a timestamp that was just processed, if its windows are open."""
-        nonlocal low, high, panes, first_end
+        nonlocal first_end
         found = []
         # After a watermark that goes back, a pane that has fired does not fire again at its end.
         watermark = max(timers.current_watermark(), passed_ms)
@@ -158,8 +138,8 @@ def open_pane_calls(
             first_end = min(first_end, end)
         if found:  # else the timestamp is between two windows
             low, high = slot_bounds(timestamp)
-            panes = found
-            slots[low] = low, high, panes
+            slots[low] = slot = max(low, MIN_TIMESTAMP), min(high, MAX_TIMESTAMP), found
+            call.open(*slot)
 
     def forget_emptied() -> None:
         """Forget all slots if an aggregation has emptied a window: its table is dropped, and made anew."""
@@ -167,9 +147,9 @@ def open_pane_calls(
             forget()
 
     def forget() -> None:
-        nonlocal low, high, first_end
+        nonlocal first_end
         slots.clear()
-        low = high = 0
+        call.close()
         first_end = MAX_TIMESTAMP
 
     def pass_watermark(watermark_ms: int) -> None:
@@ -178,7 +158,22 @@ def open_pane_calls(
         if watermark_ms >= first_end:
             forget()
 
-    return OpenPaneCalls(process, pass_watermark)
+    create, add = _additions(aggregation)
+    call = OpenPaneCall(
+        backend.key_context,
+        backend.cleanups_per_record,
+        key_selector,
+        key_selector_failed,
+        create,
+        add,
+        isinstance(aggregation, ReduceFunction),
+        timers.register_event_time_timer,
+        operation.allowed_lateness_ms,
+        process_elsewhere,
+        drop,
+        failed,
+    )
+    return OpenPanes(call, pass_watermark)
 
 
 def _maybe_fired(state: HeapState, timers: InternalTimerService, lateness_ms: int) -> set[Hashable]:
@@ -224,17 +219,9 @@ def _slot_bounds(operation: WindowOperation) -> Callable[[int], tuple[int, int]]
 
 def _additions(
     aggregation: PreAggregation | None,
-) -> tuple[Callable[[Any], Any], Callable[[Any, Any], Any]]:
-    """Return how the contents of a pane are made: of its first element, and of each further one and the contents."""
-    if aggregation is None:
-        return lambda value: [value], _append
+) -> tuple[Callable[[Any], Any] | None, Callable[[Any, Any], Any] | None]:
+    """Return how the contents of a pane are made, as :class:`OpenPaneCall` takes it."""
     if isinstance(aggregation, AggregateFunction):
-        create, add = aggregation.create_accumulator, aggregation.add
-        return lambda value: add(value, create()), add
-    reduce = aggregation.reduce
-    return lambda value: value, lambda value, reduced: reduce(reduced, value)
-
-
-def _append(value: Any, elements: list[Any]) -> list[Any]:
-    elements.append(value)
-    return elements
+        new_accumulator, add = aggregation.create_accumulator, aggregation.add
+        return lambda value: add(value, new_accumulator()), add
+    return None, None if aggregation is None else aggregation.reduce

@@ -2,6 +2,7 @@
 
 from typing import Any, Final
 
+from flinkcore._native.element_calls import kept_context
 from flinkcore.datastream.functions import (
     KeyedStateStore,
     ProcessAllWindowFunction,
@@ -11,7 +12,6 @@ from flinkcore.datastream.functions import (
 from flinkcore.datastream.state import StateDescriptor, ValueStateDescriptor
 from flinkcore.datastream.window import Evictor, GlobalWindow, Trigger, Window, WindowAssigner, WindowStagger
 from flinkcore.errors import ConfigurationError, UnsupportedOperationError
-from flinkcore.runtime.operators.process_contexts import kept_context
 from flinkcore.runtime.state import DefaultKeyedStateStore, KeyedStateBackend
 from flinkcore.runtime.timers import InternalTimerService
 

@@ -27,13 +27,17 @@ from flinkcore.runtime.messages import shown
 from flinkcore.runtime.operators.function_calls import KeyedElementCall, KeySelector, selected_key
 from flinkcore.runtime.operators.function_results import FunctionResults, Subject
 from flinkcore.runtime.operators.process_operators import KeyedFunctionOperator
-from flinkcore.runtime.operators.stream_operator import OneInputStreamOperator, refuse_before_open
+from flinkcore.runtime.operators.stream_operator import (
+    ElementCall,
+    OneInputStreamOperator,
+    refuse_before_open,
+)
 from flinkcore.runtime.output import Output, OutputFullError
 from flinkcore.runtime.processing_time import ProcessingTimeService
 from flinkcore.runtime.state import KeyedStateBackend
 from flinkcore.runtime.timers import InternalTimer
 from flinkcore.runtime.windowing.merging_windows import MergingWindows
-from flinkcore.runtime.windowing.open_panes import OpenPaneCalls, has_open_panes, open_pane_calls
+from flinkcore.runtime.windowing.open_panes import has_open_panes, open_panes
 from flinkcore.runtime.windowing.window_calls import (
     TriggerCalls,
     WindowFunctions,
@@ -96,7 +100,9 @@ class WindowOperator(KeyedFunctionOperator[WindowFunctions], OneInputStreamOpera
         self._is_event_time = operation.assigner.is_event_time()
         self._merging: MergingWindows | None = None
         self._window_types: set[type] = set()
-        self._open_panes = OpenPaneCalls(_refuse_before_open, _pass_nothing)
+        self._process: ElementCall = refuse_before_open
+        self._process_known_key: KeyedElementCall = _refuse_before_open
+        self._pass_watermark: Callable[[int], None] = _pass_nothing
         self.num_late_records = 0
         self.num_records_in_no_window = 0
 
@@ -141,12 +147,20 @@ class WindowOperator(KeyedFunctionOperator[WindowFunctions], OneInputStreamOpera
                 operation.window_function, self._window_context, backend.key_context
             )
         self._clear_function = clear_call(operation.window_function, self._window_context)
-        self._open_panes = OpenPaneCalls(self._process_of_key, _pass_nothing)
+        self._process, self._process_known_key = self._process_by_key, self._process_of_key
         self._fire = self._on_event_time
         if has_open_panes(operation):
-            self._open_panes = open_pane_calls(
-                operation, backend, self._state, timers, self._process_of_key, self._aggregation_failed
+            panes = open_panes(
+                operation,
+                self._key_selector,
+                backend,
+                self._state,
+                timers,
+                self._process_of_key,
+                self._aggregation_failed,
             )
+            self._process, self._process_known_key = panes.call.process, panes.call.process_of_key
+            self._pass_watermark = panes.pass_watermark
             if not operation.allowed_lateness_ms:
                 self._fire = self._fire_at_end
         self._function.open(runtime_context)
@@ -176,12 +190,20 @@ class WindowOperator(KeyedFunctionOperator[WindowFunctions], OneInputStreamOpera
             raise ConfigurationError(
                 "this operator has no key selector: its elements come to process_element_of_key"
             )
-        self._open_panes.process(selected_key(self._key_selector, record), record)
+        self._process(record)
+
+    @property
+    def element_call(self) -> ElementCall:
+        return self.process_element if self._key_selector is None else self._process
 
     @property
     def process_element_of_key(self) -> KeyedElementCall:
         """What processes a record whose key is known, as `process_element` does."""
-        return self._open_panes.process
+        return self._process_known_key
+
+    def _process_by_key(self, record: StreamRecord[Any]) -> None:
+        assert self._key_selector is not None
+        self._process_of_key(selected_key(self._key_selector, record), record)
 
     def _process_of_key(
         self, key: Hashable, record: StreamRecord[Any], left: Iterator[Window] | None = None
@@ -258,7 +280,7 @@ class WindowOperator(KeyedFunctionOperator[WindowFunctions], OneInputStreamOpera
     # ---- timers ----
 
     def process_watermark(self, watermark: Watermark) -> None:
-        self._open_panes.pass_watermark(watermark.timestamp)
+        self._pass_watermark(watermark.timestamp)
         super().process_watermark(watermark)
 
     def on_event_time(self, timer: InternalTimer) -> None:

@@ -1,0 +1,787 @@
+"""What each element of a job that runs element by element goes through: the calls of its operators, with context and keyed state.
+
+A call of an operator takes a record, calls a function of the user, and gives the record to what comes next: any callable, such as
+the call of the next operator of the chain. The methods that are called once for each record are not bound as Python functions are,
+since that takes longer than what they do.
+"""
+
+from types import GeneratorType, GenericAlias
+
+import cython
+from cpython.dict cimport PyDict_SetItem
+from cpython.object cimport PyObject
+from libc.stdint cimport INT64_MAX, int64_t
+
+from flinkcore.errors import LifecycleError
+
+from flinkcore._native.timers cimport CurrentKey
+
+cdef extern from "Python.h":
+    PyObject* PyDict_GetItemWithError(object mapping, object key) except? NULL
+    long long PyLong_AsLongLongAndOverflow(object number, int* overflow) except? -1
+
+cdef object NO_TIMESTAMP = -(2**63)
+
+
+# ---- records and contexts ----------------------------------------------------------------------------------------
+
+
+@cython.final
+@cython.freelist(64)
+cdef class StreamRecord:
+    """A value and its event time.
+
+    Parameters
+    ----------
+    value : object
+    timestamp : int or None
+        In ms since the epoch; None if it has none.
+
+    Notes
+    -----
+    Flink's ``org.apache.flink.streaming.runtime.streamrecord.StreamRecord``.
+    """
+
+    __match_args__ = ("value", "timestamp")
+    __class_getitem__ = classmethod(GenericAlias)
+
+    cdef public object value
+    cdef public object timestamp
+
+    def __cinit__(self, value, timestamp=None):
+        self.value = value
+        self.timestamp = timestamp
+
+    def __eq__(self, other):
+        cdef StreamRecord record
+        if type(other) is not StreamRecord:
+            return NotImplemented
+        record = <StreamRecord> other
+        return (self.value, self.timestamp) == (record.value, record.timestamp)
+
+    def __repr__(self):
+        return f"StreamRecord(value={self.value!r}, timestamp={self.timestamp!r})"
+
+    def __reduce__(self):
+        return StreamRecord, (self.value, self.timestamp)
+
+
+cdef inline StreamRecord _new_record(object value, object timestamp):
+    cdef StreamRecord record = StreamRecord.__new__(StreamRecord, value)
+    record.timestamp = timestamp
+    return record
+
+
+def kept_context(str method):
+    """Return the error to raise if a context is used outside of a call."""
+    return LifecycleError(
+        f"{method}() is asked of a context outside of the call that it was passed to: before and after it, a context "
+        "has no element, timer or window; keep its values during the call instead"
+    )
+
+
+cdef class CallContext:
+    """The context that a process function is called with, one object for all its calls.
+
+    Parameters
+    ----------
+    timer_service : TimerService
+
+    Attributes
+    ----------
+    subject : StreamRecord, InternalTimer or None
+        The element or timer that the function is called for; None outside of a call.
+    """
+
+    cdef public object subject
+    cdef readonly object _timer_service
+
+    def __cinit__(self, timer_service, *arguments, **named):
+        self._timer_service = timer_service
+
+    @cython.binding(False)
+    def timer_service(self):
+        """Return the service that knows the time, and registers and deletes timers of the current key."""
+        return self._timer_service
+
+    @cython.binding(False)
+    def timestamp(self):
+        """Return the timestamp of the element, None if it has none, or of the timer; in ms since the epoch."""
+        cdef object subject = self.subject
+        if type(subject) is StreamRecord:
+            return (<StreamRecord> subject).timestamp
+        if subject is None:
+            raise kept_context("timestamp")
+        return subject.timestamp_ms
+
+
+# ---- state of the current key ------------------------------------------------------------------------------------
+
+
+cdef class CurrentKeyValues:
+    """The values of one namespace of a state, by key id, of which the current key's is read and set.
+
+    Parameters
+    ----------
+    key_context : CurrentKey
+
+    Attributes
+    ----------
+    refuse : callable or None
+        Called with a value of :meth:`replace` that `accepts` is false for; None: all values are accepted.
+    accepts : callable
+
+    Notes
+    -----
+    A subclass has `no_current_key`, which returns the error to raise; `make_room`, which sets a value beyond the end of the list;
+    and `clear`.
+    """
+
+    cdef readonly CurrentKey _key_context
+    cdef public object accepts
+    cdef public object refuse
+    cdef object _values
+    cdef list _list  # the values if they are a list, or None
+
+    def __cinit__(self, CurrentKey key_context not None, *arguments, **named):
+        self._key_context = key_context
+        self._values = {}
+
+    cdef object _value(self):
+        cdef Py_ssize_t key_id = self._key_context.key_id
+        if key_id < 0:
+            raise self.no_current_key()
+        if self._list is None:
+            return self._values[key_id]
+        return self._list[key_id] if key_id < len(self._list) else None
+
+    cdef int _set_value(self, object value) except -1:
+        cdef Py_ssize_t key_id = self._key_context.key_id
+        if key_id < 0:
+            raise self.no_current_key()
+        if self._list is None:
+            self._values[key_id] = value
+        elif key_id < len(self._list):
+            self._list[key_id] = value
+        else:
+            self.make_room(key_id, value)
+        return 0
+
+    def select_values(self, values):
+        """Take the values of another namespace: a list, or a mapping that gives None for a key that has none."""
+        self._values = values
+        self._list = values if type(values) is list else None
+
+    @cython.binding(False)
+    def get_internal(self):
+        """Return the held object itself, of the current key and namespace; None if there is none."""
+        return self._value()
+
+    @cython.binding(False)
+    def update_internal(self, value):
+        """Hold another object, not None, for the current key and namespace."""
+        self._set_value(value)
+
+    @cython.binding(False)
+    def replace(self, value):
+        """Hold another value, which is checked, for the current key and namespace; None removes it."""
+        if value is None:
+            self.clear()
+            return
+        if self.refuse is not None and not self.accepts(value):
+            self.refuse(value)
+        self._set_value(value)
+
+
+# ---- results -----------------------------------------------------------------------------------------------------
+
+
+cdef class ResultCollector:
+    """Emits the results of a function, one by one as it makes them.
+
+    Parameters
+    ----------
+    collect : callable
+        Takes records of the main output.
+    collect_side : callable
+        Takes an OutputTag and a record.
+    side_output : type
+        The class of output tags.
+
+    Attributes
+    ----------
+    waiting : iterator or None
+        The remaining results of a call whose output was full.
+
+    Notes
+    -----
+    A subclass has `failed`, which returns the error of a function, and `refuse_other_than_iterable`.
+    """
+
+    cdef public object waiting
+    cdef object _collect
+    cdef object _collect_side
+    cdef object _side_output
+
+    def __cinit__(self, collect, collect_side, side_output, *arguments, **named):
+        self._collect = collect
+        self._collect_side = collect_side
+        self._side_output = side_output
+
+    def emit(self, results, timestamp, side_timestamp, method, subject):
+        """Emit the results that a call of a function yields or has returned.
+
+        Parameters
+        ----------
+        results : iterable
+            A pair of an `OutputTag` and an element goes to that side output. `waiting` continues a call before.
+        timestamp : int or None
+            Of records of the main output, in ms since the epoch; None for none.
+        side_timestamp : int or None
+            Of records of side outputs, in ms since the epoch; None becomes -2**63, as in Flink.
+        method : str
+        subject : StreamRecord, InternalTimer or Window
+            The method that was called, and for what: named in errors.
+
+        Raises
+        ------
+        UserCodeError
+            If the function raises, as a generator does while its results are taken; or if its result is not iterable,
+            or is a text or a dict, whose elements would be characters or keys.
+        OutputFullError
+            If the output is full: the remaining results are `waiting`.
+        """
+        cdef object iterator, result
+        if results is self.waiting:
+            self.waiting = None
+            iterator = results
+        else:
+            if type(results) is not GeneratorType and type(results) is not list:
+                self.refuse_other_than_iterable(results, method, subject)
+            try:
+                iterator = iter(results)
+            except Exception as failure:
+                raise self.failed(method, subject, failure) from failure
+        while True:
+            try:
+                result = next(iterator, _NO_RESULT)
+            except Exception as failure:
+                raise self.failed(method, subject, failure) from failure
+            if result is _NO_RESULT:
+                return
+            try:
+                if isinstance(result, tuple) and len(<tuple> result) == 2 and isinstance((<tuple> result)[0], self._side_output):
+                    self._collect_side(
+                        (<tuple> result)[0],
+                        _new_record((<tuple> result)[1], NO_TIMESTAMP if side_timestamp is None else side_timestamp),
+                    )
+                else:
+                    self._collect(_new_record(result, timestamp))
+            except BaseException:
+                self.waiting = iterator
+                raise
+
+
+cdef object _NO_RESULT = object()
+
+
+# ---- conversions -------------------------------------------------------------------------------------------------
+
+
+@cython.final
+cdef class ConversionUnless:
+    """Converts values, but for the direct instances of one class, which stay as they are.
+
+    Parameters
+    ----------
+    kept : type
+    convert : callable
+    """
+
+    cdef object _kept
+    cdef object _convert
+
+    def __cinit__(self, type kept not None, convert):
+        self._kept = kept
+        self._convert = convert
+
+    def __call__(self, value):
+        return value if type(value) is self._kept else self._convert(value)
+
+
+cdef inline object _converted(object conversion, object value):
+    cdef ConversionUnless unless
+    if type(conversion) is ConversionUnless:
+        unless = <ConversionUnless> conversion
+        return value if type(value) is unless._kept else unless._convert(value)
+    return conversion(value)
+
+
+# ---- calls of operators ------------------------------------------------------------------------------------------
+
+
+@cython.final
+cdef class KeyedCall:
+    """Calls a function's method for the records of an input, with the record's key as the current key.
+
+    Parameters
+    ----------
+    current_key : CurrentKey
+    cleanups : list of callable
+        Called once for each record; always the same list.
+    select_key : callable or None
+        From an element to its key; None: records come with their keys.
+    method : callable
+        Takes an element and the context.
+    context : CallContext
+    emit : callable
+        Takes what the method gives, unless that is None, and the record.
+    key_failed, failed : callable
+        From a record and the exception of `select_key` or of the method to the error to raise.
+    """
+
+    cdef CurrentKey _current_key
+    cdef list _cleanups
+    cdef object _select_key
+    cdef object _method
+    cdef CallContext _context
+    cdef object _emit
+    cdef object _key_failed
+    cdef object _failed
+
+    def __cinit__(
+        self,
+        CurrentKey current_key not None,
+        list cleanups not None,
+        select_key,
+        method,
+        CallContext context not None,
+        emit,
+        key_failed,
+        failed,
+    ):
+        self._current_key = current_key
+        self._cleanups = cleanups
+        self._select_key = select_key
+        self._method = method
+        self._context = context
+        self._emit = emit
+        self._key_failed = key_failed
+        self._failed = failed
+
+    @cython.binding(False)
+    def process(self, StreamRecord record not None):
+        """Process a record."""
+        cdef object key
+        try:
+            key = self._select_key(record.value)
+        except Exception as failure:
+            raise self._key_failed(record, failure) from failure
+        self._process(key, record)
+
+    @cython.binding(False)
+    def process_of_key(self, key, StreamRecord record not None):
+        """Process a record of a key."""
+        self._process(key, record)
+
+    cdef int _process(self, object key, StreamRecord record) except -1:
+        cdef object given, clean_up
+        self._current_key.set_key(key)
+        for clean_up in self._cleanups:
+            clean_up()
+        self._context.subject = record
+        try:
+            try:
+                given = self._method(record.value, self._context)
+            except Exception as failure:
+                raise self._failed(record, failure) from failure
+            if given is not None:
+                self._emit(given, record)
+        finally:
+            self._context.subject = None
+        return 0
+
+
+@cython.final
+cdef class TimestampCall:
+    """Gives each record its timestamp, sends it on, and then shows the generator of watermarks its value.
+
+    Parameters
+    ----------
+    extract_timestamp : callable
+        From an element, and its timestamp or -2**63, to an int of 64 bits.
+    collect : callable
+    on_event : callable
+        Takes an element, its timestamp and the output of watermarks.
+    watermark_output : WatermarkOutput
+    """
+
+    cdef object _extract_timestamp
+    cdef object _collect
+    cdef object _on_event
+    cdef object _watermark_output
+
+    def __cinit__(self, extract_timestamp, collect, on_event, watermark_output):
+        self._extract_timestamp = extract_timestamp
+        self._collect = collect
+        self._on_event = on_event
+        self._watermark_output = watermark_output
+
+    @cython.binding(False)
+    def process(self, StreamRecord record not None):
+        """Process a record."""
+        cdef object value = record.value  # downstream may change the record
+        cdef object timestamp = self._extract_timestamp(
+            value, NO_TIMESTAMP if record.timestamp is None else record.timestamp
+        )
+        record.timestamp = timestamp
+        self._collect(record)
+        self._on_event(value, timestamp, self._watermark_output)
+
+
+@cython.final
+cdef class MapCall:
+    """Replaces the value of each record by what a function gives.
+
+    Parameters
+    ----------
+    function : callable
+    conversion : callable or None
+        From what the function gives to a value of the declared type.
+    collect : callable
+    failed, misfit : callable
+        Return the error to raise after an exception of the function, from the method's name, the record and the exception; and of
+        the conversion, from the method's name, the value, the record and the exception.
+    """
+
+    cdef object _function
+    cdef object _conversion
+    cdef object _collect
+    cdef object _failed
+    cdef object _misfit
+
+    def __cinit__(self, function, conversion, collect, failed, misfit):
+        self._function = function
+        self._conversion = conversion
+        self._collect = collect
+        self._failed = failed
+        self._misfit = misfit
+
+    @cython.binding(False)
+    def process(self, StreamRecord record not None):
+        """Process a record."""
+        cdef object value
+        try:
+            value = self._function(record.value)
+        except Exception as failure:
+            raise self._failed("map", record, failure) from failure
+        if self._conversion is not None:
+            try:
+                value = _converted(self._conversion, value)
+            except Exception as failure:
+                raise self._misfit("map", value, record, failure) from failure
+        record.value = value
+        self._collect(record)
+
+
+@cython.final
+cdef class FilterCall:
+    """Sends on the records for whose values a function gives true; parameters as of :class:`MapCall`."""
+
+    cdef object _function
+    cdef object _collect
+    cdef object _failed
+
+    def __cinit__(self, function, collect, failed):
+        self._function = function
+        self._collect = collect
+        self._failed = failed
+
+    @cython.binding(False)
+    def process(self, StreamRecord record not None):
+        """Process a record."""
+        cdef bint passes
+        try:
+            passes = self._function(record.value)
+        except Exception as failure:
+            raise self._failed("filter", record, failure) from failure
+        if passes:
+            self._collect(record)
+
+
+@cython.final
+cdef class ReduceCall:
+    """Replaces the value of each record by the reduction of all values of its key so far.
+
+    Parameters
+    ----------
+    current_key : CurrentKey
+    state : CurrentKeyValues
+        Holds the reduced values.
+    select_key : callable
+    reduce : callable
+    begin : callable or None
+        Called with the first value of each key.
+    conversion, collect, failed, misfit
+        As of :class:`MapCall`.
+    key_failed : callable
+        As of :class:`KeyedCall`.
+    """
+
+    cdef CurrentKey _current_key
+    cdef CurrentKeyValues _state
+    cdef object _select_key
+    cdef object _reduce
+    cdef object _begin
+    cdef object _conversion
+    cdef object _collect
+    cdef object _failed
+    cdef object _misfit
+    cdef object _key_failed
+
+    def __cinit__(
+        self,
+        CurrentKey current_key not None,
+        CurrentKeyValues state not None,
+        select_key,
+        reduce,
+        begin,
+        conversion,
+        collect,
+        failed,
+        misfit,
+        key_failed,
+    ):
+        self._current_key = current_key
+        self._state = state
+        self._select_key = select_key
+        self._reduce = reduce
+        self._begin = begin
+        self._conversion = conversion
+        self._collect = collect
+        self._failed = failed
+        self._misfit = misfit
+        self._key_failed = key_failed
+
+    @cython.binding(False)
+    def process(self, StreamRecord record not None):
+        """Process a record."""
+        cdef object key, before, value = record.value
+        try:
+            key = self._select_key(value)
+        except Exception as failure:
+            raise self._key_failed(record, failure) from failure
+        self._current_key.set_key(key)
+        before = self._state._value()
+        if before is not None:
+            try:
+                value = self._reduce(before, value)
+            except Exception as failure:
+                raise self._failed("reduce", record, failure) from failure
+            if self._conversion is not None:
+                try:
+                    value = _converted(self._conversion, value)
+                except Exception as failure:
+                    raise self._misfit("reduce", value, record, failure) from failure
+            record.value = value
+        elif self._begin is not None:
+            self._begin(value)
+        self._state.replace(value)
+        self._collect(record)
+
+
+@cython.final
+cdef class OpenPaneCall:
+    """Adds elements to panes that are open: the contents, for one key, of the windows of a slot, which is a range of timestamps.
+
+    Parameters
+    ----------
+    current_key : CurrentKey
+    cleanups : list of callable
+    select_key : callable or None
+    key_failed : callable
+        These as of :class:`KeyedCall`.
+    create : callable or None
+        From the first element of a pane to its contents; None: the element itself is.
+    add : callable or None
+        From a further element and the contents to the contents; None: the contents are a list of all elements.
+    contents_first : bool
+        Whether `add` takes the contents before the element.
+    register_timer : callable
+        Takes a window and the time of a timer, in ms since the epoch.
+    lateness_ms : int
+        Allowed lateness: a window that is open longer than to its end has a timer for that, too.
+    process_elsewhere : callable
+        Takes the key and the record of an element of another slot, or without a time or value. Returns whether it has opened the
+        slot of the element, which is to be added to it, instead of processing it.
+    drop : callable
+        Called with a window and a key id when an aggregation has given None.
+    failed : callable
+        From a record and the exception of a function to the error to raise.
+    """
+
+    cdef CurrentKey _current_key
+    cdef list _cleanups
+    cdef object _select_key
+    cdef object _key_failed
+    cdef object _create
+    cdef object _add
+    cdef bint _contents_first
+    cdef object _register_timer
+    cdef int64_t _lateness_ms
+    cdef object _process_elsewhere
+    cdef object _drop
+    cdef object _failed
+    cdef int64_t _low_ms
+    cdef int64_t _high_ms
+    cdef list _panes
+
+    def __cinit__(
+        self,
+        CurrentKey current_key not None,
+        list cleanups not None,
+        select_key,
+        key_failed,
+        create,
+        add,
+        bint contents_first,
+        register_timer,
+        int64_t lateness_ms,
+        process_elsewhere,
+        drop,
+        failed,
+    ):
+        self._current_key = current_key
+        self._cleanups = cleanups
+        self._select_key = select_key
+        self._key_failed = key_failed
+        self._create = create
+        self._add = add
+        self._contents_first = contents_first
+        self._register_timer = register_timer
+        self._lateness_ms = lateness_ms
+        self._process_elsewhere = process_elsewhere
+        self._drop = drop
+        self._failed = failed
+        self.close()
+
+    def open(self, int64_t low_ms, int64_t high_ms, list panes not None):
+        """Add elements with timestamps from one time to before another to panes: window, its end and contents by key id."""
+        self._low_ms = low_ms
+        self._high_ms = high_ms
+        self._panes = panes
+
+    def close(self):
+        """Add elements to no panes, until some are opened."""
+        self.open(0, 0, [])
+
+    @cython.binding(False)
+    def process(self, StreamRecord record not None):
+        """Process a record."""
+        cdef object key
+        try:
+            key = self._select_key(record.value)
+        except Exception as failure:
+            raise self._key_failed(record, failure) from failure
+        self._process(key, record)
+
+    @cython.binding(False)
+    def process_of_key(self, key, StreamRecord record not None):
+        """Process a record of a key."""
+        self._process(key, record)
+
+    cdef bint _is_open(self, StreamRecord record) except -1:
+        cdef int beyond = 0
+        cdef int64_t timestamp_ms
+        if type(record.timestamp) is not int or record.value is None:
+            return False
+        timestamp_ms = PyLong_AsLongLongAndOverflow(record.timestamp, &beyond)
+        return not beyond and self._low_ms <= timestamp_ms < self._high_ms
+
+    cdef int _process(self, object key, StreamRecord record) except -1:
+        cdef object clean_up, window, end_ms, of_keys, contents, value = record.value
+        cdef PyObject* held
+        cdef list panes
+        if not self._is_open(record) and not self._process_elsewhere(key, record):
+            return 0
+        self._current_key.set_key(key)
+        for clean_up in self._cleanups:
+            clean_up()
+        panes = self._panes
+        try:
+            for window, end_ms, of_keys in panes:
+                held = PyDict_GetItemWithError(of_keys, self._current_key.current_key_id)
+                if held == NULL:
+                    contents = self._first(value)
+                    self._register_timer(window, end_ms)
+                    if self._lateness_ms and end_ms < INT64_MAX - self._lateness_ms:
+                        self._register_timer(window, end_ms + self._lateness_ms)
+                else:
+                    contents = <object> held
+                    if self._add is None:
+                        (<list> contents).append(value)
+                        continue
+                    if self._contents_first:
+                        contents = self._add(contents, value)
+                    else:
+                        contents = self._add(value, contents)
+                if contents is None:
+                    self._drop(window, self._current_key.current_key_id)
+                else:
+                    PyDict_SetItem(of_keys, self._current_key.current_key_id, contents)
+        except Exception as failure:
+            raise self._failed(record, failure) from failure
+        return 0
+
+    cdef object _first(self, object value):
+        if self._add is None:
+            return [value]
+        return value if self._create is None else self._create(value)
+
+
+# ---- elements in the order of their arrival ----------------------------------------------------------------------
+
+
+cdef class ArrivalClock:
+    """What the clock of a job shows, in ms since the epoch.
+
+    Attributes
+    ----------
+    now_ms : int
+        What it shows. May be set to the time of an arrival.
+    next_due_ms : int
+        No timer that waits is earlier; 2**63 - 1 where none does.
+
+    Notes
+    -----
+    A subclass has `fire_before`, which fires what is due before a time.
+    """
+
+    cdef public int64_t now_ms
+    cdef public int64_t next_due_ms
+
+
+def emit_elements(list values not None, arrivals, ArrivalClock clock not None, process):
+    """Let elements go on their way, each at its time.
+
+    Parameters
+    ----------
+    values : list
+    arrivals : iterable of int
+        When each arrives, in ms since the epoch.
+    clock : ArrivalClock
+    process : callable
+        Takes a record, the same one for all elements, which it may change.
+    """
+    cdef StreamRecord record = _new_record(None, None)
+    cdef int64_t arrival_ms
+    cdef object value, arrival, times = iter(arrivals)
+    for value in values:
+        arrival = next(times)
+        arrival_ms = arrival
+        if clock.next_due_ms < arrival_ms:
+            clock.fire_before(arrival)
+        clock.now_ms = arrival_ms
+        record.value = value
+        record.timestamp = None
+        process(record)

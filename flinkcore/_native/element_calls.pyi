@@ -1,0 +1,170 @@
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from types import GenericAlias
+from typing import Any, Generic, TypeVar, final
+
+from typing_extensions import Self, disjoint_base
+
+from flinkcore._native.timers import CurrentKey
+
+_T = TypeVar("_T")
+
+@final
+class StreamRecord(Generic[_T]):
+    __match_args__: tuple[str, ...]
+    value: _T
+    timestamp: int | None
+    def __new__(cls, value: _T, timestamp: int | None = None) -> StreamRecord[_T]: ...
+    def __class_getitem__(cls, item: Any, /) -> GenericAlias: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    __hash__: None  # type: ignore[assignment]
+
+def kept_context(method: str) -> Exception: ...
+
+@disjoint_base
+class CallContext:
+    subject: Any
+    @property
+    def _timer_service(self) -> Any: ...
+    def __new__(cls, timer_service: Any, *arguments: Any, **named: Any) -> Self: ...
+    def timer_service(self) -> Any: ...
+    def timestamp(self) -> Any: ...
+
+@disjoint_base
+class CurrentKeyValues:
+    accepts: Callable[[Any], bool] | None
+    refuse: Callable[[Any], None] | None
+    @property
+    def _key_context(self) -> CurrentKey: ...
+    def __new__(cls, key_context: CurrentKey, *arguments: Any, **named: Any) -> Self: ...
+    def select_values(self, values: Any) -> None: ...
+    def get_internal(self) -> Any: ...
+    def update_internal(self, value: Any) -> None: ...
+    def replace(self, value: Any) -> None: ...
+
+@disjoint_base
+class ResultCollector:
+    waiting: Iterator[Any] | None
+    def __new__(
+        cls,
+        collect: Callable[[StreamRecord[Any]], None],
+        collect_side: Callable[[Any, StreamRecord[Any]], None],
+        side_output: type,
+        *arguments: Any,
+        **named: Any,
+    ) -> Self: ...
+    def emit(
+        self,
+        results: Iterable[Any],
+        timestamp: int | None,
+        side_timestamp: int | None,
+        method: str,
+        subject: Any,
+    ) -> None: ...
+
+_Failed = Callable[[str, StreamRecord[Any], Exception], Exception]
+_Misfit = Callable[[str, Any, StreamRecord[Any], Exception], Exception]
+
+@final
+class KeyedCall:
+    def __new__(
+        cls,
+        current_key: CurrentKey,
+        cleanups: list[Callable[[], None]],
+        select_key: Callable[[Any], Hashable] | None,
+        method: Callable[[Any, Any], Iterable[Any] | None],
+        context: CallContext,
+        emit: Callable[[Iterable[Any], StreamRecord[Any]], None],
+        key_failed: Callable[[StreamRecord[Any], Exception], Exception],
+        failed: Callable[[StreamRecord[Any], Exception], Exception],
+    ) -> KeyedCall: ...
+    def process(self, record: StreamRecord[Any]) -> None: ...
+    def process_of_key(self, key: Hashable, record: StreamRecord[Any]) -> None: ...
+
+@final
+class TimestampCall:
+    def __new__(
+        cls,
+        extract_timestamp: Callable[[Any, int], int],
+        collect: Callable[[StreamRecord[Any]], None],
+        on_event: Callable[[Any, int, Any], None],
+        watermark_output: Any,
+    ) -> TimestampCall: ...
+    def process(self, record: StreamRecord[Any]) -> None: ...
+
+@final
+class MapCall:
+    def __new__(
+        cls,
+        function: Callable[[Any], Any],
+        conversion: Callable[[Any], Any] | None,
+        collect: Callable[[StreamRecord[Any]], None],
+        failed: _Failed,
+        misfit: _Misfit,
+    ) -> MapCall: ...
+    def process(self, record: StreamRecord[Any]) -> None: ...
+
+@final
+class FilterCall:
+    def __new__(
+        cls,
+        function: Callable[[Any], Any],
+        collect: Callable[[StreamRecord[Any]], None],
+        failed: _Failed,
+    ) -> FilterCall: ...
+    def process(self, record: StreamRecord[Any]) -> None: ...
+
+@final
+class ReduceCall:
+    def __new__(
+        cls,
+        current_key: CurrentKey,
+        state: CurrentKeyValues,
+        select_key: Callable[[Any], Hashable],
+        reduce: Callable[[Any, Any], Any],
+        begin: Callable[[Any], None] | None,
+        conversion: Callable[[Any], Any] | None,
+        collect: Callable[[StreamRecord[Any]], None],
+        failed: _Failed,
+        misfit: _Misfit,
+        key_failed: Callable[[StreamRecord[Any], Exception], Exception],
+    ) -> ReduceCall: ...
+    def process(self, record: StreamRecord[Any]) -> None: ...
+
+@final
+class ConversionUnless:
+    def __new__(cls, kept: type, convert: Callable[[Any], Any]) -> ConversionUnless: ...
+    def __call__(self, value: Any) -> Any: ...
+
+@final
+class OpenPaneCall:
+    def __new__(
+        cls,
+        current_key: CurrentKey,
+        cleanups: list[Callable[[], None]],
+        select_key: Callable[[Any], Hashable] | None,
+        key_failed: Callable[[StreamRecord[Any], Exception], Exception],
+        create: Callable[[Any], Any] | None,
+        add: Callable[[Any, Any], Any] | None,
+        contents_first: bool,
+        register_timer: Callable[[Any, int], None],
+        lateness_ms: int,
+        process_elsewhere: Callable[[Hashable, StreamRecord[Any]], bool],
+        drop: Callable[[Any, int], None],
+        failed: Callable[[StreamRecord[Any], Exception], Exception],
+    ) -> OpenPaneCall: ...
+    def open(self, low_ms: int, high_ms: int, panes: list[tuple[Any, int, dict[int, Any]]]) -> None: ...
+    def close(self) -> None: ...
+    def process(self, record: StreamRecord[Any]) -> None: ...
+    def process_of_key(self, key: Hashable, record: StreamRecord[Any]) -> None: ...
+
+@disjoint_base
+class ArrivalClock:
+    now_ms: int
+    next_due_ms: int
+
+def emit_elements(
+    values: list[Any],
+    arrivals: Iterable[int],
+    clock: ArrivalClock,
+    process: Callable[[StreamRecord[Any]], None],
+) -> None: ...
