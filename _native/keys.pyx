@@ -14,8 +14,10 @@ A flag is set where the field is not null; the fixed part of a null field is zer
 Keys that are Python objects have a canonical form (`canonical_key`).
 """
 
+import pickle
 from datetime import datetime, timezone
 from decimal import Decimal
+from io import BytesIO
 from numbers import Rational, Real
 
 import cython
@@ -44,6 +46,11 @@ from flinkcore._native.arrow cimport (
 )
 from flinkcore._native.call_guard cimport Call, begin_call
 from flinkcore._native.memory cimport BitBuffer, Buffer, buffer_free, buffer_reserve, buffer_resize, grow
+
+
+cdef extern from "Python.h":
+    int Py_EnterRecursiveCall(const char* where) except -1
+    void Py_LeaveRecursiveCall()
 
 
 cdef enum:
@@ -711,9 +718,9 @@ cdef bint keys_are_alike(KeyEncoder a, KeyEncoder b):
 
 
 # ---- keys that are Python objects --------------------------------------------------------------------------------
-# Python's `==` would join 1, 1.0 and True, 0.0 and -0.0, and decimals of different scale, and part every NaN from itself. Most keys
-# are their own form; of others it is a tuple that begins with a class of this module, which no key has, so that it equals no other
-# key.
+# Python's `==` would join 1, 1.0 and True, 0.0 and -0.0, and decimals of different scale, and part every NaN from itself; what can
+# change has no hash. Most keys are their own form; of others it is a tuple that begins with a class of this module, which no key
+# has, so that it equals no other key.
 
 
 class Float:
@@ -732,6 +739,22 @@ class OfClass:
     """Begins the forms of what a class has an own form for, such as rows."""
 
 
+class Items:
+    """Begins the forms of lists."""
+
+
+class Entries:
+    """Begins the forms of dictionaries."""
+
+
+class Members:
+    """Begins the forms of sets."""
+
+
+class Content:
+    """Begins the forms of what is compared by its bytes."""
+
+
 cdef tuple NAN = (Float, "NaN")
 cdef tuple NEGATIVE_ZERO = (Float, "-0.0")
 cdef tuple FALSE = (Truth, False)
@@ -739,20 +762,28 @@ cdef tuple TRUE = (Truth, True)
 
 
 cpdef object canonical_key(object key):
-    """Return the canonical form of a key; hashable if the key is.
+    """Return the canonical form of a key, which is hashable.
 
     Parameters
     ----------
     key : object
         Where its class has a method `__canonical_key__`, what that returns counts instead; the forms of parts of
-        tuples count.
+        tuples, lists, dictionaries and sets count.
+
+    Raises
+    ------
+    TypeError
+        If it has no hash, and cannot be pickled.
 
     Notes
     -----
-    Objects of other classes are compared as they are, by their own `==` and hash.
+    Dictionaries with the same entries in another order are different keys, as in PyFlink, which compares pickled bytes.
+    Objects of other classes are compared by their own `==` and hash; those that have none, by their :func:`key_bytes`.
 
     Examples
     --------
+    >>> canonical_key([1, {"a": 2}]) == canonical_key([1, {"a": 2}])
+    True
     >>> canonical_key(("ada", 36))
     ('ada', 36)
     >>> canonical_key(float("nan")) == canonical_key(-float("nan")), canonical_key(0.0) == canonical_key(-0.0)
@@ -792,6 +823,14 @@ cdef object _of_tuple(tuple key):
     return key if forms is None else tuple(forms)
 
 
+cdef tuple _forms(object parts):
+    Py_EnterRecursiveCall(b" while comparing a key")
+    try:
+        return tuple([canonical_key(part) for part in parts])
+    finally:
+        Py_LeaveRecursiveCall()
+
+
 cdef object _of_other(object key, object kind):
     own = getattr(kind, "__canonical_key__", None)
     if own is not None:
@@ -811,7 +850,30 @@ cdef object _of_other(object key, object kind):
         return _of_moment(key)
     if isinstance(key, Real) and not isinstance(key, Rational):
         return _of_real(key, kind)
+    if isinstance(key, (list, dict, set, frozenset)):
+        return _of_container(key)
+    if isinstance(key, bytearray):
+        return Content, bytes(key)
+    if kind.__hash__ is None or (kind.__hash__ is object.__hash__ and kind.__eq__ is object.__eq__):
+        return Content, _content(key, kind)
     return key
+
+
+cdef tuple _of_container(object key):
+    cdef object kind = Items if isinstance(key, list) else Entries
+    try:
+        if isinstance(key, (set, frozenset)):
+            return Members, isinstance(key, set), frozenset(_forms(key))
+        return kind, _forms(key.items() if kind is Entries else key)
+    except RecursionError as failure:
+        raise TypeError("it contains itself, or too many levels of others") from failure
+
+
+cdef bytes _content(object key, object kind):
+    try:
+        return key_bytes(key)
+    except Exception as failure:
+        raise TypeError(f"a {kind.__qualname__} has no hash, and cannot be pickled: {failure}") from failure
 
 
 cdef object _of_moment(object key):
@@ -831,3 +893,34 @@ cdef object _of_real(object key, object kind):
     if key == 0 and signbit(<double> float(key)):
         return kind, "-0.0"
     return kind, key
+
+
+def key_bytes(key):
+    """Return the bytes of a key: the same for equal keys of the same types, in every process.
+
+    Parameters
+    ----------
+    key : object
+        Any object that can be pickled.
+
+    Notes
+    -----
+    Unlike the bytes of pickle they do not depend on which parts of the key are the same object, nor on the order of
+    sets. Classes are written by name, so that they need not be importable.
+    """
+    file = BytesIO()
+    _KeyPickler(file).dump(key)
+    return file.getvalue()
+
+
+class _KeyPickler(pickle.Pickler):
+    def __init__(self, file):
+        super().__init__(file, 4)
+        self.fast = True  # no memo
+
+    def persistent_id(self, value):
+        if isinstance(value, type):
+            return value.__module__, value.__qualname__
+        if isinstance(value, (set, frozenset)):
+            return "set", sorted(map(key_bytes, value))
+        return None

@@ -652,7 +652,7 @@ cdef class CurrentKey:
         Raises
         ------
         DataError
-            If it is not hashable, or cannot be admitted. Then there is no current key.
+            If it has no canonical form, or cannot be admitted. Then there is no current key.
         """
         self.set_key(key)
 
@@ -665,7 +665,7 @@ cdef class CurrentKey:
         except TypeError as failure:
             self.clear_current_key()
             raise DataError(
-                f"the key {key!r} of type {type(key).__qualname__} is not hashable; key by a value such as a tuple"
+                f"the key {key!r} of type {type(key).__qualname__} cannot be one: {failure}; key by a value such as a tuple"
             ) from failure
         if known == NULL:
             self.clear_current_key()

@@ -535,7 +535,12 @@ class DataStream(ConfiguredStream):
         """Return the step whose elements the next one reads; for keyed streams, that of the key."""
         return self._transformation
 
+    def _collected(self) -> Transformation:
+        """Return the step whose elements are collected."""
+        return self._transformation
+
     def _then(self, transformation: Transformation) -> DataStream:
+        self._environment._add_step(transformation)
         return DataStream(self._environment, transformation)
 
     def _in_log(self, change: Callable[[LogData], LogData | None]) -> DataStream | None:
@@ -788,7 +793,7 @@ class DataStream(ConfiguredStream):
                 "limit cancels the job, which then has no checkpoint: leave limit or stop_with_checkpoint out"
             )
         checkpoints = self._environment._checkpoint_settings(restore_from, stop_with_checkpoint)
-        run = self._environment._start_job(job_execution_name, self._transformation, checkpoints)
+        run = self._environment._start_job(job_execution_name, self._collected(), checkpoints)
         elements = CloseableIterator(run)
         if limit is None:
             return elements

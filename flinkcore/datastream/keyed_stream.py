@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar, overload
 
 from flinkcore.common.output_tag import OutputTag
+from flinkcore.common.row import Row
 from flinkcore.common.schemas import Schema, is_schema
 from flinkcore.common.time import Duration, Time, interval_or_ms
-from flinkcore.common.typeinfo import TypeInformation
+from flinkcore.common.typeinfo import TypeInformation, Types
 from flinkcore.datastream.aggregates import Aggregate
 from flinkcore.datastream.columnar_windows import ROW_KIND, OutputMode, require_output_mode
 from flinkcore.datastream.data_stream import DataStream
@@ -65,6 +66,13 @@ if TYPE_CHECKING:
     from flinkcore.datastream.stream_execution_environment import StreamExecutionEnvironment
 
 
+class _WithKey(KeyedProcessFunction):
+    """Gives each element behind its key, as PyFlink collects a keyed stream."""
+
+    def process_element(self, value: Any, ctx: Any) -> Iterator[Row]:
+        yield Row(f0=ctx.get_current_key(), f1=value)
+
+
 class KeyedStream(DataStream):
     """A stream partitioned by key.
 
@@ -80,6 +88,7 @@ class KeyedStream(DataStream):
     Notes
     -----
     Follows ``pyflink.datastream.KeyedStream``: calls that do not depend on keys apply to the stream before `key_by`.
+    Its elements are collected as Rows of the key, ``f0``, and the element, ``f1``.
     """
 
     def __init__(
@@ -99,6 +108,11 @@ class KeyedStream(DataStream):
             return PartitionTransformation(self._transformation, self._key_columns)
         assert self._key_type is not None
         return KeyedTransformation(self._transformation, self._key_selector, self._key_type)
+
+    def _collected(self) -> Transformation:
+        key_type = declared_type(self._key_type)
+        pair = Types.ROW_NAMED(["f0", "f1"], [key_type, self._transformation.element_type])
+        return ElementProcessTransformation(self._input(), _WithKey(), pair)
 
     def window(self, window_assigner: WindowAssigner[Any, Any]) -> WindowedStream:
         """Return this stream cut into windows.

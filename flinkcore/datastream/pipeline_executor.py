@@ -71,16 +71,20 @@ class ElementJob:
         Step whose elements are returned to the program.
     time_characteristic : TimeCharacteristic
         The time that source functions run on.
+    without_sinks : tuple of Transformation
+        Further steps to run, in the order of the program.
     """
 
     name: str
     sinks: tuple[SinkTransformation, ...]
     collected: Transformation | None = None
     time_characteristic: TimeCharacteristic = TimeCharacteristic.EventTime
+    without_sinks: tuple[Transformation, ...] = ()
 
     def ends(self) -> tuple[Transformation, ...]:
         """Return the last steps of the job."""
-        return self.sinks if self.collected is None else (*self.sinks, self.collected)
+        ends = *self.sinks, *self.without_sinks
+        return ends if self.collected is None else (*ends, self.collected)
 
     def transformations(self) -> tuple[Transformation, ...]:
         """Return all steps, each once, inputs first."""

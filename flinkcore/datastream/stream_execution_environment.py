@@ -34,6 +34,9 @@ from flinkcore.datastream.connectors.collection import CollectionSource
 from flinkcore.datastream.data_stream import DataStream
 from flinkcore.datastream.declared_type import declared_type
 from flinkcore.datastream.element_transformations import (
+    ConnectedTransformation,
+    ElementTransformation,
+    ElementWindowTransformation,
     LegacySourceTransformation,
     SinkTransformation,
     SourceTransformation,
@@ -98,6 +101,7 @@ class StreamExecutionEnvironment:
         self._restart_strategy: RestartStrategyConfiguration | None = None
         self._time_characteristic = TimeCharacteristic.EventTime
         self._sinks: list[SinkTransformation] = []
+        self._steps: list[Transformation] = []
 
     @staticmethod
     def get_execution_environment(configuration: Configuration | None = None) -> StreamExecutionEnvironment:
@@ -360,7 +364,7 @@ class StreamExecutionEnvironment:
         restore_from: str | PathLike[str] | None = None,
         stop_with_checkpoint: str | PathLike[str] | None = None,
     ) -> JobExecutionResult:
-        """Run the steps that lead to the sinks of this environment, and clear the sinks.
+        """Run the sinks of this environment, and all steps with functions of single elements, and forget them.
 
         Parameters
         ----------
@@ -377,16 +381,21 @@ class StreamExecutionEnvironment:
         Raises
         ------
         ConfigurationError
-            If there is no sink, or the job is invalid.
+            If there is neither a sink nor such a step, or the job is invalid.
         UserCodeError
             If a function raises.
+
+        Notes
+        -----
+        Follows ``pyflink.datastream.StreamExecutionEnvironment.execute``: steps need not lead to a sink. Steps over
+        columns are run if they lead to one.
         """
-        self._require_sinks()
+        self._require_steps()
         checkpoints = self._checkpoint_settings(restore_from, stop_with_checkpoint)
         return self._start_job(job_name, None, checkpoints).run_to_end()
 
     def execute_async(self, job_name: str | None = None) -> JobClient:
-        """Let the steps that lead to the sinks of this environment run in the background, and clear the sinks.
+        """Let what :meth:`execute` runs run in the background.
 
         Parameters
         ----------
@@ -400,20 +409,20 @@ class StreamExecutionEnvironment:
         Raises
         ------
         ConfigurationError
-            If there is no sink, or the job is invalid, or it is one on Spark.
+            If there is nothing to run, or the job is invalid, or it is one on Spark.
 
         Notes
         -----
         Follows ``pyflink.datastream.StreamExecutionEnvironment.execute_async``.
         """
-        self._require_sinks()
+        self._require_steps()
         return JobClient(self.executor.start_in_background(self._job(job_name, None), self._config))
 
-    def _require_sinks(self) -> None:
-        if not self._sinks:
+    def _require_steps(self) -> None:
+        if not (self._sinks or self._steps):
             raise ConfigurationError(
-                "there is nothing to execute: give a stream to print(), sink_to(...) or add_sink(...), or take its "
-                "elements by execute_and_collect()"
+                "No operators defined in streaming topology. Cannot execute: give a stream to print(), sink_to(...) or "
+                "add_sink(...), or take its elements by execute_and_collect(). What was run once is not run again"
             )
 
     def _checkpoint_settings(
@@ -428,6 +437,11 @@ class StreamExecutionEnvironment:
     def _add_sink(self, sink: SinkTransformation) -> None:
         self._sinks.append(sink)
 
+    def _add_step(self, step: Transformation) -> None:
+        """Note a step, which `execute` runs even if no sink reads it."""
+        if isinstance(step, ElementTransformation | ElementWindowTransformation | ConnectedTransformation):
+            self._steps.append(step)
+
     def _start_job(
         self,
         job_name: str | None,
@@ -438,17 +452,18 @@ class StreamExecutionEnvironment:
 
     def _job(self, job_name: str | None, collected: Transformation | None) -> ElementJob:
         job = self._planned_job(job_name, collected)
-        self._sinks.clear()
+        self.close()
         return job
 
     def _planned_job(self, job_name: str | None, collected: Transformation | None) -> ElementJob:
         if job_name is not None and not isinstance(job_name, str):
             raise ConfigurationError(f"the name of a job is a text, not {job_name!r}")
         name = job_name or self._config.get_job_name()
-        return ElementJob(name, tuple(self._sinks), collected, self._time_characteristic)
+        without_sinks = tuple(self._steps) if collected is None else ()
+        return ElementJob(name, tuple(self._sinks), collected, self._time_characteristic, without_sinks)
 
     def get_execution_plan(self) -> str:
-        """Return the operators that lead to the sinks of this environment, and how they are connected, as JSON.
+        """Return the operators that :meth:`execute` runs, and how they are connected, as JSON.
 
         Returns
         -------
@@ -460,7 +475,7 @@ class StreamExecutionEnvironment:
         Raises
         ------
         ConfigurationError
-            If there is no sink, or the job is invalid.
+            If there is nothing to run, or the job is invalid.
 
         Notes
         -----
@@ -468,7 +483,7 @@ class StreamExecutionEnvironment:
         the operators of the plan; the operators with which PyFlink computes keys, and makes texts to be printed, are
         not there; each function is an operator, as in PyFlink without ``python.operator-chaining.enabled``.
         """
-        self._require_sinks()
+        self._require_steps()
         return self.executor.execution_plan(self._planned_job(None, None), self._config)
 
     def disable_operator_chaining(self) -> StreamExecutionEnvironment:
@@ -481,8 +496,9 @@ class StreamExecutionEnvironment:
         return self._config.is_chaining_enabled()
 
     def close(self) -> None:
-        """Clear the sinks that were not executed."""
+        """Forget the sinks and steps that were not executed."""
         self._sinks.clear()
+        self._steps.clear()
 
     @property
     def executor(self) -> PipelineExecutor:

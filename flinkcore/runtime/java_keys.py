@@ -126,6 +126,8 @@ def _array(key: Any) -> pa.Array:
             return pa.array([key], arrow_type)
     if key is None:
         raise DataError("a key cannot be None")
+    if isinstance(key, list | dict | set | frozenset):
+        raise DataError(f"what a {type(key).__qualname__} is in Java depends on the types of its items")
     return pa.array([key])
 
 

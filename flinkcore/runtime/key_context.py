@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from flinkcore._native.keys import canonical_key
 from flinkcore._native.timers import MAX_KEY_GROUPS, CurrentKey
 from flinkcore.errors import ConfigurationError, DataError
+from flinkcore.runtime.copies import detached
 from flinkcore.runtime.dense_ids import FIRST_SWEEP, DenseIds, HeldIds
 
 if TYPE_CHECKING:
@@ -103,9 +104,12 @@ class KeyContext(CurrentKey):
         DataError
             If the key has no key group, or one outside of the range.
         """
-        known = self._ids.get(canonical_key(key))
+        form = canonical_key(key)
+        known = self._ids.get(form)
         if known is not None:
             return known
+        if form is not key:
+            key = detached(key, "the key selector")  # it may change, such as a list
         key_group = self._key_group_of(key)
         first, last = self.key_group_range
         if not first <= key_group <= last:

@@ -118,6 +118,24 @@ def test_keyed_stages_in_a_row_carry_watermarks(spark: Any) -> None:
     assert len(watermarks) > 3
 
 
+def test_keys_that_change_and_their_elements_come_as_embedded(spark: Any) -> None:
+    def job(env: StreamExecutionEnvironment) -> DataStream:
+        env.set_parallelism(3)
+        numbers = env.from_collection(list(range(30)), Types.INT())
+        sums = numbers.key_by(lambda value: {"modulo": [value % 5]}).reduce(lambda one, other: one + other)
+        return sums.key_by(lambda value: [value % 3, {value % 2}])
+
+    results = assert_both_give_the_same(spark, job, 3)
+    assert all(row.f0 == [row.f1 % 3, {row.f1 % 2}] for row in results)
+
+
+def test_steps_without_a_sink_run(spark: Any) -> None:
+    env = on_spark(spark)
+    env.from_collection([0]).map(lambda value: 1 // value)
+    with pytest.raises(UserCodeError, match="ZeroDivisionError"):
+        env.execute()
+
+
 def test_steps_that_wait_give_the_results_in_the_embedded_order(spark: Any) -> None:
     def job(env: StreamExecutionEnvironment) -> DataStream:
         stream = timed(env, 2)

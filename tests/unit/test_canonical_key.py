@@ -2,7 +2,8 @@
 
 import math
 import struct
-from collections import namedtuple
+from collections import OrderedDict, namedtuple
+from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from decimal import Decimal
 from enum import Enum
@@ -32,6 +33,18 @@ class Name(str):
     pass
 
 
+class Plain:
+    """Has neither an equality nor a hash of its own."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+@dataclass
+class Unhashable:
+    value: Any
+
+
 ONE_KEY = [
     (math.nan, ODD_NAN, np.float64("nan")),
     (("a", math.nan), ("a", ODD_NAN)),
@@ -44,6 +57,14 @@ ONE_KEY = [
     (Decimal("0.0"), Decimal("-0.0")),
     (datetime(2026, 1, 1, 1, tzinfo=BERLIN), datetime(2026, 1, 1, tzinfo=timezone.utc)),
     (("a", 2**70, math.nan), ("a", 2**70, ODD_NAN)),
+    ([1, [math.nan]], [1, [ODD_NAN]]),
+    ({"a": 1, "b": [Name("x")]}, OrderedDict(a=1, b=["x"])),
+    ({8, 0}, {0, 8}),
+    (({"a": [0.5]}, b"x"), ({"a": [0.5]}, b"x")),
+    (bytearray(b"x"), bytearray(b"x")),
+    (Plain([1]), Plain([1])),
+    (Unhashable("a"), Unhashable("a")),
+    (np.array([1, 2]), np.array([1, 2])),
 ]
 
 SEVERAL_KEYS = [
@@ -57,6 +78,11 @@ SEVERAL_KEYS = [
         datetime(2026, 10, 25, 2, 30, tzinfo=BERLIN, fold=1),
         datetime(2026, 10, 25, 2, 30),
     ),
+    ([], {}, set(), frozenset(), (), bytearray(), b"", None),
+    ([1], [1.0], [True], (1,), ["1"], [[1]], {1}, {1.0}, {1: 1}, {1: 1.0}, {1: True}),
+    ({"a": 1, "b": 2}, {"b": 2, "a": 1}),
+    (Plain([1]), Plain([1.0]), Unhashable([1]), Unhashable([2])),
+    (np.array([1, 2]), np.array([1.0, 2.0]), np.array([[1, 2]])),
 ]
 
 
@@ -77,6 +103,30 @@ def test_keys_that_java_finds_unequal_have_unequal_forms(keys: tuple[Any, ...]) 
 @pytest.mark.parametrize("key", ["ada", 7, 2**70, b"x", None, ("ada", 7, None, (b"x",)), timedelta(1)])
 def test_most_keys_are_their_own_form(key: Any) -> None:
     assert canonical_key(key) is key
+
+
+def test_a_key_that_changes_after_it_has_come_stays_what_it_was() -> None:
+    context = KeyContext(key_group_of=ElementKeyGroups(128))
+    key = ["a"]
+    context.set_current_key(key)
+    first = context.current_key_id
+    context.add_holder(lambda: [first])
+    key.append("b")
+    context.set_current_key(key)
+    assert context.current_key_id != first
+    assert context.key_of(first) == ["a"]
+    context._check()
+
+
+def test_what_can_neither_be_hashed_nor_pickled_is_no_key() -> None:
+    with pytest.raises(TypeError, match="a Unhashable has no hash, and cannot be pickled"):
+        canonical_key(Unhashable(lambda: None))
+    itself: list[Any] = []
+    itself.append((itself,))
+    with pytest.raises(TypeError, match="it contains itself"):
+        canonical_key(itself)
+    with pytest.raises(TypeError, match="a Plain has no hash, and cannot be pickled"):
+        canonical_key(Plain(itself))
 
 
 def test_a_moment_at_the_end_of_time_is_a_key() -> None:

@@ -576,8 +576,78 @@ def test_an_environment_runs_its_sinks_once(env: StreamExecutionEnvironment) -> 
     numbers.map(lambda value: -value).add_sink(Remember()).name("negative")
     env.execute("both")
     assert sorted(Remember.taken) == [-2, -1, 1, 2]
-    with pytest.raises(ConfigurationError, match="there is nothing to execute"):
+    with pytest.raises(ConfigurationError, match="No operators defined in streaming topology"):
         env.execute()
+
+
+def test_steps_that_lead_to_no_sink_are_run_once(env: StreamExecutionEnvironment) -> None:
+    seen = list[Any]()
+
+    def note(value: Any) -> Any:
+        seen.append(value)
+        return value
+
+    numbers = env.from_collection([1, 2])
+    with pytest.raises(ConfigurationError, match="No operators defined in streaming topology"):
+        env.execute()
+    numbers.map(note).key_by(lambda value: value).reduce(lambda one, other: note(one + other))
+    numbers.connect(numbers).map(Negative()).map(note)
+    env.execute("two ends")
+    assert sorted(seen) == [-2, -1, 1, 1, 2, 2]
+    with pytest.raises(ConfigurationError, match="What was run once is not run again"):
+        env.execute()
+    numbers.map(note)
+    assert collected(numbers.map(str)) == [
+        "1",
+        "2",
+    ]  # runs what leads to it, and the environment forgets the rest
+    with pytest.raises(ConfigurationError, match="No operators"):
+        env.execute_async()
+    numbers.map(lambda value: 1 // 0)
+    with pytest.raises(UserCodeError, match="ZeroDivisionError"):
+        env.execute()
+
+
+class Negative(CoMapFunction):
+    def map1(self, value: Any) -> Any:
+        return value
+
+    def map2(self, value: Any) -> Any:
+        return -value
+
+
+@pytest.mark.parametrize("parallelism", [1, 3])
+def test_a_keyed_stream_is_collected_with_its_keys(parallelism: int) -> None:
+    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(parallelism)
+    pairs = env.from_collection([("a", 1), ("b", 2), ("a", 3)], Types.TUPLE([Types.STRING(), Types.INT()]))
+    keyed = pairs.key_by(lambda pair: pair[0], Types.STRING())
+    expected = [Row(f0="a", f1=("a", 1)), Row(f0="b", f1=("b", 2)), Row(f0="a", f1=("a", 3))]
+    results = collected(keyed)
+    assert sorted(map(repr, results)) == sorted(map(repr, expected))
+    assert len(keyed.execute_and_collect(limit=2)) == 2
+    by_element = env.from_collection([5]).key_by(lambda value: [value, {"is": value % 2}])
+    assert collected(by_element) == [Row(f0=[5, {"is": 1}], f1=5)]
+
+
+@pytest.mark.parametrize("parallelism", [1, 3])
+def test_keys_can_be_lists_dictionaries_and_other_values_that_change(parallelism: int) -> None:
+    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(parallelism)
+    numbers = env.from_collection(list(range(12)), Types.INT())
+    for key_of in (
+        lambda value: [value % 3, {"even": value % 2 == 0}],
+        lambda value: {"modulo": [value % 3], "set": {value % 2}},
+        lambda value: (bytearray([value % 3]), Box(value % 2)),
+    ):
+        sums = numbers.key_by(key_of).reduce(lambda one, other: one + other)
+        # Of 0, 1, ... 5 and what is 6 more.
+        assert sorted(collected(sums)) == sorted([*range(6), *(2 * value + 6 for value in range(6))])
+
+
+class Box:
+    """Has no equality of its own."""
+
+    def __init__(self, value: int) -> None:
+        self.value = value
 
 
 def test_collecting_runs_the_sinks_too(env: StreamExecutionEnvironment) -> None:
@@ -693,8 +763,8 @@ def test_errors_of_lambdas_and_key_selectors_name_the_element(env: StreamExecuti
         collected(numbers.key_by(lambda value: 1 / value).sum())
     with pytest.raises(UserCodeError, match=r"flat_map failed at the element 0 .* is not iterable"):
         collected(numbers.flat_map(lambda value: 5))
-    with pytest.raises(DataError, match="is not hashable"):
-        collected(numbers.key_by(lambda value: [value]).sum())
+    with pytest.raises(DataError, match="cannot be one: a lock has no hash"):
+        collected(numbers.key_by(lambda value: [threading.Lock()]).sum())
 
 
 def test_a_flat_map_that_fails_behind_a_result_names_its_element(env: StreamExecutionEnvironment) -> None:

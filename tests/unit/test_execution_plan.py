@@ -73,7 +73,7 @@ def test_a_plan_leaves_the_job_to_be_executed(
     assert nodes_of(env) == nodes_of(env)
     env.execute()
     assert capsys.readouterr().out == "1\n"
-    with pytest.raises(ConfigurationError, match="nothing to execute"):
+    with pytest.raises(ConfigurationError, match="No operators defined in streaming topology"):
         env.get_execution_plan()
 
 

@@ -89,6 +89,16 @@ def resumed(stream: DataStream, path: Path) -> list[Any]:
 # ---- what goes on ----
 
 
+def test_keys_that_are_lists_and_dictionaries_go_on(tmp_path: Path) -> None:
+    def keyed(elements: list[Any]) -> DataStream:
+        stream = environment(2).from_collection(elements, PAIR)
+        return stream.key_by(lambda value: [value[0], {"odd": value[1] % 2}]).process(Counts())
+
+    parts = stopped(keyed(FIRST), tmp_path) + resumed(keyed(SECOND), tmp_path)
+    assert parts == list(keyed(FIRST + SECOND).execute_and_collect())
+    assert ("a", 3) in parts
+
+
 def test_a_time_to_live_goes_on(tmp_path: Path) -> None:
     elements = [("a", n) for n in range(6)]
     whole = list(counts(elements, 3).execute_and_collect())

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import pickle
 import random
 from collections.abc import Callable, Hashable, Sequence
-from io import BytesIO
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from flinkcore._native.key_groups import key_group
-from flinkcore._native.keys import canonical_key
+from flinkcore._native.keys import canonical_key, key_bytes
 from flinkcore.errors import DataError, FlinkcoreError, UserCodeError, in_words
 from flinkcore.runtime.elements import StreamRecord
 from flinkcore.runtime.messages import shown
@@ -70,8 +68,8 @@ def by_key_group(
 
     def select(record: StreamRecord[Any]) -> int:
         key = selected_key(key_selector, record)
-        form = canonical_key(key)
         try:
+            form = canonical_key(key)
             return known[form]
         except KeyError:
             channel = key_group_of(key) * channels // max_parallelism
@@ -80,7 +78,9 @@ def by_key_group(
             known[form] = channel
             return channel
         except TypeError as failure:
-            raise DataError(f"the key {key!r} is not hashable; key by a value such as a tuple") from failure
+            raise DataError(
+                f"the key {key!r} cannot be one: {failure}; key by a value such as a tuple"
+            ) from failure
 
     return select
 
@@ -142,37 +142,3 @@ class ElementKeyGroups:
         import numpy as np
 
         return np.fromiter(map(self, keys), np.int32, len(keys))
-
-
-_PROTOCOL: Final = 4
-
-
-def key_bytes(key: Any) -> bytes:
-    """Return the bytes of a key: the same for equal keys of the same types, in every process.
-
-    Parameters
-    ----------
-    key : object
-        Any object that can be pickled.
-
-    Notes
-    -----
-    Unlike the bytes of pickle they do not depend on which parts of the key are the same object, nor on the order of
-    sets. Classes are written by name, so that they need not be importable.
-    """
-    file = BytesIO()
-    _KeyPickler(file).dump(key)
-    return file.getvalue()
-
-
-class _KeyPickler(pickle.Pickler):
-    def __init__(self, file: BytesIO) -> None:
-        super().__init__(file, _PROTOCOL)
-        self.fast = True  # no memo
-
-    def persistent_id(self, value: Any) -> Any:
-        if isinstance(value, type):
-            return value.__module__, value.__qualname__
-        if isinstance(value, set | frozenset):
-            return "set", sorted(map(key_bytes, value))
-        return None
