@@ -17,6 +17,7 @@ MODULES = (
     "call_guard",
     "column_values",
     "count_windows",
+    "csv_tokens",
     "element_calls",
     "event_log",
     "exchange",

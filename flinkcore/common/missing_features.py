@@ -17,19 +17,44 @@ MISSING_COMMON_NAMES: Final = {
     "InputDependencyConstraint": "leave it out: sources are read together",
     "TypeSerializer": "take a type of Types, or PickleSerializer",
     "AssignerWithPeriodicWatermarksWrapper": "it is a class of Java: derive a WatermarkGenerator",
-    "RowFieldExtractorSchema": "take SimpleStringSchema after a map that takes the field",
 }
 """Names of ``pyflink.common`` with what to use instead."""
 
 MISSING_FORMAT_NAMES: Final = {
-    "JsonRowDeserializationSchema": "take json.loads in a map, or FileSource with JsonReaderFormat",
-    "JsonRowSerializationSchema": "take json.dumps in a map",
-    "CsvRowDeserializationSchema": "take csv.reader in a map, or FileSource with CsvReaderFormat",
-    "CsvRowSerializationSchema": "take csv.writer in a map, or FileSink with CsvBulkWriters",
     "AvroParquetReaders": "take ParquetColumnarRowInputFormat",
     "AvroParquetWriters": "take ParquetBulkWriters",
 }
 """Names of ``pyflink.datastream.formats`` with what to use instead."""
+
+_NO_TABLES = "the Table API and SQL are not there; take streams, or a table of Arrow by from_event_log(...)"
+
+MISSING_TABLE_NAMES: Final = {
+    **dict.fromkeys(
+        (
+            *(
+                "TableEnvironment",
+                "StreamTableEnvironment",
+                "EnvironmentSettings",
+                "TableConfig",
+                "SqlDialect",
+            ),
+            *("Table", "GroupedTable", "GroupWindowedTable", "OverWindowedTable", "WindowGroupedTable"),
+            *("StatementSet", "TableDescriptor", "FormatDescriptor", "Schema", "TableSchema", "TableResult"),
+            *("ScalarFunction", "TableFunction", "AggregateFunction", "TableAggregateFunction"),
+            *("AsyncScalarFunction", "FunctionContext", "DataView", "ListView", "MapView", "Expression"),
+            *("Module", "ModuleEntry", "ChangelogMode", "ExplainDetail", "ResultKind", "CompiledPlan"),
+            *("PlanReference", "TablePipeline"),
+        ),
+        _NO_TABLES,
+    ),
+    "UserDefinedType": "take Types.PICKLED_BYTE_ARRAY()",
+    "MultisetType": "take a map of counts",
+    **dict.fromkeys(
+        ("YearMonthIntervalType", "DayTimeIntervalType", "ZonedTimestampType", "NullType", "RawType"),
+        "no column of a file has this type",
+    ),
+}
+"""Names of ``pyflink.table`` and its types with what to use instead."""
 
 MISSING_METHODS: Final = {
     "create_input": "take from_source(FileSource...) or from_event_log(...)",
@@ -111,7 +136,30 @@ MISSING_MODULES: Final = {
     **{f"flinkcore.datastream.connectors.{name}": instead for name, instead in MISSING_CONNECTORS.items()},
     "flinkcore.datastream.formats.avro": "take Parquet, CSV or JSON lines",
     "flinkcore.datastream.formats.orc": "take Parquet, CSV or JSON lines",
-    "flinkcore.table": "the Table API and SQL are not there; take streams, or a table of Arrow by from_event_log(...)",
+    **{
+        f"flinkcore.table.{name}": _NO_TABLES
+        for name in (
+            *(
+                "catalog",
+                "changelog_mode",
+                "compiled_plan",
+                "data_view",
+                "descriptors",
+                "environment_settings",
+            ),
+            *("explain_detail", "expression", "expressions", "functions", "model_descriptor", "module"),
+            *(
+                "plan_reference",
+                "resolved_expression",
+                "result_kind",
+                "schema",
+                "sql_dialect",
+                "statement_set",
+            ),
+            *("table", "table_config", "table_descriptor", "table_environment", "table_pipeline"),
+            *("table_result", "table_schema", "udf", "utils", "window"),
+        )
+    },
 }
 """Modules of PyFlink, with ``flinkcore`` in place of ``pyflink``, and what to use instead."""
 

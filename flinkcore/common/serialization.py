@@ -5,29 +5,45 @@ from __future__ import annotations
 import codecs
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, BinaryIO, NoReturn
+from typing import Any, BinaryIO
 
-from flinkcore.common.missing_features import MISSING_COMMON_NAMES, refuse_name
-from flinkcore.common.typeinfo import TypeInformation
-from flinkcore.errors import ConfigurationError
-
-
-class SerializationSchema:
-    """Turns elements into bytes.
-
-    Notes
-    -----
-    Follows ``pyflink.common.serialization.SerializationSchema``.
-    """
+from flinkcore.common.typeinfo import TypeInformation, Types
+from flinkcore.errors import ConfigurationError, DataError
 
 
-class DeserializationSchema:
-    """Turns bytes into elements.
+class SerializationSchema(ABC):
+    """Turns elements into the bytes of messages.
+
+    PyFlink's schemas are for its connectors alone; those here may be called: ``stream.map(schema.serialize)``.
 
     Notes
     -----
-    Follows ``pyflink.common.serialization.DeserializationSchema``.
+    Follows ``pyflink.common.serialization.SerializationSchema``, and ``serialize`` of Flink's.
     """
+
+    @abstractmethod
+    def serialize(self, element: Any) -> bytes:
+        """Return the message of an element; raise DataError if it is not of the schema's type."""
+
+
+class DeserializationSchema(ABC):
+    """Turns the bytes of messages into elements.
+
+    PyFlink's schemas are for its connectors alone; those here may be called:
+    ``stream.map(schema.deserialize, schema.get_produced_type())``.
+
+    Notes
+    -----
+    Follows ``pyflink.common.serialization.DeserializationSchema``, and ``deserialize`` of Flink's.
+    """
+
+    @abstractmethod
+    def deserialize(self, message: bytes) -> Any:
+        """Return the element of a message, or None if it is to be left out; raise DataError if it is damaged."""
+
+    @abstractmethod
+    def get_produced_type(self) -> TypeInformation:
+        """Return the type of the elements."""
 
 
 class SimpleStringSchema(SerializationSchema, DeserializationSchema):
@@ -36,14 +52,25 @@ class SimpleStringSchema(SerializationSchema, DeserializationSchema):
     Parameters
     ----------
     charset : str
+        A ConfigurationError if there is none of this name.
 
     Notes
     -----
-    Follows ``pyflink.common.SimpleStringSchema``.
+    Follows ``pyflink.common.SimpleStringSchema``; as in Java, what a charset does not have becomes "?", and bytes that
+    are not in it become U+FFFD.
     """
 
     def __init__(self, charset: str = "UTF-8") -> None:
         self.charset = _known_charset(charset)
+
+    def serialize(self, element: str) -> bytes:
+        return element.encode(self.charset, "replace")
+
+    def deserialize(self, message: bytes) -> str:
+        return message.decode(self.charset, "replace")
+
+    def get_produced_type(self) -> TypeInformation:
+        return Types.STRING()
 
 
 class ByteArraySchema(SerializationSchema, DeserializationSchema):
@@ -53,6 +80,46 @@ class ByteArraySchema(SerializationSchema, DeserializationSchema):
     -----
     Follows ``pyflink.common.ByteArraySchema``.
     """
+
+    def serialize(self, element: bytes) -> bytes:
+        return element
+
+    def deserialize(self, message: bytes) -> bytes:
+        return message
+
+    def get_produced_type(self) -> TypeInformation:
+        return Types.PRIMITIVE_ARRAY(Types.BYTE())
+
+
+class RowFieldExtractorSchema(SerializationSchema):
+    """The bytes in a field of a row, such as the key of a message.
+
+    Parameters
+    ----------
+    field_index : int
+        From 0; a ConfigurationError if it is negative.
+
+    Notes
+    -----
+    Follows ``pyflink.common.serialization.RowFieldExtractorSchema``.
+    """
+
+    def __init__(self, field_index: int) -> None:
+        if field_index < 0:
+            raise ConfigurationError(f"Field index must be non-negative, got: {field_index}")
+        self._field_index = field_index
+
+    def serialize(self, element: Any) -> bytes:
+        """Return the bytes of the field, none for None; raise DataError if there are no bytes."""
+        try:
+            field = element[self._field_index]
+        except IndexError:
+            raise DataError(f"{element!r:.200} has no field {self._field_index}") from None
+        if field is None:
+            return b""
+        if not isinstance(field, bytes | bytearray):
+            raise DataError(f"the field {self._field_index} has bytes, not {field!r:.80}")
+        return bytes(field)
 
 
 class Encoder:
@@ -119,8 +186,3 @@ class BulkWriterFactory(ABC):
     @abstractmethod
     def create(self, file: BinaryIO) -> BulkWriter:
         """Return the writer of a file that is open for writing."""
-
-
-def __getattr__(name: str) -> NoReturn:
-    """Report what to use instead of names that PyFlink has here and flinkcore does not."""
-    refuse_name(__name__, name, MISSING_COMMON_NAMES)

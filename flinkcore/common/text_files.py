@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from functools import partial
 from threading import RLock
 from time import monotonic, sleep
@@ -13,6 +14,7 @@ from typing import Any, Final
 from weakref import ref
 
 from flinkcore._native.event_log import json_depth
+from flinkcore.errors import DataError
 
 LET_GO_SECONDS = 60
 """At most so long Arrow's threads are waited for, which take milliseconds unless the machine is overloaded."""
@@ -25,6 +27,11 @@ def read_block(stream: Any, n_bytes: int) -> bytes:
     return block
 
 
+_OTHER_ENCODING: Final = (
+    "it is no UTF-8, but UTF-16 or UTF-32, or no text: write it as UTF-8, such as by iconv -f UTF-16 -t UTF-8"
+)
+
+
 def refuse_other_encodings(block: bytes) -> None:
     """Check that the first block of a text file is not UTF-16 or UTF-32.
 
@@ -35,9 +42,46 @@ def refuse_other_encodings(block: bytes) -> None:
     """
     line = block[:4096].split(b"\n", 1)[0]
     if block.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in line:
-        raise _invalid(
-            "it is no UTF-8, but UTF-16 or UTF-32, or no text: write it as UTF-8, such as by iconv -f UTF-16 -t UTF-8"
-        )
+        raise _invalid(_OTHER_ENCODING)
+
+
+_MARKS: Final = {
+    codecs.BOM_UTF8: "utf-8-sig",
+    codecs.BOM_UTF32_LE: "utf-32",  # before UTF-16, whose mark it begins with
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+_TEXT_BLOCK_BYTES: Final = 1 << 18
+_TEXT_CHARACTERS: Final = 1 << 13
+
+
+def text_blocks(stream: Any) -> Iterator[str]:
+    """Yield the text of a file, block by block: UTF-8, unless its mark says that it is UTF-16 or UTF-32.
+
+    Parameters
+    ----------
+    stream : pyarrow.NativeFile
+
+    Raises
+    ------
+    DataError
+        If it is no text.
+    UnicodeDecodeError
+        If it is not encoded as it says.
+    """
+    block = read_block(stream, _TEXT_BLOCK_BYTES)
+    encoding = next((encoding for mark, encoding in _MARKS.items() if block.startswith(mark)), None)
+    if encoding is None and b"\0" in block[:4096].split(b"\n", 1)[0]:
+        raise DataError(_OTHER_ENCODING)
+    decoder = codecs.getincrementaldecoder(encoding or "utf-8")()
+    while block:
+        text = decoder.decode(block)
+        # Values of a few hundred rows stay in the processor's cache, and below the garbage collector's threshold.
+        for start in range(0, len(text), _TEXT_CHARACTERS):
+            yield text[start : start + _TEXT_CHARACTERS]
+        block = read_block(stream, _TEXT_BLOCK_BYTES)
+    decoder.decode(b"", final=True)
 
 
 class CsvRows:
@@ -52,9 +96,6 @@ class CsvRows:
     block_bytes : int
         Size of the reader's blocks.
     delimiter : str
-    quote_char, escape_char : str or None
-    columns : int or None
-        Number of columns of a row; None: that of the header, which is the first row.
 
     Attributes
     ----------
@@ -73,22 +114,12 @@ class CsvRows:
 
     closed = False  # of Python's files, for PythonFile
 
-    def __init__(
-        self,
-        stream: Any,
-        block_bytes: int,
-        delimiter: str,
-        quote_char: str | None = '"',
-        escape_char: str | None = None,
-        columns: int | None = None,
-    ) -> None:
+    def __init__(self, stream: Any, block_bytes: int, delimiter: str) -> None:
         self._stream = stream
         self._block = self._filled_block(block_bytes)
         refuse_other_encodings(self._block)
         self.is_empty = not self._block
-        if columns is None:
-            columns = self._header_columns(delimiter, quote_char, escape_char)
-        self._end_row = delimiter.encode() * columns + b"\n"
+        self._end_row = delimiter.encode() * self._header_columns(delimiter) + b"\n"
         self._end_rows, self._has_ended = 0, False
         self.ends_within_line = False
         self.line_breaks = 0
@@ -99,15 +130,9 @@ class CsvRows:
                 return block
         return b""
 
-    def _header_columns(self, delimiter: str, quote_char: str | None, escape_char: str | None) -> int:
+    def _header_columns(self, delimiter: str) -> int:
         text = io.TextIOWrapper(io.BytesIO(self._block), "latin-1", newline="")
-        rows = csv.reader(
-            text,
-            delimiter=delimiter,
-            quotechar=quote_char,
-            escapechar=escape_char,
-            quoting=csv.QUOTE_NONE if quote_char is None else csv.QUOTE_MINIMAL,
-        )
+        rows = csv.reader(text, delimiter=delimiter)
         try:
             return len(next(filter(None, rows), ()))
         except csv.Error as error:

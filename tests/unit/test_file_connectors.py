@@ -32,6 +32,7 @@ from flinkcore.errors import (
     UnsupportedOperationError,
     UserCodeError,
 )
+from flinkcore.table import DataTypes
 
 PERSON = Types.ROW_NAMED(["user", "age", "score"], [Types.STRING(), Types.INT(), Types.DOUBLE()])
 PEOPLE = [("ann", 41, 1.5), ("bob", None, 2.0), ('c,"y', 3, None)]
@@ -41,6 +42,7 @@ CSV = (
     .add_number_column("age", Types.INT())
     .add_number_column("score", Types.DOUBLE())
     .set_use_header()
+    .set_null_value("")
     .build()
 )
 FORMATS = {
@@ -132,7 +134,7 @@ def test_a_csv_file_that_ends_within_a_row_is_not_read_as_if_it_were_whole(
         path.write_text(f'{header}"ann",41,1.5\n{end}')
         with pytest.raises(
             DataError,
-            match=rf"{path} does not have rows of .*: (it ends within a quoted value|.*Expected 3 columns, got 2)",
+            match=rf"{path} does not have rows of .*: .*(it ends within a quoted value|it has 2 values, not 3)",
         ):
             read(env, format, path)
     path.write_text(f'{header}"ann",41,1.5\nb,1,22')
@@ -156,10 +158,9 @@ def test_an_empty_file_has_no_rows_and_is_warned_of(
 
 
 def test_a_file_without_a_column_is_an_error(env: StreamExecutionEnvironment, tmp_path: Path) -> None:
-    path = tmp_path / "few.csv"
-    path.write_text("user,age\nann,41\n")
-    with pytest.raises(SchemaError, match=r"few\.csv has no column 'score'; it has user, age"):
-        read(env, FORMATS["csv"][1], path)
+    pq.write_table(pa.table({"user": ["ann"], "age": [41]}), tmp_path / "few.parquet")
+    with pytest.raises(SchemaError, match=r"few\.parquet has no column 'score'; it has user, age"):
+        read(env, FORMATS["parquet"][1], tmp_path)
 
 
 def test_lines_of_files_are_read_in_the_order_of_their_names(
@@ -293,7 +294,7 @@ def test_nested_rows_are_structs_in_parquet(env: StreamExecutionEnvironment, tmp
             lambda: ParquetBulkWriters.for_row_type(Types.ROW([Types.PICKLED_BYTE_ARRAY()])),
             "no column of Arrow",
         ),
-        (lambda: CsvSchema.builder().build(), "needs at least one column"),
+        (lambda: CsvReaderFormat.for_schema(CsvSchema.builder().build()), "needs at least one column"),
         (lambda: CsvReaderFormat.for_schema("a,b"), "CSV needs a CsvSchema"),
         (lambda: BucketAssigner.date_time_bucket_assigner("EEE"), "has the fields"),
         (
@@ -306,3 +307,91 @@ def test_nested_rows_are_structs_in_parquet(env: StreamExecutionEnvironment, tmp
 def test_settings_of_files_that_have_no_meaning_are_refused(make: Any, message: str) -> None:
     with pytest.raises(ConfigurationError, match=message):
         make()
+
+
+def test_a_header_of_csv_is_checked_only_if_that_is_asked_for(
+    env: StreamExecutionEnvironment, tmp_path: Path
+) -> None:
+    (tmp_path / "a.csv").write_text("score,user\nann,41,1.5\n")
+    assert [tuple(row) for row in read(env, FORMATS["csv"][1], tmp_path)] == [("ann", 41, 1.5)]
+    with pytest.raises(DataError, match=r"a\.csv .*: the header is score, user, not user, age, score"):
+        read(env, CsvReaderFormat.for_schema(replace(CSV, strict_headers=True)), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("bob,4.5,1", "row 2: column 'age': '4.5' is no whole number"),
+        ("bob,2147483648,1", "row 2: column 'age': 2147483648 is beyond 32 bits"),
+        ("bob,4,1,2", "row 2: it has 4 values, not 3"),
+        ('"bob"s,4,1', "line 3: 's' follows the end of a quoted value"),
+    ],
+)
+def test_a_fault_in_csv_names_its_row_and_column(
+    env: StreamExecutionEnvironment, line: str, message: str, tmp_path: Path
+) -> None:
+    (tmp_path / "a.csv").write_text(f"user,age,score\nann,41,1.5\n{line}\n")
+    with pytest.raises(DataError, match=rf"a\.csv does not have rows of .*: {message}"):
+        read(env, FORMATS["csv"][1], tmp_path)
+
+
+def test_csv_with_a_mark_of_its_encoding_is_read_and_other_zero_bytes_are_refused(
+    env: StreamExecutionEnvironment, tmp_path: Path
+) -> None:
+    path = tmp_path / "a.csv"
+    for encoding in ("utf-8-sig", "utf-16", "utf-32"):
+        path.write_text("user,age,score\nänn,41,1.5\n", encoding)
+        assert [tuple(row) for row in read(env, FORMATS["csv"][1], path)] == [("änn", 41, 1.5)]
+    path.write_text("user,age,score\nann,41,1.5\n", "utf-16-le")
+    with pytest.raises(DataError, match="it is no UTF-8, but UTF-16 or UTF-32, or no text"):
+        read(env, FORMATS["csv"][1], path)
+
+
+def test_types_of_the_table_api_are_those_of_rows() -> None:
+    schema = (
+        CsvSchema.builder()
+        .add_number_column("id")
+        .add_array_column("tags", "|", DataTypes.DOUBLE())
+        .add_array_column("more", element_type=Types.INT())
+        .build()
+    )
+    expected = Types.ROW_NAMED(
+        ["id", "tags", "more"], [Types.LONG(), Types.LIST(Types.DOUBLE()), Types.LIST(Types.INT())]
+    )
+    assert CsvReaderFormat.for_schema(schema).produced_type() == expected
+    people = DataTypes.ROW(
+        [DataTypes.FIELD("user", DataTypes.STRING()), DataTypes.FIELD("n", DataTypes.INT())]
+    )
+    assert ParquetColumnarRowInputFormat(people).produced_type().get_field_names() == ["user", "n"]
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (
+            lambda builder: builder.set_column_separator("ab"),
+            "Column separator must be a single char, got ab",
+        ),
+        (lambda builder: builder.set_quote_char(""), "Quote char must be a single char"),
+        (lambda builder: builder.set_escape_char("ab"), "Escape char must be a single char"),
+        (
+            lambda builder: builder.remove_array_element_separator(3),
+            "there is no column 3, from 0: there are 1",
+        ),
+        (lambda builder: builder.add_number_column("n", int), "the column 'n' has a type such as"),
+        (lambda builder: builder.add_string_column(5), "the name of a column is a text"),
+        (
+            lambda builder: CsvBulkWriters.for_schema(builder.add_string_column("a").build()),
+            "not 'a' twice",
+        ),
+        (
+            lambda builder: CsvReaderFormat.for_schema(
+                builder.add_number_column("n", DataTypes.TIMESTAMP_LTZ(3)).build()
+            ),
+            "'n' of CSV has no values of the type LocalZonedTimestampType",
+        ),
+    ],
+)
+def test_a_schema_of_csv_that_has_no_meaning_is_refused(make: Any, message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        make(CsvSchema.builder().add_string_column("a"))

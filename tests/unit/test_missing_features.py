@@ -17,6 +17,7 @@ from flinkcore.common.missing_features import (
     MISSING_METHODS,
     MISSING_MODULES,
     MISSING_NAMES,
+    MISSING_TABLE_NAMES,
 )
 from flinkcore.datastream import (
     ExternalizedCheckpointRetention,
@@ -54,6 +55,13 @@ def test_importing_a_missing_name_of_formats_says_what_to_use(name: str) -> None
     assert MISSING_FORMAT_NAMES[name] in PAGE
 
 
+@pytest.mark.parametrize("name", MISSING_TABLE_NAMES)
+def test_importing_a_missing_name_of_tables_says_what_to_use(name: str) -> None:
+    module = "flinkcore.table.types" if name.endswith("Type") else "flinkcore.table"
+    with pytest.raises(ImportError, match=f"flinkcore has no {name}, which PyFlink has: ."):
+        exec(f"from {module} import {name}")
+
+
 @pytest.mark.parametrize("name", MISSING_METHODS)
 def test_calling_a_missing_method_says_what_to_do(name: str) -> None:
     env = StreamExecutionEnvironment.get_execution_environment()
@@ -85,7 +93,6 @@ def test_importing_a_missing_name_of_connectors_says_what_to_use(name: str) -> N
     ("module", "name"),
     [
         ("common.serializer", "TypeSerializer"),
-        ("common.serialization", "RowFieldExtractorSchema"),
         ("common.watermark_strategy", "AssignerWithPeriodicWatermarksWrapper"),
         ("datastream.checkpoint_storage", "CustomCheckpointStorage"),
         ("datastream.state_backend", "CustomStateBackend"),

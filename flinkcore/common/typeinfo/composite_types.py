@@ -150,14 +150,14 @@ class MapTypeInfo(TypeInformation):
                 raise ConfigurationError(
                     f"keys and values of a map have types such as Types.INT(), not {type_info!r}"
                 )
-        self._key_type_info = key_type_info
-        self._value_type_info = value_type_info
+        self.key_type_info = key_type_info
+        self.value_type_info = value_type_info
 
     def accepts(self, value: object) -> bool:
         return isinstance(value, dict)
 
     def conversion(self) -> Conversion:
-        key, value = self._key_type_info.conversion(), self._value_type_info.conversion()
+        key, value = self.key_type_info.conversion(), self.value_type_info.conversion()
 
         def convert(entries: Any) -> Any:
             if entries is None:
@@ -185,8 +185,8 @@ class MapTypeInfo(TypeInformation):
         parts = [
             (place, check, part.plain_classes(), take)
             for place, part, take in (
-                ("key", self._key_type_info, dict.keys),
-                ("value of the key", self._value_type_info, dict.values),
+                ("key", self.key_type_info, dict.keys),
+                ("value of the key", self.value_type_info, dict.values),
             )
             if (check := part.check()) is not None
         ]
@@ -210,19 +210,19 @@ class MapTypeInfo(TypeInformation):
     def to_arrow_type(self) -> Any:
         import pyarrow as pa
 
-        return pa.map_(self._key_type_info.to_arrow_type(), self._value_type_info.to_arrow_type())
+        return pa.map_(self.key_type_info.to_arrow_type(), self.value_type_info.to_arrow_type())
 
     def text(self, value: Any) -> str:
         if value is None:
             return "null"
-        key, item = self._key_type_info.text, self._value_type_info.text
+        key, item = self.key_type_info.text, self.value_type_info.text
         return f"{{{', '.join(f'{key(k)}={item(v)}' for k, v in value.items())}}}"
 
     def _parts(self) -> tuple[Any, ...]:
-        return self._key_type_info, self._value_type_info
+        return self.key_type_info, self.value_type_info
 
     def __repr__(self) -> str:
-        return f"MapTypeInfo<{self._key_type_info!r}, {self._value_type_info!r}>"
+        return f"MapTypeInfo<{self.key_type_info!r}, {self.value_type_info!r}>"
 
 
 Values = tuple[Any, ...]

@@ -8,6 +8,7 @@ from decimal import Decimal
 from enum import Enum
 from typing import Any, ClassVar
 
+from flinkcore.common.java_texts import double_text, float_text
 from flinkcore.common.time import Instant
 from flinkcore.common.typeinfo.type_information import NO_CLASSES, Conversion, TypeInformation
 from flinkcore.errors import DataError
@@ -66,26 +67,26 @@ class BasicTypeInfo(TypeInformation):
     """
 
     def __init__(self, basic_type: BasicType) -> None:
-        self._basic_type = basic_type
+        self.basic_type = basic_type
 
     def accepts(self, value: object) -> bool:
-        if self._basic_type in _WHOLE:
+        if self.basic_type in _WHOLE:
             return type(value) is int or hasattr(value, "__index__")
-        if self._basic_type in _FLOATING:
+        if self.basic_type in _FLOATING:
             return type(value) is float or isinstance(value, int) or hasattr(value, "__float__")
-        return isinstance(value, _CLASSES[self._basic_type])
+        return isinstance(value, _CLASSES[self.basic_type])
 
     def conversion(self) -> Conversion | None:
-        if self._basic_type is BasicType.DOUBLE:
+        if self.basic_type is BasicType.DOUBLE:
             return _as_double
-        return _as_float if self._basic_type is BasicType.FLOAT else None
+        return _as_float if self.basic_type is BasicType.FLOAT else None
 
     def plain_classes(self) -> frozenset[type]:
-        if self._basic_type in _WHOLE:
+        if self.basic_type in _WHOLE:
             return NO_CLASSES | {int}
-        if self._basic_type in _FLOATING:
+        if self.basic_type in _FLOATING:
             return NO_CLASSES | {float}
-        return NO_CLASSES | {_CLASSES[self._basic_type]}
+        return NO_CLASSES | {_CLASSES[self.basic_type]}
 
     def is_immutable(self) -> bool:
         return True
@@ -93,26 +94,26 @@ class BasicTypeInfo(TypeInformation):
     def to_arrow_type(self) -> Any:
         import pyarrow as pa
 
-        if self._basic_type is BasicType.BIG_DEC:
+        if self.basic_type is BasicType.BIG_DEC:
             return pa.decimal128(38, 18)
-        if self._basic_type is BasicType.INSTANT:
+        if self.basic_type is BasicType.INSTANT:
             return pa.timestamp("ms", "UTC")
-        if self._basic_type not in _ARROW_NAMES:
+        if self.basic_type not in _ARROW_NAMES:
             return super().to_arrow_type()
-        return pa.type_for_alias(_ARROW_NAMES[self._basic_type])
+        return pa.type_for_alias(_ARROW_NAMES[self.basic_type])
 
     def text(self, value: Any) -> str:
         if isinstance(value, bool):
             return "true" if value else "false"
         if isinstance(value, float):
-            return _java_double(value)
+            return float_text(value) if self.basic_type is BasicType.FLOAT else double_text(value)
         return super().text(value)
 
     def _parts(self) -> tuple[Any, ...]:
-        return (self._basic_type,)
+        return (self.basic_type,)
 
     def __repr__(self) -> str:
-        return self._basic_type.value
+        return self.basic_type.value
 
 
 def _as_double(value: Any) -> Any:
@@ -134,22 +135,6 @@ def _floating(value: Any, basic_type: BasicType) -> float:
         return float(value)
     except (TypeError, ValueError, OverflowError):
         raise DataError(f"{value!r} is no {basic_type.value}") from None
-
-
-def _java_double(value: float) -> str:
-    """Java's ``Double.toString``: from 10**-3 to 10**7 plain, beyond with an exponent."""
-    if value != value:
-        return "NaN"
-    if value in (float("inf"), float("-inf")):
-        return "Infinity" if value > 0 else "-Infinity"
-    if value == 0 or 1e-3 <= abs(value) < 1e7:
-        text = repr(value)
-        return text if "e" not in text else f"{value:.20f}".rstrip("0")
-    digits, exponent = f"{Decimal(repr(value)):e}".lower().split("e")
-    digits = digits.rstrip("0") if "." in digits else digits
-    if "." not in digits or digits.endswith("."):
-        digits = f"{digits.rstrip('.')}.0"
-    return f"{digits}E{int(exponent)}"
 
 
 class _DateTimeTypeInfo(TypeInformation):

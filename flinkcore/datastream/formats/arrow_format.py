@@ -10,19 +10,9 @@ from flinkcore.common.row import Row, rows_of_columns
 from flinkcore.common.serialization import BulkWriter, BulkWriterFactory
 from flinkcore.common.typeinfo import RowTypeInfo
 from flinkcore.datastream.connectors.file_system.file_source import BulkFormat
-from flinkcore.errors import ConfigurationError, DataError, SchemaError
+from flinkcore.errors import DataError, SchemaError
 
 ROWS_AT_ONCE = 8192
-
-
-def checked_row_type(row_type: object, call: str) -> RowTypeInfo:
-    """Return the type of rows; raise ConfigurationError for any other type."""
-    if not isinstance(row_type, RowTypeInfo):
-        raise ConfigurationError(
-            f"{call} takes a type such as Types.ROW_NAMED(['user', 'age'], [Types.STRING(), Types.INT()]), "
-            f"not {row_type!r}"
-        )
-    return row_type
 
 
 def row_schema(row_type: RowTypeInfo) -> Any:

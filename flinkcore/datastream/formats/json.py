@@ -1,18 +1,26 @@
-"""The format of rows in files of JSON lines."""
+"""PyFlink's ``pyflink.datastream.formats.json`` names, rows in messages of JSON, and files of JSON lines."""
 
 from __future__ import annotations
 
 import json
 import warnings
 from collections.abc import Iterator
-from typing import Any, BinaryIO, NoReturn
+from typing import Any, BinaryIO
 
-from flinkcore.common.missing_features import MISSING_FORMAT_NAMES, refuse_name
-from flinkcore.common.serialization import BulkWriter, BulkWriterFactory
+from flinkcore.common.row import Row
+from flinkcore.common.serialization import (
+    BulkWriter,
+    BulkWriterFactory,
+    DeserializationSchema,
+    SerializationSchema,
+)
 from flinkcore.common.text_files import MOST_LEVELS, empty_file, is_too_deep
-from flinkcore.common.typeinfo import RowTypeInfo
-from flinkcore.datastream.formats.arrow_format import ArrowRowFormat, checked_row_type, row_schema
-from flinkcore.errors import DataError
+from flinkcore.common.typeinfo import RowTypeInfo, TypeInformation
+from flinkcore.datastream.formats.arrow_format import ArrowRowFormat, row_schema
+from flinkcore.datastream.formats.json_schema import type_of_json_schema
+from flinkcore.datastream.formats.json_values import has_decimals, json_decoder, value_reader, value_writer
+from flinkcore.datastream.formats.row_types import checked_row_type
+from flinkcore.errors import ConfigurationError, DataError
 
 
 class JsonReaderFormat(ArrowRowFormat):
@@ -25,7 +33,7 @@ class JsonReaderFormat(ArrowRowFormat):
 
     Notes
     -----
-    PyFlink reads JSON from message queues only; there it is ``JsonRowDeserializationSchema``.
+    PyFlink reads no files of JSON.
     """
 
     def __init__(self, row_type: RowTypeInfo) -> None:
@@ -81,6 +89,146 @@ class _JsonWriter(BulkWriter):
         """Do nothing: elements are written at once."""
 
 
-def __getattr__(name: str) -> NoReturn:
-    """Report what to use instead of names that PyFlink has and flinkcore does not."""
-    refuse_name(__name__, name, MISSING_FORMAT_NAMES)
+class JsonRowDeserializationSchema(DeserializationSchema):
+    """Reads a row from an object of JSON; made by :meth:`builder`.
+
+    Notes
+    -----
+    Follows Flink's ``JsonRowDeserializationSchema``: fields are found by name, others are ignored; of a message the
+    first value counts. Texts of numbers are numbers, and numbers texts, as Java prints them; fractions of whole
+    numbers are dropped. Dates and times are those of ISO 8601, in UTC ("03:04:05Z").
+
+    Examples
+    --------
+    >>> from flinkcore.common import Types
+    >>> people = Types.ROW_NAMED(["name", "age"], [Types.STRING(), Types.INT()])
+    >>> schema = JsonRowDeserializationSchema.builder().type_info(people).build()
+    >>> schema.deserialize(b'{"age": "36", "name": "ada"}')
+    Row(name='ada', age=36)
+    """
+
+    def __init__(self, row_type: RowTypeInfo, fails_on_missing: bool, ignores_errors: bool) -> None:
+        self._row_type = row_type
+        self._fails_on_missing = fails_on_missing
+        self._ignores_errors = ignores_errors
+        self._decode = json_decoder(has_decimals(row_type)).raw_decode
+        self._row_of = value_reader("", row_type, fails_on_missing, ignores_errors)
+
+    @staticmethod
+    def builder() -> JsonRowDeserializationSchema.Builder:
+        """Return a builder."""
+        return JsonRowDeserializationSchema.Builder()
+
+    def deserialize(self, message: bytes) -> Row | None:
+        """Return the row of a message; None if it is null.
+
+        Raises
+        ------
+        DataError
+            If it is no JSON, or a field is not of its type or missing, unless that is ignored: a field that cannot be
+            read is None then, and so is the row of a message that cannot.
+        """
+        try:
+            value, _ = self._decode(message.decode().lstrip(" \t\r\n"))
+            row: Row | None = self._row_of(value)
+        except (ValueError, RecursionError) as failure:
+            if self._ignores_errors:
+                return None
+            raise DataError(f"{message!r:.200} is no {self._row_type!r}: {failure}") from failure
+        return row
+
+    def get_produced_type(self) -> RowTypeInfo:
+        return self._row_type
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        settings = (self._row_type, self._fails_on_missing, self._ignores_errors)
+        return JsonRowDeserializationSchema, settings
+
+    class Builder:
+        """Builds a :class:`JsonRowDeserializationSchema`."""
+
+        def __init__(self) -> None:
+            self._type_info: object = None
+            self._fails_on_missing = False
+            self._ignores_errors = False
+
+        def type_info(self, type_info: TypeInformation) -> JsonRowDeserializationSchema.Builder:
+            """Set the type of the rows."""
+            self._type_info = type_info
+            return self
+
+        def json_schema(self, json_schema: str) -> JsonRowDeserializationSchema.Builder:
+            """Set the type of the rows by a JSON schema; raise ConfigurationError if it has no type of rows."""
+            self._type_info = type_of_json_schema(json_schema)
+            return self
+
+        def fail_on_missing_field(self) -> JsonRowDeserializationSchema.Builder:
+            """Refuse objects that lack a field, which is None otherwise."""
+            self._fails_on_missing = True
+            return self
+
+        def ignore_parse_errors(self) -> JsonRowDeserializationSchema.Builder:
+            """Let what cannot be read be None."""
+            self._ignores_errors = True
+            return self
+
+        def build(self) -> JsonRowDeserializationSchema:
+            """Return the schema.
+
+            Raises
+            ------
+            ConfigurationError
+                If there is no type of rows, JSON has no values of a type, or both settings are made.
+            """
+            if self._fails_on_missing and self._ignores_errors:
+                raise ConfigurationError("take fail_on_missing_field() or ignore_parse_errors(), not both")
+            row_type = checked_row_type(self._type_info, "JsonRowDeserializationSchema")
+            return JsonRowDeserializationSchema(row_type, self._fails_on_missing, self._ignores_errors)
+
+
+class JsonRowSerializationSchema(SerializationSchema):
+    """Writes a row as an object of JSON; made by :meth:`builder`.
+
+    Notes
+    -----
+    Follows Flink's ``JsonRowSerializationSchema``.
+
+    Examples
+    --------
+    >>> from flinkcore.common import Row, Types
+    >>> people = Types.ROW_NAMED(["name", "age"], [Types.STRING(), Types.INT()])
+    >>> JsonRowSerializationSchema.builder().with_type_info(people).build().serialize(Row("ada", 36))
+    b'{"name":"ada","age":36}'
+    """
+
+    def __init__(self, row_type: RowTypeInfo) -> None:
+        self._row_type = row_type
+        self._conversion = row_type.conversion()
+        self._json_of = value_writer("", row_type)
+
+    @staticmethod
+    def builder() -> JsonRowSerializationSchema.Builder:
+        """Return a builder."""
+        return JsonRowSerializationSchema.Builder()
+
+    def serialize(self, element: Any) -> bytes:
+        """Return the message of a row; raise DataError if a field is not of its type."""
+        return self._json_of(self._conversion(element)).encode(errors="replace")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return JsonRowSerializationSchema, (self._row_type,)
+
+    class Builder:
+        """Builds a :class:`JsonRowSerializationSchema`."""
+
+        def __init__(self) -> None:
+            self._type_info: object = None
+
+        def with_type_info(self, type_info: TypeInformation) -> JsonRowSerializationSchema.Builder:
+            """Set the type of the rows."""
+            self._type_info = type_info
+            return self
+
+        def build(self) -> JsonRowSerializationSchema:
+            """Return the schema; ConfigurationError if there is no type of rows, or JSON has no values of a type."""
+            return JsonRowSerializationSchema(checked_row_type(self._type_info, "JsonRowSerializationSchema"))

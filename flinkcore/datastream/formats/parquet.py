@@ -8,7 +8,8 @@ from typing import Any, BinaryIO, NoReturn
 from flinkcore.common.missing_features import MISSING_FORMAT_NAMES, refuse_name
 from flinkcore.common.serialization import BulkWriterFactory
 from flinkcore.common.typeinfo import RowTypeInfo
-from flinkcore.datastream.formats.arrow_format import ArrowRowFormat, ArrowWriterFactory, checked_row_type
+from flinkcore.datastream.formats.arrow_format import ArrowRowFormat, ArrowWriterFactory
+from flinkcore.datastream.formats.row_types import checked_row_type
 
 
 class ParquetColumnarRowInputFormat(ArrowRowFormat):
