@@ -99,6 +99,25 @@ def test_a_piece_may_be_as_small_as_a_row(monkeypatch: pytest.MonkeyPatch) -> No
     assert [len(part.arrivals) for part, _ in merge.release(None)] == [1] * 10
 
 
+many_alike = st.lists(
+    st.lists(st.tuples(st.integers(0, 1), st.just(0), st.integers(0, 2)), min_size=1, max_size=9), max_size=6
+)
+
+
+@given(many_alike, st.integers(1, 3))
+def test_runs_may_have_more_rows_of_one_place_than_are_merged_at_once(
+    runs: list[list[tuple[int, int, int]]], most: int
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(total_order, "MERGED_ROWS", most)
+        merge = TotalOrderMerge(TIMELINE)
+        for run in runs:
+            merge.add(events(run))
+        assert labels(list(merge.release(None))) == [
+            f"{a}/{s}/{p}" for a, s, p in sorted(row for run in runs for row in run)
+        ]
+
+
 def test_rows_before_a_place_are_counted() -> None:
     places = [(1, 0, 0), (1, 0, 5), (1, 2, 3), (4, 0, 6)]
     run = events(places)

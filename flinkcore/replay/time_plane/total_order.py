@@ -197,8 +197,12 @@ class TotalOrderMerge:
             elif _are_few(overlapping):
                 yield concatenate(overlapping).in_order()
             else:
-                for part in _halves(overlapping):
-                    yield from self._merged(part)
+                halves = _halves(overlapping)
+                if halves is None:  # in any order: they are alike
+                    yield from ((run, None) for run in overlapping)
+                else:
+                    for half in halves:
+                        yield from self._merged(half)
 
     @staticmethod
     def _pass_before(
@@ -218,15 +222,19 @@ def _are_few(runs: list[LogEvents]) -> bool:
     )
 
 
-def _halves(runs: list[LogEvents]) -> tuple[list[LogEvents], list[LogEvents]]:
-    """Cut runs at the middle of the longest, which has two rows at least: no two runs of one row overlap."""
+def _halves(runs: list[LogEvents]) -> tuple[list[LogEvents], list[LogEvents]] | None:
+    """Cut runs at the middle of the longest, or behind it if nothing is before; None: all rows are of one place."""
     longest = max(runs, key=lambda run: len(run.arrivals))
-    middle = longest.key(len(longest.arrivals) // 2)
-    before, after = [], []
-    for run in runs:
-        n_rows, cut = len(run.arrivals), run.rows_before(middle)
-        if cut:
-            before.append(run.slice(0, cut))
-        if cut < n_rows:
-            after.append(run.slice(cut, n_rows))
-    return before, after
+    arrival, split, position = longest.key(len(longest.arrivals) // 2)
+    # Rows of one content have one place, where that is their position.
+    for place in ((arrival, split, position), (arrival, split, position + 1)):
+        before, after = [], []
+        for run in runs:
+            n_rows, cut = len(run.arrivals), run.rows_before(place)
+            if cut:
+                before.append(run.slice(0, cut))
+            if cut < n_rows:
+                after.append(run.slice(cut, n_rows))
+        if before and after:
+            return before, after
+    return None
