@@ -153,4 +153,6 @@ def _starts_programs(file: str) -> bool:
 
 
 def _is_of_flinkcore(file: str) -> bool:
-    return _PACKAGE in Path(file).parents or file == contextlib.__file__
+    path = Path(file)
+    is_kernel = path.parent == Path("_native")  # as Cython names it
+    return _PACKAGE in path.parents or is_kernel or file == contextlib.__file__
