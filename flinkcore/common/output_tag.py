@@ -1,7 +1,8 @@
 """Tags of side outputs."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from flinkcore.common.frozen_dataclass import dataclass
 from flinkcore.common.schemas import Schema, is_schema
 from flinkcore.common.typeinfo import RowTypeInfo, TypeInformation
 from flinkcore.errors import ConfigurationError

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from flinkcore.common.frozen_dataclass import dataclass
 from flinkcore.common.typeinfo import TypeInformation
 from flinkcore.datastream.connectors.base import Source, SourceSplit
 from flinkcore.errors import ConfigurationError, DataError

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import ClassVar
 
+from flinkcore.common.frozen_dataclass import dataclass
 from flinkcore.common.time import Duration, Time, timeout_ms
 from flinkcore.errors import ConfigurationError
 

@@ -1,6 +1,5 @@
 """Assigners of timestamps that emit watermarks, too, from before there were watermark strategies (Flink 1.20)."""
 
-import logging
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -51,9 +50,6 @@ class AssignerWithPunctuatedWatermarks(TimestampAssigner):
         """
 
 
-_LOG = logging.getLogger(__name__)
-
-
 class MonotonyViolationHandler(ABC):
     """Handles elements whose timestamps go back.
 
@@ -88,7 +84,9 @@ class LoggingHandler(MonotonyViolationHandler):
     """Logs a warning with both timestamps."""
 
     def handle_violation(self, element_timestamp: int, last_timestamp: int) -> None:
-        _LOG.warning("Timestamp monotony violated: %d < %d", element_timestamp, last_timestamp)
+        from logging import getLogger  # takes time to load, which most programs have no use for
+
+        getLogger(__name__).warning("Timestamp monotony violated: %d < %d", element_timestamp, last_timestamp)
 
 
 class ColumnTimestampExtractor(AssignerWithPeriodicWatermarks):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from ctypes import c_ulong, py_object, pythonapi
 from threading import Condition, Lock, Thread, current_thread
 from time import monotonic
 from typing import Any
@@ -147,6 +146,8 @@ class ReplayThreads:
 def _raise_in(thread: Thread, error: type[BaseException] | None) -> None:
     """Raise an error in a thread, as soon as it runs Python code; None: what was to be raised is not."""
     assert thread.ident is not None
+    from ctypes import c_ulong, py_object, pythonapi  # only threads that do not end by themselves need it
+
     pythonapi.PyThreadState_SetAsyncExc(c_ulong(thread.ident), None if error is None else py_object(error))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -51,7 +50,9 @@ def shuffled(channels: int, subtask: int) -> ChannelSelector:
     -----
     Flink's ``ShufflePartitioner``, with a seed.
     """
-    draw = random.Random(f"{SHUFFLE_SEED} {subtask}").randrange
+    from random import Random  # loads hashes
+
+    draw = Random(f"{SHUFFLE_SEED} {subtask}").randrange
     return lambda record: draw(channels)
 
 
