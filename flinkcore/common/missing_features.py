@@ -56,6 +56,11 @@ MISSING_TABLE_NAMES: Final = {
 }
 """Names of ``pyflink.table`` and its types with what to use instead."""
 
+MISSING_FUNCTION_NAMES: Final = {
+    "AsyncFunctionDescriptor": "take AsyncDataStream.ordered_wait(...) or unordered_wait(...)",
+}
+"""Names of ``pyflink.datastream.functions`` with what to use instead."""
+
 MISSING_METHODS: Final = {
     "create_input": "take from_source(FileSource...) or from_event_log(...)",
 }
@@ -125,6 +130,7 @@ MISSING_CONNECTOR_NAMES: Final = {
 """Names of ``pyflink.datastream.connectors`` and its module ``base`` with what to use instead."""
 
 _OF_JAVA: Final = "it wraps an object of Java, and there is no JVM"
+_FOR_JAVA: Final = frozenset(("need_conversion", "to_internal_type", "from_internal_type"))
 
 MISSING_MODULES: Final = {
     "flinkcore.common.io": _OF_JAVA,
@@ -181,7 +187,18 @@ class MissingNameError(UnsupportedOperationError, ImportError):
 
 
 class MissingMethodError(UnsupportedOperationError, AttributeError):
-    """A method of PyFlink's environment that flinkcore does not have."""
+    """A method of PyFlink that flinkcore does not have."""
+
+
+class WithoutJava:
+    """Says of PyFlink's methods that give or take objects of Java that there are none."""
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith(("get_java_", "to_j_", "_j_")) or name in _FOR_JAVA:
+            raise MissingMethodError(
+                f"{type(self).__name__} has no {name}: {_OF_JAVA}. Values stay Python objects"
+            )
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
 
 def refuse_name(module: str, name: str, names: dict[str, str] | None = None) -> NoReturn:

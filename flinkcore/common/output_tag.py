@@ -3,13 +3,14 @@
 from dataclasses import field
 
 from flinkcore.common.frozen_dataclass import dataclass
+from flinkcore.common.missing_features import WithoutJava
 from flinkcore.common.schemas import Schema, is_schema
 from flinkcore.common.typeinfo import RowTypeInfo, TypeInformation
 from flinkcore.errors import ConfigurationError
 
 
 @dataclass(frozen=True)
-class OutputTag:
+class OutputTag(WithoutJava):
     """Names a side output of an operator; tags with equal ids are the same tag.
 
     Parameters

@@ -2,8 +2,10 @@
 
 from enum import Enum
 
+from flinkcore.common.missing_features import WithoutJava
 
-class RowKind(Enum):
+
+class RowKind(WithoutJava, Enum):
     """What a row does to a changing table: an insertion, either half of an update, or a deletion.
 
     Notes

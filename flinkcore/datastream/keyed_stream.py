@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, NoReturn, TypeVar, overload
 
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.row import Row
@@ -73,6 +73,18 @@ class _WithKey(KeyedProcessFunction):
         yield Row(f0=ctx.get_current_key(), f1=value)
 
 
+def _not_of_keyed_streams(what: str) -> Any:
+    """Return a method of steps, which a keyed stream is not."""
+
+    def refuse(self: KeyedStream, *arguments: Any) -> NoReturn:
+        raise ConfigurationError(
+            f"{what} for KeyedStream is not supported: call it on the stream before key_by, or on the step behind it"
+        )
+
+    refuse.__doc__ = "Raise a ConfigurationError: a keyed stream has no step of its own."
+    return refuse
+
+
 class KeyedStream(DataStream):
     """A stream partitioned by key.
 
@@ -108,6 +120,20 @@ class KeyedStream(DataStream):
             return PartitionTransformation(self._transformation, self._key_columns)
         assert self._key_type is not None
         return KeyedTransformation(self._transformation, self._key_selector, self._key_type)
+
+    set_parallelism = _not_of_keyed_streams("Set parallelism")
+    set_max_parallelism = _not_of_keyed_streams("Set max parallelism")
+    force_non_parallel = _not_of_keyed_streams("Set force non-parallel")
+    name = _not_of_keyed_streams("Set name")
+    get_name = _not_of_keyed_streams("Get name")
+    uid = _not_of_keyed_streams("Set uid")
+    set_uid_hash = _not_of_keyed_streams("Set uid hash")
+    set_description = _not_of_keyed_streams("Set description")
+    set_buffer_timeout = _not_of_keyed_streams("Set buffer timeout")
+    start_new_chain = _not_of_keyed_streams("Start new chain")
+    disable_chaining = _not_of_keyed_streams("Disable chaining")
+    slot_sharing_group = _not_of_keyed_streams("Setting slot sharing group")
+    cache = _not_of_keyed_streams("Cache")
 
     def _collected(self) -> Transformation:
         key_type = declared_type(self._key_type)

@@ -296,7 +296,8 @@ class Giving(AsyncFunction[Any, Any]):
 
 @CLOCKS
 @pytest.mark.parametrize(
-    ("result", "told"), [(None, "NoneType"), (7, "int 7"), ("text", "str 'text'"), ({"a": 1}, "dict")]
+    ("result", "told"),
+    [(None, "cannot be none"), (7, "not 7"), ("text", "not 'text'"), ({"a": 1}, "of list type, not")],
 )
 def test_a_result_that_is_no_list_is_refused(clock: Any, result: Any, told: str) -> None:
     waited = AsyncDataStream.ordered_wait(environment(clock).from_collection([1]), Giving(result), LONG)

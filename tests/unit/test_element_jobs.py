@@ -302,6 +302,29 @@ def test_more_subtasks_than_key_groups_are_refused(env: StreamExecutionEnvironme
         collected(env.from_collection([0]).key_by(lambda value: value).sum())
 
 
+@pytest.mark.parametrize(
+    ("call", "arguments"),
+    [
+        *(("set_parallelism", (2,)), ("set_max_parallelism", (2,)), ("name", ("n",)), ("get_name", ())),
+        *(("uid", ("u",)), ("set_uid_hash", ("0",)), ("set_description", ("d",)), ("cache", ())),
+        *(("start_new_chain", ()), ("disable_chaining", ()), ("slot_sharing_group", ("g",))),
+        *(("force_non_parallel", ()), ("set_buffer_timeout", (1,))),
+    ],
+)
+def test_a_keyed_stream_is_no_step(env: StreamExecutionEnvironment, call: str, arguments: Any) -> None:
+    keyed = env.from_collection([0]).key_by(lambda value: value)
+    with pytest.raises(ConfigurationError, match="for KeyedStream is not supported"):
+        getattr(keyed, call)(*arguments)
+
+
+def test_in_batch_mode_keys_are_told_apart_as_in_streaming_mode(env: StreamExecutionEnvironment) -> None:
+    env.set_runtime_mode(RuntimeExecutionMode.BATCH)
+    numbers = [1, 1.0, True, math.nan, -math.nan, 0.0, -0.0, 1]
+    pairs = env.from_collection([(number, 1) for number in numbers])
+    counts = pairs.key_by(lambda pair: [pair[0]]).reduce(lambda one, other: (one[0], one[1] + other[1]))
+    assert [count for _, count in collected(counts)] == [2, 1, 1, 2, 1, 1]
+
+
 def test_a_key_cannot_be_overridden(env: StreamExecutionEnvironment) -> None:
     keyed = env.from_collection([0]).key_by(lambda value: value)
     for call in (keyed.rebalance, keyed.broadcast, keyed.global_, lambda: keyed.partition_custom(1, 2)):

@@ -2,12 +2,13 @@
 
 import copy
 import importlib
+import pickle
 import sys
 from pathlib import Path
 
 import pytest
 
-from flinkcore.common import Duration
+from flinkcore.common import Duration, OutputTag, RowKind, Types
 from flinkcore.common.missing_features import (
     MISSING_COMMON_NAMES,
     MISSING_CONNECTOR_NAMES,
@@ -96,6 +97,7 @@ def test_importing_a_missing_name_of_connectors_says_what_to_use(name: str) -> N
         ("common.watermark_strategy", "AssignerWithPeriodicWatermarksWrapper"),
         ("datastream.checkpoint_storage", "CustomCheckpointStorage"),
         ("datastream.state_backend", "CustomStateBackend"),
+        ("datastream.functions", "AsyncFunctionDescriptor"),
     ],
 )
 def test_a_missing_name_is_missing_where_pyflink_has_it_too(module: str, name: str) -> None:
@@ -103,6 +105,20 @@ def test_a_missing_name_is_missing_where_pyflink_has_it_too(module: str, name: s
         exec(f"from flinkcore.{module} import {name}")
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         importlib.import_module(f"flinkcore.{module}").nothing  # noqa: B018
+
+
+def test_methods_for_objects_of_java_say_that_there_are_none() -> None:
+    of_java = [
+        *((Types.INT(), "get_java_type_info"), (Types.ROW([]), "to_internal_type")),
+        *((RowKind.INSERT, "to_j_row_kind"), (OutputTag("late"), "get_java_output_tag")),
+    ]
+    for value, name in of_java:
+        with pytest.raises(UnsupportedOperationError, match=f"has no {name}: .* there is no JVM"):
+            getattr(value, name)
+        assert not hasattr(value, name)
+        with pytest.raises(AttributeError, match="object has no attribute 'nothing'"):
+            value.nothing  # type: ignore[attr-defined]  # noqa: B018
+        assert pickle.loads(pickle.dumps(value)) == copy.deepcopy(value) == value
 
 
 def test_names_are_where_pyflink_has_them_too() -> None:

@@ -412,6 +412,7 @@ class RowTypeInfo(FieldsTypeInfo):
         names = tuple(f"f{index}" for index in range(len(self._field_types)))
         self._field_names = names if field_names is None else tuple(field_names)
         self._names = self._field_names
+        self._has_names = field_names is not None
         if len(self._field_names) != len(self._field_types) or len(set(self._field_names)) != len(names):
             raise ConfigurationError(
                 f"a row of {len(self._field_types)} fields needs as many different names, not {field_names!r}"
@@ -422,8 +423,14 @@ class RowTypeInfo(FieldsTypeInfo):
         return list(self._field_names)
 
     def get_field_index(self, field_name: str) -> int:
-        """Return the position of a field; ValueError if there is none of this name."""
-        return self._field_names.index(field_name)
+        """Return the position of a field, or -1 if the type was given no names.
+
+        Raises
+        ------
+        ValueError
+            If no field has the name.
+        """
+        return self._field_names.index(field_name) if self._has_names else -1
 
     def accepts(self, value: object) -> bool:
         if isinstance(value, _TUPLES):
@@ -483,5 +490,6 @@ class RowTypeInfo(FieldsTypeInfo):
         return f"{value.get_row_kind()}[{','.join(map(str, value))}]"
 
     def __repr__(self) -> str:
-        fields = zip(self._field_names, self._field_types, strict=True)
-        return f"RowTypeInfo({', '.join(f'{name}: {field_type!r}' for name, field_type in fields)})"
+        names = [f"{name}: " if self._has_names else "" for name in self._field_names]
+        fields = zip(names, self._field_types, strict=True)
+        return f"RowTypeInfo({', '.join(f'{name}{field_type!r}' for name, field_type in fields)})"

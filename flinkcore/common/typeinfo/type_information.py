@@ -7,6 +7,7 @@ from collections.abc import Callable
 from types import NoneType
 from typing import Any, Final, TypeAlias
 
+from flinkcore.common.missing_features import WithoutJava
 from flinkcore.errors import ConfigurationError, DataError
 
 Conversion: TypeAlias = Callable[[Any], Any]
@@ -19,7 +20,7 @@ NO_CLASSES: Final = frozenset({NoneType})
 """The plain classes of a type that needs to check more than the class of a value; None is of every type."""
 
 
-class TypeInformation(ABC):
+class TypeInformation(WithoutJava, ABC):
     """A declared type; made by :class:`Types`.
 
     Elements stay Python objects: a type defines their form for the next operator, whether a state accepts them, how

@@ -1,5 +1,8 @@
 """PyFlink's ``pyflink.datastream.functions`` names: what a user derives a function from."""
 
+from typing import NoReturn
+
+from flinkcore.common.missing_features import MISSING_FUNCTION_NAMES, refuse_name
 from flinkcore.datastream.functions.async_functions import (
     AsyncFunction,
     AsyncRetryPredicate,
@@ -112,3 +115,8 @@ __all__ = [
     "function_name",
     "require_function",
 ]
+
+
+def __getattr__(name: str) -> NoReturn:
+    """Report what to use instead of names that PyFlink has here and flinkcore does not."""
+    refuse_name(__name__, name, MISSING_FUNCTION_NAMES)

@@ -193,9 +193,8 @@ class AsyncCalls:
             if isinstance(results, (str, bytes, bytearray, dict)) or not hasattr(results, "__iter__"):
                 if isinstance(results, Coroutine):
                     results.close()
-                raise TypeError(
-                    f"it gave {type(results).__name__} {results!r:.80}; return a list of results, which may be empty"
-                )
+                what = "cannot be none" if results is None else f"should be of list type, not {results!r:.80}"
+                raise TypeError(f"The result of AsyncFunction {what}: return a list, which may be empty")
             call.results = list(results)
         except Exception as failure:
             self._fail(call, method, failure)

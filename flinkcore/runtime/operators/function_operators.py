@@ -282,12 +282,12 @@ class BatchGroupedReduce(StreamGroupedReduce):
         key_context, reduced = self._keyed_inputs[0].backend.key_context, self._reduced
 
         def hold(record: StreamRecord[Any]) -> None:
-            reduced[key_context.current_key] = record.value
+            reduced[key_context.current_key_id] = record.value
 
         return hold
 
     def open(self, runtime_context: RuntimeContext) -> None:
-        self._reduced: dict[Any, Any] = {}
+        self._reduced: dict[int, Any] = {}  # by the id of the key, which its state holds
         super().open(runtime_context)
 
     def process_watermark(self, watermark: Watermark) -> None:
