@@ -1,6 +1,7 @@
 """Options of the whole suite, and flinkcore's own fixtures where the package is not installed."""
 
 import os
+import signal
 from collections.abc import Generator
 from typing import TypeVar
 
@@ -30,6 +31,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     if not config.pluginmanager.has_plugin("flinkcore"):
         config.pluginmanager.register(pytest_plugin, "flinkcore")
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # In the background of a script, where Ctrl-C is ignored; also by programs that tests start and interrupt.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def present_in_ci(report: Report) -> Report:
