@@ -134,7 +134,9 @@ def add_commands(commands: Any) -> None:
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     replay.add_argument("input", nargs="+", help="files, directories, globs or URIs")
-    replay.add_argument("--format", help="parquet, arrow, csv or json; by the files' endings if not given")
+    replay.add_argument(
+        "--format", help="parquet, arrow, avro, csv or json; by the files' endings if not given"
+    )
     replay.add_argument("--timestamp", required=True, metavar="COLUMN", help="event time")
     replay.add_argument(
         "--arrival", metavar="COLUMN", help="when the event reached the system; else by position"

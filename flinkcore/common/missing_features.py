@@ -20,12 +20,6 @@ MISSING_COMMON_NAMES: Final = {
 }
 """Names of ``pyflink.common`` with what to use instead."""
 
-MISSING_FORMAT_NAMES: Final = {
-    "AvroParquetReaders": "take ParquetColumnarRowInputFormat",
-    "AvroParquetWriters": "take ParquetBulkWriters",
-}
-"""Names of ``pyflink.datastream.formats`` with what to use instead."""
-
 _NO_TABLES = "the Table API and SQL are not there; take streams, or a table of Arrow by from_event_log(...)"
 
 MISSING_TABLE_NAMES: Final = {
@@ -60,11 +54,6 @@ MISSING_FUNCTION_NAMES: Final = {
     "AsyncFunctionDescriptor": "take AsyncDataStream.ordered_wait(...) or unordered_wait(...)",
 }
 """Names of ``pyflink.datastream.functions`` with what to use instead."""
-
-MISSING_METHODS: Final = {
-    "create_input": "take from_source(FileSource...) or from_event_log(...)",
-}
-"""Methods of ``StreamExecutionEnvironment`` with what to do instead."""
 
 MISSING_FILE_NAMES: Final = {
     "FileEnumeratorProvider": "leave it out: files are read in the order of their names",
@@ -133,15 +122,12 @@ _OF_JAVA: Final = "it wraps an object of Java, and there is no JVM"
 _FOR_JAVA: Final = frozenset(("need_conversion", "to_internal_type", "from_internal_type"))
 
 MISSING_MODULES: Final = {
-    "flinkcore.common.io": _OF_JAVA,
     "flinkcore.common.utils": _OF_JAVA,
     "flinkcore.datastream.utils": _OF_JAVA,
     "flinkcore.util": _OF_JAVA,
     "flinkcore.common.input_dependency_constraint": MISSING_COMMON_NAMES["InputDependencyConstraint"],
     "flinkcore.java_gateway": "there is no JVM",
     **{f"flinkcore.datastream.connectors.{name}": instead for name, instead in MISSING_CONNECTORS.items()},
-    "flinkcore.datastream.formats.avro": "take Parquet, CSV or JSON lines",
-    "flinkcore.datastream.formats.orc": "take Parquet, CSV or JSON lines",
     **{
         f"flinkcore.table.{name}": _NO_TABLES
         for name in (
@@ -157,6 +143,7 @@ MISSING_MODULES: Final = {
             *(
                 "plan_reference",
                 "resolved_expression",
+                "serializers",
                 "result_kind",
                 "schema",
                 "sql_dialect",

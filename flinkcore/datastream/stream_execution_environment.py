@@ -8,17 +8,17 @@ import reprlib
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from os import PathLike
-from typing import Any, ClassVar, Literal, NoReturn, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
 from flinkcore.common import settings
 from flinkcore.common.configuration import Configuration
 from flinkcore.common.execution_config import ExecutionConfig, JobClockName
 from flinkcore.common.expressions import Expression, is_expression
 from flinkcore.common.extras import library
+from flinkcore.common.io import InputFormat
 from flinkcore.common.job_client import JobClient
 from flinkcore.common.job_execution_result import JobExecutionResult
 from flinkcore.common.locations import absolute_location
-from flinkcore.common.missing_features import MISSING_METHODS, MissingMethodError
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.restart_strategy import RestartStrategyConfiguration
 from flinkcore.common.setting_types import as_text
@@ -313,6 +313,33 @@ class StreamExecutionEnvironment:
         strategy = as_watermark_strategy(watermark_strategy)
         stream = DataStream(self, SourceTransformation(source, strategy, declared)).name(source_name)
         return stream if source.is_parallel() else stream.force_non_parallel()
+
+    def create_input(self, input_format: InputFormat) -> DataStream:
+        """Return the stream of the elements that a format reads.
+
+        Parameters
+        ----------
+        input_format : InputFormat
+            Such as an ``AvroInputFormat``.
+
+        Raises
+        ------
+        ConfigurationError
+            If it is none that reads files.
+
+        Notes
+        -----
+        Follows ``pyflink.datastream.StreamExecutionEnvironment.create_input``.
+        """
+        from flinkcore.datastream.connectors.file_system.file_source import FileSource, StreamFormat
+
+        if not isinstance(input_format, InputFormat) or not isinstance(input_format, StreamFormat):
+            raise ConfigurationError(
+                f"create_input takes a format such as AvroInputFormat(path, schema), not {input_format!r}; other files "
+                "are read by from_source(FileSource...)"
+            )
+        source = FileSource.for_record_stream_format(input_format, input_format.path).build()
+        return self.from_source(source, WatermarkStrategy.no_watermarks(), "Custom File source")
 
     def add_source(
         self,
@@ -657,7 +684,7 @@ class StreamExecutionEnvironment:
         arrival_start_ms : int
             Arrival of the first record of each split without an arrival column, in ms since the epoch.
         format : str, optional
-            ``parquet``, ``arrow``, ``csv`` or ``json`` (lines); None: by the file name.
+            ``parquet``, ``arrow``, ``avro``, ``csv`` or ``json`` (lines); None: by the file name.
         format_options : mapping, optional
             Options of the format's reader.
         filesystem : pyarrow.fs.FileSystem, optional
@@ -1014,12 +1041,6 @@ class StreamExecutionEnvironment:
     def is_chaining_of_operators_with_different_max_parallelism_enabled(self) -> bool:
         """Return whether operators with different maximum parallelisms are chained."""
         return self._config.is_chaining_of_operators_with_different_max_parallelism_enabled()
-
-    def __getattr__(self, name: str) -> NoReturn:
-        instead = MISSING_METHODS.get(name)
-        if instead is None:
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        raise MissingMethodError(f"flinkcore has no {name}(), which PyFlink has: {instead}")
 
 
 def _listed(paths: str) -> list[str]:

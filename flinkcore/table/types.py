@@ -7,11 +7,59 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, NoReturn, TypeVar
 
-from flinkcore.common.missing_features import MISSING_TABLE_NAMES, refuse_name
+from flinkcore.common.missing_features import MISSING_TABLE_NAMES, MissingMethodError, refuse_name
+from flinkcore.common.row import Row
+from flinkcore.common.row_kind import RowKind
 from flinkcore.common.typeinfo import RowTypeInfo, TypeInformation, Types
 from flinkcore.errors import ConfigurationError
 
+__all__ = [
+    "ArrayType",
+    "AtomicType",
+    "BigIntType",
+    "BinaryType",
+    "BooleanType",
+    "CharType",
+    "DataType",
+    "DataTypes",
+    "DateType",
+    "DecimalType",
+    "DoubleType",
+    "FloatType",
+    "FractionalType",
+    "IntType",
+    "IntegralType",
+    "LocalZonedTimestampType",
+    "MapType",
+    "NumericType",
+    "Row",
+    "RowField",
+    "RowKind",
+    "RowType",
+    "SmallIntType",
+    "TimeType",
+    "TimestampType",
+    "TinyIntType",
+    "VarBinaryType",
+    "VarCharType",
+]
+
 _MOST_LENGTH = 0x7FFFFFFF
+_NO_TYPES_OF_COLUMNS = {
+    *(
+        "NULL",
+        "LIST_VIEW",
+        "MAP_VIEW",
+        "MULTISET",
+        "INTERVAL",
+        "SECOND",
+        "MINUTE",
+        "HOUR",
+        "DAY",
+        "MONTH",
+        "YEAR",
+    ),
+}
 _Type = TypeVar("_Type", bound="DataType")
 
 
@@ -272,6 +320,13 @@ class RowType(DataType):
                     f"a field of a row is DataTypes.FIELD('name', DataTypes.INT()), not {field!r}"
                 )
 
+    def add(self, field: RowField | str, data_type: DataType | None = None) -> RowType:
+        """Return the type with a further field, given as such or by name and type."""
+        if isinstance(field, str):
+            _require(data_type, f"the field {field!r}")
+            field = RowField(field, data_type)  # type: ignore[arg-type]
+        return replace(self, fields=(*self.fields, field))
+
     @property
     def names(self) -> list[str]:
         """The names of the fields."""
@@ -306,7 +361,16 @@ class RowType(DataType):
         return f"RowType({','.join(map(repr, self.fields))})"
 
 
-class DataTypes:
+class _OfColumns(type):
+    def __getattr__(cls, name: str) -> NoReturn:
+        if name in _NO_TYPES_OF_COLUMNS:
+            raise MissingMethodError(
+                f"flinkcore has no DataTypes.{name}: no column of a file has such a type"
+            )
+        raise AttributeError(f"DataTypes has no type {name!r}")
+
+
+class DataTypes(metaclass=_OfColumns):
     """Makes types of columns.
 
     Notes

@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import fastavro
 import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
@@ -27,6 +28,27 @@ from flinkcore.replay.log.log_sources import LogFiles
 
 ROWS = 300
 FLAT = ("ts", "arrival", "split", "user", "price", "amount", "flag", "at")
+
+AVRO_TYPES: dict[str, list[Any]] = {
+    "ts": ["long"],
+    "arrival": ["long"],
+    "split": ["string"],
+    "user": ["string"],
+    "price": ["double"],
+    "amount": ["int"],
+    "flag": ["boolean"],
+    "at": [{"type": "long", "logicalType": "local-timestamp-micros"}],
+    "tags": [{"type": "array", "items": ["null", "string"]}],
+    "place": [
+        {
+            "type": "record",
+            "name": "place",
+            "fields": [{"name": "x", "type": "double"}, {"name": "name", "type": "string"}],
+        }
+    ],
+    "exact": [{"type": "bytes", "logicalType": "decimal", "precision": 12, "scale": 2}],
+    "bytes": ["bytes"],
+}
 
 
 @cache
@@ -95,6 +117,17 @@ def _write_lines(path: Path) -> None:
     path.write_bytes(gzip.compress(lines.encode()) if path.suffix == ".gz" else lines.encode())
 
 
+def _write_avro(path: Path, codec: str) -> None:
+    schema = {
+        "type": "record",
+        "name": "event",
+        "fields": [{"name": name, "type": ["null", *kinds]} for name, kinds in AVRO_TYPES.items()],
+    }
+    with path.open("wb") as file:
+        rows = events().select(list(AVRO_TYPES)).to_pylist()
+        fastavro.writer(file, fastavro.parse_schema(schema), rows, codec=codec, sync_interval=2_000)
+
+
 @dataclass(frozen=True)
 class Kind:
     """A kind of file.
@@ -146,6 +179,8 @@ KINDS = {
             path, compression="zstd", use_dictionary=False, write_page_checksum=True, data_page_version="2.0"
         ),
     ),
+    "avro": Kind("avro", lambda path: _write_avro(path, "null")),
+    "avro-deflate": Kind("avro", lambda path: _write_avro(path, "deflate")),
     "csv": Kind("csv", lambda path: pacsv.write_csv(events().select(FLAT), path)),
     "csv-gzip": Kind("csv.gz", lambda path: _write_packed_csv(path)),
     "json": Kind("json", _write_lines),

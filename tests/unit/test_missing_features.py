@@ -14,8 +14,6 @@ from flinkcore.common.missing_features import (
     MISSING_CONNECTOR_NAMES,
     MISSING_CONNECTORS,
     MISSING_FILE_NAMES,
-    MISSING_FORMAT_NAMES,
-    MISSING_METHODS,
     MISSING_MODULES,
     MISSING_NAMES,
     MISSING_TABLE_NAMES,
@@ -47,32 +45,11 @@ def test_importing_a_missing_common_name_says_what_to_use(name: str) -> None:
     assert MISSING_COMMON_NAMES[name] in PAGE
 
 
-@pytest.mark.parametrize("name", MISSING_FORMAT_NAMES)
-def test_importing_a_missing_name_of_formats_says_what_to_use(name: str) -> None:
-    module = next(kind for kind in ("csv", "json", "parquet") if kind in name.lower())
-    with pytest.raises(ImportError, match=f"flinkcore has no {name}, which PyFlink has: ."):
-        exec(f"from flinkcore.datastream.formats.{module} import {name}")
-    assert f"`{name}`" in PAGE
-    assert MISSING_FORMAT_NAMES[name] in PAGE
-
-
 @pytest.mark.parametrize("name", MISSING_TABLE_NAMES)
 def test_importing_a_missing_name_of_tables_says_what_to_use(name: str) -> None:
     module = "flinkcore.table.types" if name.endswith("Type") else "flinkcore.table"
     with pytest.raises(ImportError, match=f"flinkcore has no {name}, which PyFlink has: ."):
         exec(f"from {module} import {name}")
-
-
-@pytest.mark.parametrize("name", MISSING_METHODS)
-def test_calling_a_missing_method_says_what_to_do(name: str) -> None:
-    env = StreamExecutionEnvironment.get_execution_environment()
-    with pytest.raises(
-        UnsupportedOperationError, match=rf"flinkcore has no {name}\(\), which PyFlink has: ."
-    ):
-        getattr(env, name)
-    assert not hasattr(env, name)
-    assert f"`env.{name}()`" in PAGE
-    assert MISSING_METHODS[name] in PAGE
 
 
 @pytest.mark.parametrize("name", MISSING_CONNECTORS)

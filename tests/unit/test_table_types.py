@@ -3,9 +3,9 @@
 import pytest
 
 from flinkcore.common import Types
-from flinkcore.errors import ConfigurationError
+from flinkcore.errors import ConfigurationError, UnsupportedOperationError
 from flinkcore.table import DataTypes
-from flinkcore.table.types import RowField
+from flinkcore.table.types import RowField, RowType
 
 ROW = DataTypes.ROW(
     [DataTypes.FIELD("id", DataTypes.BIGINT()), DataTypes.FIELD("name", DataTypes.VARCHAR(5))]
@@ -66,6 +66,20 @@ def test_fields_of_rows_are_found_by_name_and_position() -> None:
     assert ROW.type_info().get_field_names() == ["id", "name"]
     with pytest.raises(KeyError, match="no field is named 'age'; there are id, name"):
         ROW["age"]
+
+
+def test_fields_are_added_to_rows() -> None:
+    row = RowType().add("id", DataTypes.BIGINT()).add(RowField("name", DataTypes.VARCHAR(5)))
+    assert row == ROW
+    with pytest.raises(ConfigurationError, match="the field 'x' has a type such as"):
+        row.add("x")
+
+
+def test_types_that_no_file_has_are_refused_by_name() -> None:
+    with pytest.raises(UnsupportedOperationError, match=r"flinkcore has no DataTypes\.INTERVAL: no column"):
+        DataTypes.INTERVAL(DataTypes.SECOND())
+    assert not hasattr(DataTypes, "NULL")
+    assert not hasattr(DataTypes, "NOTHING")
 
 
 @pytest.mark.parametrize(

@@ -114,9 +114,10 @@ def _array_type(place: str, node: dict[str, Any], root: Any, references: int) ->
     if isinstance(items, list):
         if node.get("additionalItems") is True:
             raise ConfigurationError(f"{place} of the JSON schema must not have additional items")
-        return Types.ROW(
-            [_type_of(f"{place}/items[{index}]", each, root, references) for index, each in enumerate(items)]
-        )
+        types = [
+            _type_of(f"{place}/items[{index}]", each, root, references) for index, each in enumerate(items)
+        ]
+        return Types.ROW_NAMED([f"f{index}" for index in range(len(types))], types)
     raise ConfigurationError(f"{place} of the JSON schema is an array, and so needs 'items'")
 
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, BinaryIO, NoReturn
+from typing import Any, BinaryIO
 
-from flinkcore.common.missing_features import MISSING_FORMAT_NAMES, refuse_name
-from flinkcore.common.serialization import BulkWriterFactory
+from flinkcore.common.configuration import Configuration
+from flinkcore.common.serialization import BulkWriter, BulkWriterFactory
 from flinkcore.common.typeinfo import RowTypeInfo
-from flinkcore.datastream.formats.arrow_format import ArrowRowFormat, ArrowWriterFactory
+from flinkcore.common.typeinfo.type_information import Check
+from flinkcore.datastream.connectors.file_system.file_source import StreamFormat
+from flinkcore.datastream.formats.arrow_format import ROWS_AT_ONCE, ArrowRowFormat, ArrowWriterFactory
+from flinkcore.datastream.formats.avro import AvroSchema, GenericRecordAvroTypeInfo, generic_record
 from flinkcore.datastream.formats.row_types import checked_row_type
+from flinkcore.errors import ConfigurationError, DataError, SchemaError
 
 
 class ParquetColumnarRowInputFormat(ArrowRowFormat):
@@ -23,8 +27,10 @@ class ParquetColumnarRowInputFormat(ArrowRowFormat):
         Ignored.
     batch_size : int
         Number of rows that are read at once.
-    is_utc_timestamp, is_case_sensitive : bool
-        Ignored: timestamps are those of the file, and names are case-sensitive.
+    is_utc_timestamp : bool
+        Ignored: timestamps are those of the file.
+    is_case_sensitive : bool
+        Whether names of columns must have the case of the fields.
 
     Notes
     -----
@@ -41,6 +47,7 @@ class ParquetColumnarRowInputFormat(ArrowRowFormat):
     ) -> None:
         super().__init__(checked_row_type(row_type, "ParquetColumnarRowInputFormat"))
         self._batch_size = batch_size
+        self._is_case_sensitive = is_case_sensitive
 
     def batches(self, file: Any, name: str) -> Iterator[Any]:
         import pyarrow as pa
@@ -48,8 +55,15 @@ class ParquetColumnarRowInputFormat(ArrowRowFormat):
 
         opened = pq.ParquetFile(pa.BufferReader(file.read()), page_checksum_verification=True)
         names = self.row_type.get_field_names()
-        has_all = set(names) <= set(opened.schema_arrow.names)  # else `read` says which there are
-        yield from opened.iter_batches(self._batch_size, columns=names if has_all else None)
+        found = opened.schema_arrow.names
+        if not self._is_case_sensitive:
+            by_case = {name.lower(): name for name in reversed(found)}
+            columns = [by_case.get(name.lower(), name) for name in names]
+        else:
+            columns = names
+        has_all = set(columns) <= set(found)  # else `read` says which there are
+        for batch in opened.iter_batches(self._batch_size, columns=columns if has_all else None):
+            yield batch.select(columns).rename_columns(names) if has_all else batch
 
 
 class ParquetBulkWriters:
@@ -71,18 +85,145 @@ class ParquetBulkWriters:
         row_type : RowTypeInfo
             PyFlink takes a ``RowType`` of the Table API. Any other type, or a field without an Arrow type, is a
             ConfigurationError.
-        hadoop_config, utc_timestamp : object
-            Ignored.
+        hadoop_config : Configuration, optional
+            ``parquet.compression`` counts: SNAPPY by default; any other value of it that Parquet does not have is a
+            ConfigurationError.
+        utc_timestamp : bool
+            Ignored: timestamps are written as they are.
         """
+        compression = _compression(hadoop_config)
 
         def open_writer(file: BinaryIO, schema: Any) -> Any:
             import pyarrow.parquet as pq
 
-            return pq.ParquetWriter(file, schema)
+            return pq.ParquetWriter(file, schema, compression=compression)
 
         return ArrowWriterFactory(checked_row_type(row_type, "ParquetBulkWriters"), open_writer)
 
 
-def __getattr__(name: str) -> NoReturn:
-    """Report what to use instead of names that PyFlink has and flinkcore does not."""
-    refuse_name(__name__, name, MISSING_FORMAT_NAMES)
+_COMPRESSIONS = ("UNCOMPRESSED", "SNAPPY", "GZIP", "BROTLI", "ZSTD", "LZ4", "LZ4_RAW")
+
+
+def _compression(hadoop_config: Configuration | None) -> str:
+    settings = {} if hadoop_config is None else hadoop_config.to_dict()
+    name = settings.get("parquet.compression", "SNAPPY").upper()
+    if name not in _COMPRESSIONS:
+        raise ConfigurationError(f"parquet.compression is one of {', '.join(_COMPRESSIONS)}, not {name!r}")
+    return {"UNCOMPRESSED": "none", "LZ4_RAW": "lz4"}.get(name, name.lower())
+
+
+class AvroParquetReaders:
+    """Creates formats that read Parquet files as records of Avro.
+
+    Notes
+    -----
+    Follows ``pyflink.datastream.formats.parquet.AvroParquetReaders``.
+    """
+
+    @staticmethod
+    def for_generic_record(schema: AvroSchema) -> StreamFormat:
+        """Return the format of a schema.
+
+        Fields are read by name; records are dictionaries, as of ``AvroInputFormat``.
+
+        Raises
+        ------
+        ConfigurationError
+            If it is no schema of records, or a field is a union of several types.
+        """
+        return _AvroParquetFormat(schema)
+
+
+class _AvroParquetFormat(StreamFormat):
+    def __init__(self, schema: AvroSchema) -> None:
+        self._type = GenericRecordAvroTypeInfo(schema)
+        self._schema = schema
+        schema.types.arrow_schema()  # fails now if a field has no type
+
+    def produced_type(self) -> GenericRecordAvroTypeInfo:
+        return self._type
+
+    def read(self, file: BinaryIO, name: str) -> Iterator[dict[str, Any]]:
+        """Yield the records of a file; raise DataError if it does not have them, SchemaError if a column is missing."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        types = self._schema.types
+        wanted = types.arrow_schema()
+        convert = types.from_arrow(types.schema) or (lambda record: record)
+        try:
+            opened = pq.ParquetFile(pa.BufferReader(file.read()), page_checksum_verification=True)
+            missing = [field for field in wanted.names if field not in opened.schema_arrow.names]
+            if missing:
+                raise SchemaError(
+                    f"{name} has no column {missing[0]!r}; it has {', '.join(opened.schema_arrow.names)}"
+                )
+            for batch in opened.iter_batches(columns=wanted.names):
+                table = pa.Table.from_batches([batch]).select(wanted.names).cast(wanted)
+                for record in table.to_pylist():
+                    yield convert(record)
+        except (pa.ArrowException, ValueError) as failure:
+            if isinstance(failure, DataError):
+                raise
+            raise DataError(f"{name} does not have records of {self._schema!s:.200}: {failure}") from failure
+
+
+class AvroParquetWriters:
+    """Creates writers of Parquet files from records of Avro.
+
+    Notes
+    -----
+    Follows ``pyflink.datastream.formats.parquet.AvroParquetWriters``. Lists are written as Arrow's, in three levels.
+    """
+
+    @staticmethod
+    def for_generic_record(schema: AvroSchema) -> BulkWriterFactory:
+        """Return the factory of writers of dictionaries, or Rows with names; errors as of ``AvroParquetReaders``."""
+        return _AvroParquetWriterFactory(schema)
+
+
+class _AvroParquetWriterFactory(BulkWriterFactory):
+    def __init__(self, schema: AvroSchema) -> None:
+        self._type = GenericRecordAvroTypeInfo(schema)
+        self._schema = schema
+        schema.types.arrow_schema()  # fails now if a field has no type
+
+    def create(self, file: BinaryIO) -> BulkWriter:
+        return _AvroParquetWriter(file, self._schema, self._type.check())
+
+
+class _AvroParquetWriter(BulkWriter):
+    def __init__(self, file: BinaryIO, schema: AvroSchema, check: Check) -> None:
+        import pyarrow.parquet as pq
+
+        self._check = check
+        self._convert = schema.types.to_arrow(schema.types.schema) or (lambda record: record)
+        self._arrow_schema = schema.types.arrow_schema()
+        self._writer = pq.ParquetWriter(file, self._arrow_schema)
+        self._records: list[Any] = []
+
+    def add_element(self, element: Any) -> None:
+        """Buffer a record, and write a batch when there are enough."""
+        record = generic_record(element)
+        self._check(record)
+        self._records.append(self._convert(record))
+        if len(self._records) == ROWS_AT_ONCE:
+            self._write()
+
+    def finish(self) -> None:
+        try:
+            self._write()
+        finally:
+            self._writer.close()
+
+    def _write(self) -> None:
+        import pyarrow as pa
+
+        records, self._records = self._records, []
+        if not records:
+            return
+        try:
+            batch = pa.RecordBatch.from_pylist(records, self._arrow_schema)
+        except (pa.ArrowException, OverflowError, TypeError, ValueError) as failure:
+            raise DataError(f"records are not of the schema: {failure}") from failure
+        self._writer.write_batch(batch)

@@ -117,7 +117,7 @@ class EventLog:
         timestamp, arrival, split, rate, arrival_start_ms, on_bad_row, has_positions
             See :class:`EventLog`.
         format : str, optional
-            "parquet", "arrow", "csv" or "json"; by default as the extension says.
+            "parquet", "arrow", "avro", "csv" or "json"; by default as the extension says.
         filesystem : pyarrow.fs.FileSystem or fsspec filesystem, optional
             The paths are within it.
         format_options : mapping, optional

@@ -5,6 +5,7 @@ from inspect import signature
 from typing import Any
 
 from flinkcore.errors import ConfigurationError, SourceError
+from flinkcore.replay.log.avro_format import AvroFormat
 from flinkcore.replay.log.columnar_formats import ArrowFormat, ParquetFormat
 from flinkcore.replay.log.file_format import FileFormat
 from flinkcore.replay.log.files import LogFile
@@ -15,6 +16,7 @@ _FORMATS = {
     "arrow": "arrow",
     "ipc": "arrow",
     "feather": "arrow",
+    "avro": "avro",
     "csv": "csv",
     "json": "json",
 }
@@ -25,12 +27,18 @@ _EXTENSIONS = {
     "arrows": "arrow",
     "ipc": "arrow",
     "feather": "arrow",
+    "avro": "avro",
     "csv": "csv",
     "json": "json",
     "jsonl": "json",
     "ndjson": "json",
 }
 _TEXT_FORMATS: dict[str, type[CsvFormat] | type[JsonFormat]] = {"csv": CsvFormat, "json": JsonFormat}
+_BINARY_FORMATS: dict[str, type[ParquetFormat] | type[ArrowFormat] | type[AvroFormat]] = {
+    "parquet": ParquetFormat,
+    "arrow": ArrowFormat,
+    "avro": AvroFormat,
+}
 _COMPRESSIONS = ("gz", "bz2", "zst", "lz4")
 
 
@@ -44,7 +52,7 @@ def file_format(
     files : sequence of LogFile
         Not empty.
     format : str, optional
-        "parquet", "arrow" (also "ipc", "feather"), "csv" or "json" (lines). Guessed from the extensions if
+        "parquet", "arrow" (also "ipc", "feather"), "avro", "csv" or "json" (lines). Guessed from the extensions if
         not given; CSV and JSON lines may also end in .gz, .bz2, .zst or .lz4.
     options : mapping, optional
         Of the text formats: see :class:`~flinkcore.replay.log.text_formats.CsvFormat` and ``JsonFormat``.
@@ -82,7 +90,7 @@ def file_format(
             )
     if text_format is not None:
         return text_format(**(options or {}))
-    return ParquetFormat() if kind == "parquet" else ArrowFormat()
+    return _BINARY_FORMATS[kind]()
 
 
 def _guess(file: LogFile) -> str:

@@ -1,0 +1,169 @@
+"""Types and values of Avro in Arrow."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from typing import Any, Final
+
+from flinkcore.errors import ConfigurationError
+
+Conversion = Callable[[Any], Any]
+"""From a value, which is not None, to another; None: the value stays as it is."""
+
+_PRIMITIVES: Final = {
+    "null": "null",
+    "boolean": "bool",
+    "int": "int32",
+    "long": "int64",
+    "float": "float",
+    "double": "double",
+    "bytes": "binary",
+    "string": "string",
+}
+_LOGICAL: Final = {
+    ("int", "date"): ("date32",),
+    ("int", "time-millis"): ("time32", "ms"),
+    ("long", "time-micros"): ("time64", "us"),
+    ("long", "timestamp-millis"): ("timestamp", "ms", "UTC"),
+    ("long", "timestamp-micros"): ("timestamp", "us", "UTC"),
+    ("long", "local-timestamp-millis"): ("timestamp", "ms"),
+    ("long", "local-timestamp-micros"): ("timestamp", "us"),
+}
+
+
+class AvroTypes:
+    """The types of a parsed schema, which holds those that it refers to by name.
+
+    Parameters
+    ----------
+    schema : object
+        Of :func:`~flinkcore.common.avro_files.parsed_schema`.
+    """
+
+    def __init__(self, schema: Any) -> None:
+        self.schema = schema
+        self._named: dict[str, Any] = {}
+        self._collect(schema)
+
+    def _collect(self, schema: Any) -> None:
+        if isinstance(schema, list):
+            for branch in schema:
+                self._collect(branch)
+        elif isinstance(schema, dict):
+            if schema["type"] in ("record", "error", "enum", "fixed"):
+                self._named[schema["name"]] = schema
+            for inner in (
+                *(field["type"] for field in schema.get("fields", ())),
+                *(schema[key] for key in ("items", "values") if key in schema),
+                schema["type"],
+            ):
+                if not isinstance(inner, str):
+                    self._collect(inner)
+
+    def _resolved(self, schema: Any) -> tuple[Any, bool]:
+        """Return a type that is no name and no union, and whether its values may be null."""
+        if isinstance(schema, list):
+            branches = [branch for branch in schema if branch != "null"]
+            if len(branches) != 1:
+                raise ConfigurationError(
+                    f"a column has one type beside null, not those of the union {schema!r:.200}: write another one"
+                )
+            return self._resolved(branches[0])[0], len(branches) != len(schema)
+        if isinstance(schema, str) and schema in self._named:
+            return self._named[schema], False
+        if isinstance(schema, dict) and isinstance(schema["type"], list | dict):
+            return self._resolved(schema["type"])
+        return schema, schema == "null"
+
+    def fields(self) -> list[tuple[str, Any]]:
+        """Return names and types of the fields of the records; raise ConfigurationError if there are no records."""
+        schema, _ = self._resolved(self.schema)
+        if not isinstance(schema, dict) or schema["type"] not in ("record", "error"):
+            raise ConfigurationError(f"rows need a schema of records, not {self.schema!r:.200}")
+        return [(field["name"], field["type"]) for field in schema["fields"]]
+
+    def arrow_schema(self) -> Any:
+        """Return the ``pyarrow.Schema`` of the records; raise ConfigurationError if a field has no one type."""
+        import pyarrow as pa
+
+        return pa.schema([self._arrow_field(name, field) for name, field in self.fields()])
+
+    def _arrow_field(self, name: str, schema: Any) -> Any:
+        import pyarrow as pa
+
+        resolved, is_nullable = self._resolved(schema)
+        return pa.field(name, self.arrow_type(resolved), is_nullable)
+
+    def arrow_type(self, schema: Any) -> Any:
+        """Return the ``pyarrow.DataType`` of a type; ConfigurationError if it is a union of several."""
+        import pyarrow as pa
+
+        schema, _ = self._resolved(schema)
+        if isinstance(schema, str):
+            return pa.type_for_alias(_PRIMITIVES[schema])
+        kind, logical = schema["type"], schema.get("logicalType")
+        if kind in ("record", "error"):
+            return pa.struct([self._arrow_field(field["name"], field["type"]) for field in schema["fields"]])
+        if kind == "array":
+            return pa.list_(self.arrow_type(schema["items"]))
+        if kind == "map":
+            return pa.map_(pa.string(), self.arrow_type(schema["values"]))
+        if kind == "enum":
+            return pa.string()
+        if logical == "decimal" and kind in ("bytes", "fixed") and 0 < schema["precision"] <= 76:
+            make = pa.decimal128 if schema["precision"] <= 38 else pa.decimal256
+            return make(schema["precision"], schema.get("scale", 0))
+        if kind == "fixed":
+            return pa.binary()
+        made = _LOGICAL.get((kind, logical))
+        if made is not None:
+            return getattr(pa, made[0])(*made[1:])
+        return pa.type_for_alias(_PRIMITIVES[kind])
+
+    def to_arrow(self, schema: Any) -> Conversion | None:
+        """Return the conversion of a value for Arrow: maps to pairs, and UUIDs to texts."""
+        return self._conversion(schema, lambda map_: list(map_.items()), str)
+
+    def from_arrow(self, schema: Any) -> Conversion | None:
+        """Return the conversion of a value from Arrow: pairs to maps, and texts to UUIDs."""
+        return self._conversion(schema, dict, uuid.UUID)
+
+    def _conversion(self, schema: Any, of_map: Conversion, of_uuid: Conversion) -> Conversion | None:
+        schema, _ = self._resolved(schema)
+        if isinstance(schema, str):
+            return None
+        kind = schema["type"]
+        if kind in ("record", "error"):
+            fields = {
+                field["name"]: convert
+                for field in schema["fields"]
+                if (convert := self._conversion(field["type"], of_map, of_uuid)) is not None
+            }
+            return None if not fields else lambda record: _with_fields(record, fields)
+        if kind == "array":
+            item = self._conversion(schema["items"], of_map, of_uuid)
+            if item is None:
+                return None
+            return lambda values: [None if value is None else item(value) for value in values]
+        if kind == "map":
+            value = self._conversion(schema["values"], of_map, of_uuid)
+            if value is None:
+                return of_map
+            return lambda pairs: _with_values(of_map(pairs), value)
+        return of_uuid if kind == "string" and schema.get("logicalType") == "uuid" else None
+
+
+def _with_fields(record: dict[str, Any], fields: dict[str, Conversion]) -> dict[str, Any]:
+    converted = dict(record)
+    for name, convert in fields.items():
+        value = converted.get(name)
+        if value is not None:
+            converted[name] = convert(value)
+    return converted
+
+
+def _with_values(pairs: Any, convert: Conversion) -> Any:
+    if isinstance(pairs, dict):
+        return {key: None if value is None else convert(value) for key, value in pairs.items()}
+    return [(key, None if value is None else convert(value)) for key, value in pairs]

@@ -1,0 +1,75 @@
+"""Avro files as event logs."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pyarrow as pa
+
+from flinkcore.common.avro_files import AvroFile, avro_library
+from flinkcore.common.avro_types import AvroTypes
+from flinkcore.errors import ConfigurationError, DataError, SchemaError, SourceError
+from flinkcore.replay.log.file_format import ColumnsToRead, source_faults
+from flinkcore.replay.log.files import LogFile
+from flinkcore.replay.log.plain_columns import plain_schema
+
+
+class AvroFormat:
+    """Avro: a record per event.
+
+    The columns are those of the header's schema. A union of null and one type is a column of that type; enums and UUIDs
+    are strings, fixed types binary, timestamps have the time zone UTC, unless they are local. Values are decoded by
+    Python, at some microseconds per event. Avro has no checksums, but a marker behind each block, which is checked.
+    """
+
+    name = "avro"
+    _advice = "The file is truncated, damaged or not Avro: write it again, or take it out of the log"
+
+    def schema(self, file: LogFile) -> pa.Schema | None:
+        with self._opened(file) as opened:
+            return plain_schema(AvroTypes(opened.schema).arrow_schema())
+
+    def pieces(self, file: LogFile) -> list[int | None]:
+        return [None]
+
+    def batches(
+        self, file: LogFile, pieces: range | None, columns: ColumnsToRead
+    ) -> Iterator[pa.RecordBatch]:
+        with self._opened(file) as opened:
+            types = AvroTypes(opened.schema)
+            found = plain_schema(types.arrow_schema())
+            columns.check(found, file.name)
+            fields = {name: (found.field(name), types.to_arrow(field)) for name, field in types.fields()}
+            wanted = [fields[name] for name in columns.names]
+            held: list[Any] = []
+            for records in opened.blocks():
+                held += records
+                if len(held) >= columns.batch_rows:
+                    yield _batch(held, wanted)
+                    held = []
+            if held:
+                yield _batch(held, wanted)
+
+    @contextmanager
+    def _opened(self, file: LogFile) -> Iterator[AvroFile]:
+        avro_library()
+        with source_faults(file.name, self._advice), file.filesystem.open_input_stream(file.path) as stream:
+            try:
+                yield AvroFile(stream)
+            except DataError as failure:
+                raise SourceError(f"{file.name} cannot be read: {failure}. {self._advice}") from failure
+            except ConfigurationError as failure:
+                raise SchemaError(f"{file.name}: {failure}") from failure
+
+
+def _batch(records: list[Any], wanted: list[tuple[pa.Field, Any]]) -> pa.RecordBatch:
+    columns = []
+    for field, convert in wanted:
+        values = [record[field.name] for record in records]
+        if convert is not None:
+            values = [None if value is None else convert(value) for value in values]
+        try:
+            columns.append(pa.array(values, field.type))
+        except (pa.ArrowException, OverflowError, TypeError, ValueError) as failure:
+            raise DataError(f"column {field.name!r} is not {field.type}: {failure}") from failure
+    return pa.RecordBatch.from_arrays(columns, schema=pa.schema([field for field, _ in wanted]))

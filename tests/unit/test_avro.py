@@ -1,0 +1,541 @@
+"""Files and messages of Avro, in programs and as event logs."""
+
+import datetime
+import io
+import json
+import pickle
+import random
+import uuid
+import zlib
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import fastavro
+import polars
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from flinkcore.common import Configuration, Duration, Row, Time, Types, WatermarkStrategy, avro_files
+from flinkcore.common.avro_files import AvroFile
+from flinkcore.datastream import StreamExecutionEnvironment, TumblingEventTimeWindows
+from flinkcore.datastream.aggregates import count
+from flinkcore.datastream.connectors.file_system import BucketAssigner, FileSink, FileSource, StreamFormat
+from flinkcore.datastream.formats.avro import (
+    AvroBulkWriters,
+    AvroInputFormat,
+    AvroRowDeserializationSchema,
+    AvroRowSerializationSchema,
+    AvroSchema,
+    GenericRecordAvroTypeInfo,
+)
+from flinkcore.datastream.formats.orc import OrcBulkWriters
+from flinkcore.datastream.formats.parquet import (
+    AvroParquetReaders,
+    AvroParquetWriters,
+    ParquetBulkWriters,
+    ParquetColumnarRowInputFormat,
+)
+from flinkcore.errors import (
+    ConfigurationError,
+    DataError,
+    SchemaError,
+    SourceError,
+    UnsupportedOperationError,
+)
+from flinkcore.replay.log.log_sources import LogFiles
+from flinkcore.table import DataTypes
+
+UTC = datetime.timezone.utc
+
+
+def logical(kind: str, name: str, /, **more: int) -> dict[str, Any]:
+    return {"type": kind, "logicalType": name, **more}
+
+
+def record(name: str, /, **fields: Any) -> dict[str, Any]:
+    return {
+        "type": "record",
+        "name": name,
+        "fields": [{"name": each, "type": kind} for each, kind in fields.items()],
+    }
+
+
+DEFINITION = record(
+    "Event",
+    id="long",
+    name=["null", "string"],
+    color={"type": "enum", "name": "Color", "symbols": ["RED", "BLUE"]},
+    other="Color",
+    tags={"type": "array", "items": "string"},
+    counts={"type": "map", "values": ["null", "int"]},
+    place=record("Place", x="float", y=["double", "null"]),
+    at=logical("long", "timestamp-millis"),
+    local=logical("long", "local-timestamp-micros"),
+    day=["null", logical("int", "date")],
+    time=logical("int", "time-millis"),
+    price=logical("bytes", "decimal", precision=9, scale=2),
+    key=logical("string", "uuid"),
+    hash={"type": "fixed", "name": "Hash", "size": 2},
+    flag="boolean",
+)
+SCHEMA = AvroSchema.parse_string(json.dumps(DEFINITION))
+FIRST = {
+    "id": 1,
+    "name": "ann",
+    "color": "RED",
+    "other": "BLUE",
+    "tags": ["a", "b"],
+    "counts": {"k": 1, "l": None},
+    "place": {"x": 0.5, "y": None},
+    "at": datetime.datetime(2020, 1, 2, 3, 4, 5, 678000, UTC),
+    "local": datetime.datetime(2020, 1, 2, 3, 4, 5, 678901),
+    "day": datetime.date(2020, 1, 2),
+    "time": datetime.time(3, 4, 5),
+    "price": Decimal("1.50"),
+    "key": uuid.UUID(int=5),
+    "hash": b"\x00\x01",
+    "flag": True,
+}
+RECORDS = [FIRST, FIRST | {"id": -2, "name": None, "tags": [], "counts": {}, "day": None, "flag": False}]
+
+
+@pytest.fixture
+def env() -> StreamExecutionEnvironment:
+    return StreamExecutionEnvironment.get_execution_environment()
+
+
+def container(records: list[Any], definition: Any = DEFINITION, **options: Any) -> bytes:
+    stream = io.BytesIO()
+    fastavro.writer(stream, fastavro.parse_schema(definition), records, **options)
+    return stream.getvalue()
+
+
+def written(env: StreamExecutionEnvironment, folder: Path, writers: Any, elements: list[Any]) -> Path:
+    sink = FileSink.for_bulk_format(str(folder), writers)
+    env.from_collection(elements, Types.PICKLED_BYTE_ARRAY()).map(lambda element: element).sink_to(
+        sink.with_bucket_assigner(BucketAssigner.base_path_bucket_assigner()).build()
+    )
+    env.execute()
+    (path,) = folder.iterdir()
+    return path
+
+
+def read(env: StreamExecutionEnvironment, format: StreamFormat, path: Path) -> list[Any]:
+    source = FileSource.for_record_stream_format(format, str(path)).build()
+    return list(env.from_source(source, WatermarkStrategy.no_watermarks(), "files").execute_and_collect())
+
+
+# ---- files in programs
+
+
+def test_records_that_were_written_are_read_again(env: StreamExecutionEnvironment, tmp_path: Path) -> None:
+    path = written(env, tmp_path, AvroBulkWriters.for_generic_record(SCHEMA), RECORDS)
+    assert list(env.create_input(AvroInputFormat(str(path), SCHEMA)).execute_and_collect()) == RECORDS
+    assert read(env, AvroInputFormat(str(path), SCHEMA), path) == RECORDS
+    with path.open("rb") as file:
+        assert list(fastavro.reader(file)) == RECORDS
+
+
+def test_files_of_others_are_read_and_others_read_ours(
+    env: StreamExecutionEnvironment, tmp_path: Path
+) -> None:
+    frame = polars.DataFrame({"user": ["a", None, "c"], "n": [1, 2, 3], "x": [0.5, 1.5, None]})
+    frame.write_avro(tmp_path / "in.avro", compression="deflate", name="r")
+    wanted = AvroSchema(
+        json.dumps(record("r", user=["null", "string"], n=["null", "long"], x=["null", "double"]))
+    )
+    found = list(env.create_input(AvroInputFormat(str(tmp_path / "in.avro"), wanted)).execute_and_collect())
+    assert found == frame.to_dicts()
+    path = written(env, tmp_path / "out", AvroBulkWriters.for_generic_record(wanted), found)
+    assert polars.read_avro(path).to_dicts() == found
+
+
+@pytest.mark.parametrize("codec", ["null", "deflate", "bzip2", "xz", "snappy", "zstandard"])
+def test_every_compression_is_read(codec: str) -> None:
+    packed = container(RECORDS, codec="null" if codec in ("snappy", "zstandard") else codec)
+    if codec in ("snappy", "zstandard"):
+        packed = compressed_anew(packed, codec)
+    opened = AvroFile(pa.BufferReader(packed))
+    assert [record for block in opened.blocks() for record in block] == RECORDS
+
+
+def compressed_anew(whole: bytes, codec: str) -> bytes:
+    """A container of one block with a codec that the library lacks."""
+    marker = whole[-16:]
+    body = whole.index(marker) + 16
+    payload = io.BytesIO(whole[body:-16])
+    count, size = fastavro.schemaless_reader(payload, record("two", a="long", b="long"), None).values()
+    data = payload.read()
+    assert len(data) == size
+    if codec == "snappy":
+        data = pa.compress(data, "snappy", asbytes=True) + zlib.crc32(data).to_bytes(4, "big")
+    else:
+        data = pa.compress(data, "zstd", asbytes=True)
+    lengths = io.BytesIO()
+    fastavro.schemaless_writer(lengths, record("two", a="long", b="long"), {"a": count, "b": len(data)})
+    header = whole[:body].replace(b"\x08null", bytes([2 * len(codec)]) + codec.encode(), 1)
+    return header + lengths.getvalue() + data + marker
+
+
+def test_records_are_read_as_the_schema_that_is_asked_for(
+    env: StreamExecutionEnvironment, tmp_path: Path
+) -> None:
+    path = tmp_path / "a.avro"
+    path.write_bytes(container([{"id": 1, "gone": "x"}], record("r", id="int", gone="string")))
+    definition = record("r", id="double", new="int")
+    definition["fields"][1]["default"] = 7
+    wanted = AvroSchema(json.dumps(definition))
+    assert read(env, AvroInputFormat(str(path), wanted), path) == [{"id": 1.0, "new": 7}]
+    with pytest.raises(DataError, match=r"a\.avro does not have records of .*: a block cannot be decoded"):
+        read(env, AvroInputFormat(str(path), SCHEMA), path)
+
+
+@pytest.mark.parametrize(
+    "element", [FIRST | {"id": "x"}, FIRST | {"id": 2**63}, {"id": 1}, FIRST | {"color": "PINK"}, 5]
+)
+@pytest.mark.parametrize("make", [AvroBulkWriters, AvroParquetWriters])
+def test_an_element_that_is_no_record_is_refused(
+    env: StreamExecutionEnvironment, make: Any, element: Any, tmp_path: Path
+) -> None:
+    with pytest.raises(DataError, match="is no record of"):
+        written(env, tmp_path, make.for_generic_record(SCHEMA), [element])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_rows_with_names_are_records(env: StreamExecutionEnvironment, tmp_path: Path) -> None:
+    schema = AvroSchema(json.dumps(record("r", a="int", inner=record("s", b="string"))))
+    path = written(env, tmp_path, AvroBulkWriters.for_generic_record(schema), [Row(a=1, inner=Row(b="x"))])
+    assert read(env, AvroInputFormat(str(path), schema), path) == [{"a": 1, "inner": {"b": "x"}}]
+
+
+def test_the_type_of_records_knows_which_values_are_some() -> None:
+    type_info = GenericRecordAvroTypeInfo(SCHEMA)
+    check = type_info.check()
+    check(FIRST)
+    assert type_info.accepts(FIRST)
+    assert not type_info.accepts({"id": 1})
+    with pytest.raises(DataError, match="is no record of the schema"):
+        check({"id": 1})
+    assert type_info == GenericRecordAvroTypeInfo(pickle.loads(pickle.dumps(SCHEMA)))
+    assert GenericRecordAvroTypeInfo(AvroSchema('"int"')).text({"a": "ü"}) == '{"a": "ü"}'
+
+
+def test_a_schema_is_read_from_a_file_and_shown_as_json(tmp_path: Path) -> None:
+    (tmp_path / "a.avsc").write_text(json.dumps(DEFINITION, indent=4))
+    assert str(AvroSchema.parse_file(str(tmp_path / "a.avsc"))) == json.dumps(
+        DEFINITION, separators=(",", ":")
+    )
+
+
+@pytest.mark.parametrize(
+    ("definition", "message"),
+    [
+        ("{", "is JSON, not"),
+        ('{"type":"foo"}', "is no schema of Avro"),
+        ("5", "is no schema of Avro"),
+        ('{"type":"array"}', "is no schema of Avro"),
+        ('{"type":"enum","name":"e","symbols":5}', "is no schema of Avro"),
+        ('{"type":"fixed","name":"e","size":-1}', "the size of a fixed type"),
+        ('{"type":"array","items":"null"}', "items of an array take no bytes"),
+        (json.dumps({"type": "array", "items": record("e")}), "items of an array take no bytes"),
+        (json.dumps(record("r", next=["null", "r"])), "a type has itself within it"),
+        ('{"type":"array","items":' * 150 + '"int"' + "}" * 150, "levels deep"),
+        ('{"type":"array","items":' * 100_000, "is JSON, not"),
+    ],
+)
+def test_what_is_no_schema_or_may_fill_the_memory_is_refused(definition: str, message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        AvroSchema(definition)
+
+
+# ---- damaged files
+
+
+def damaged_files() -> Iterator[bytes]:
+    whole = container([FIRST] * 50, sync_interval=400)
+    rng = random.Random(1)
+    for _ in range(300):
+        damaged = bytearray(whole[: rng.randrange(len(whole))] if rng.random() < 0.3 else whole)
+        for _ in range(rng.randint(0, 3)):
+            if damaged:
+                damaged[rng.randrange(len(damaged))] ^= 1 << rng.randrange(8)
+        yield bytes(damaged)
+
+
+def test_damaged_files_are_read_or_refused() -> None:
+    refused = 0
+    for damaged in damaged_files():
+        try:
+            for _ in AvroFile(pa.BufferReader(damaged)).blocks():
+                pass
+        except DataError:
+            refused += 1
+    assert refused > 150
+
+
+def with_block(payload: bytes, count: int, size: int | None = None, codec: bytes = b"null") -> bytes:
+    named = bytes([2 * len(codec)]) + codec
+    header = b'Obj\x01\x04\x16avro.schema\x0a"int"\x14avro.codec' + named + b"\x00" + b"m" * 16
+    lengths = io.BytesIO()
+    values = {"a": count, "b": len(payload) if size is None else size}
+    fastavro.schemaless_writer(lengths, record("two", a="long", b="long"), values)
+    return header + lengths.getvalue() + payload + b"m" * 16
+
+
+@pytest.mark.parametrize(
+    ("damaged", "message"),
+    [
+        (b"", "it ends within its header"),
+        (b"PAR1" * 10, "does not begin as a file of Avro"),
+        (b"Obj\x01\x00" + b"m" * 16, "no schema that can be read"),
+        (b"Obj\x01" + b"\xff" * 20, "a number without an end"),
+        (with_block(b"\x02", 1 << 40), "cannot have 1099511627776 records"),
+        (with_block(b"\x02", -1), "cannot have -1 records"),
+        (with_block(b"\x02", 1, 1 << 62), "a block claims to have 4611686018427387904 bytes"),
+        (with_block(b"\x02", 1, 1 << 27), "it ends within a block"),
+        (with_block(b"\x02\x02", 1, 1), "does not end with the file's marker"),
+        (with_block(b"\x80", 1), "a block cannot be decoded"),
+        (with_block(b"\x02", 1, codec=b"gzip"), "it is compressed by b'gzip'"),
+        (
+            with_block(b"\x02", 1, codec=b"deflate"),
+            "a block cannot be decompressed|compressed block is truncated",
+        ),
+        (with_block(b"\x02", 1, codec=b"snappy"), "a block claims to have"),
+        (with_block(b"\x01\x00\x02\x00\x00\x00\x00", 1, codec=b"snappy"), "the checksum of a block is wrong"),
+        (with_block(b"\x02", 1, codec=b"zstandard"), "a block cannot be decompressed"),
+    ],
+)
+def test_forged_files_are_refused_with_their_reason(damaged: bytes, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        list(AvroFile(pa.BufferReader(damaged)).blocks())
+
+
+def test_a_block_that_unpacks_to_too_much_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(avro_files, "_MOST_BLOCK_BYTES", 1 << 20)
+    packed = zlib.compress(bytes(1 << 21))[2:-4]
+    for codec, data in (
+        (b"deflate", packed),
+        (b"zstandard", pa.compress(bytes(1 << 21), "zstd", asbytes=True)),
+    ):
+        with pytest.raises(DataError, match="a block has more than 1,048,576 bytes"):
+            list(AvroFile(pa.BufferReader(with_block(data, 1, codec=codec))).blocks())
+
+
+# ---- event logs
+
+
+def test_an_avro_file_is_an_event_log(env: StreamExecutionEnvironment, tmp_path: Path) -> None:
+    definition = record("e", ts="long", user=["null", "string"])
+    events = [{"ts": 1000 * n, "user": f"u{n % 3}"} for n in range(1000)]
+    (tmp_path / "a.avro").write_bytes(container(events[:600], definition, sync_interval=500))
+    (tmp_path / "b.avro").write_bytes(container(events[600:], definition, codec="deflate"))
+    counts = (
+        env.from_event_log(str(tmp_path / "*.avro"), timestamp="ts")
+        .assign_timestamps_and_watermarks(
+            WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_seconds(1_000))
+        )
+        .key_by("user")
+        .window(TumblingEventTimeWindows.of(Time.seconds(100)))
+        .aggregate(n=count())
+        .execute()
+        .to_arrow()
+    )
+    assert sum(counts["n"].to_pylist()) == 1000
+    assert counts.num_rows == 30
+
+
+def log_of(path: Path) -> list[pa.RecordBatch]:
+    return [batch for chunk in LogFiles.discover(path).chunks(2) for batch in chunk.read(None, 10)]
+
+
+def test_columns_of_every_type_are_those_of_arrow(tmp_path: Path) -> None:
+    (tmp_path / "a.avro").write_bytes(container(RECORDS))
+    source = LogFiles.discover(tmp_path / "a.avro")
+    (chunk,) = source.chunks(4)
+    table = pa.Table.from_batches(chunk.read(None, 100))
+    assert table.schema.names == list(FIRST)
+    assert [table.schema.field(name).type for name in ("at", "local", "day", "price")] == [
+        pa.timestamp("ms", "UTC"),
+        pa.timestamp("us"),
+        pa.date32(),
+        pa.decimal128(9, 2),
+    ]
+    expected = FIRST | {"key": str(FIRST["key"]), "counts": list(FIRST["counts"].items())}  # type: ignore[attr-defined]
+    assert table.to_pylist()[0] == expected
+    (few,) = LogFiles.discover(tmp_path / "a.avro").chunks(1)
+    assert [batch.to_pydict() for batch in few.read(["flag", "id"], 10)] == [
+        {"flag": [True, False], "id": [1, -2]}
+    ]
+
+
+@pytest.mark.parametrize(
+    ("content", "error", "message"),
+    [
+        (b"Obj\x01nothing", SourceError, r"a\.avro cannot be read: .*truncated, damaged or not Avro"),
+        (container([{"a": 1}], record("r", a=["int", "string"])), SchemaError, "has one type beside null"),
+        (container([1], "int"), SchemaError, "rows need a schema of records"),
+        (
+            container([{"a": 2**31 - 1}], record("r", a=logical("int", "date"))),
+            SourceError,
+            "a block cannot be decoded|is not date",
+        ),
+    ],
+)
+def test_a_log_that_cannot_be_read_is_an_error(
+    content: bytes, error: type[Exception], message: str, tmp_path: Path
+) -> None:
+    (tmp_path / "a.avro").write_bytes(content)
+    with pytest.raises(error, match=message):
+        log_of(tmp_path / "a.avro")
+
+
+def test_files_of_a_log_have_the_same_columns(tmp_path: Path) -> None:
+    (tmp_path / "a.avro").write_bytes(container([{"a": 1}], record("r", a="int")))
+    (tmp_path / "b.avro").write_bytes(container([{"a": 1}], record("r", a="long")))
+    with pytest.raises(SchemaError, match=r"'a' is int32 in .*a\.avro but int64 in .*b\.avro"):
+        log_of(tmp_path)
+
+
+# ---- messages
+
+
+def test_a_message_is_a_row_and_a_row_a_message() -> None:
+    definition = json.dumps(DEFINITION)
+    message = io.BytesIO()
+    fastavro.schemaless_writer(message, fastavro.parse_schema(DEFINITION), FIRST)
+    reader = AvroRowDeserializationSchema(avro_schema_string=definition)
+    row = reader.deserialize(message.getvalue())
+    assert row.as_dict(True) == FIRST | {
+        "at": datetime.datetime(2020, 1, 2, 3, 4, 5, 678000),
+        "key": str(FIRST["key"]),
+    }
+    assert row.place == Row(x=0.5, y=None)
+    writer = AvroRowSerializationSchema(avro_schema_string=definition)
+    assert writer.serialize(row) == message.getvalue()
+    assert pickle.loads(pickle.dumps(reader)).deserialize(message.getvalue()) == row
+    assert pickle.loads(pickle.dumps(writer)).serialize(row) == message.getvalue()
+    assert reader.get_produced_type().get_field_names() == list(FIRST)
+
+
+def test_messages_that_are_none_of_the_schema_are_refused() -> None:
+    schema = json.dumps(record("r", a="int", b="string"))
+    with pytest.raises(DataError, match="is no record of"):
+        AvroRowDeserializationSchema(avro_schema_string=schema).deserialize(b"\x02\x08ab")
+    with pytest.raises(DataError, match="is no record of"):
+        AvroRowSerializationSchema(avro_schema_string=schema).serialize(Row("x", "y"))
+    with pytest.raises(UnsupportedOperationError, match="is a class of Java: give its schema"):
+        AvroRowDeserializationSchema("com.example.Event")
+    with pytest.raises(ConfigurationError, match="needs avro_schema_string"):
+        AvroRowSerializationSchema()
+
+
+# ---- Parquet and ORC
+
+
+def test_records_in_parquet_are_read_again(env: StreamExecutionEnvironment, tmp_path: Path) -> None:
+    path = written(env, tmp_path, AvroParquetWriters.for_generic_record(SCHEMA), RECORDS)
+    assert read(env, AvroParquetReaders.for_generic_record(SCHEMA), path) == RECORDS
+    assert pq.read_table(path).column("counts").to_pylist()[0] == [("k", 1), ("l", None)]
+
+
+def test_parquet_without_a_column_of_the_schema_is_an_error(
+    env: StreamExecutionEnvironment, tmp_path: Path
+) -> None:
+    pq.write_table(pa.table({"a": [1]}), tmp_path / "a.parquet")
+    schema = AvroSchema(json.dumps(record("r", a="long", b="long")))
+    with pytest.raises(SchemaError, match=r"a\.parquet has no column 'b'; it has a"):
+        read(env, AvroParquetReaders.for_generic_record(schema), tmp_path)
+    (tmp_path / "a.parquet").write_bytes(b"PAR1 no")
+    with pytest.raises(DataError, match=r"a\.parquet does not have records of"):
+        read(env, AvroParquetReaders.for_generic_record(schema), tmp_path)
+
+
+def test_names_of_parquet_columns_may_differ_in_case(env: StreamExecutionEnvironment, tmp_path: Path) -> None:
+    pq.write_table(pa.table({"User": ["ann"], "N": [1]}), tmp_path / "a.parquet")
+    people = DataTypes.ROW(
+        [DataTypes.FIELD("n", DataTypes.BIGINT()), DataTypes.FIELD("user", DataTypes.STRING())]
+    )
+    rows = read(env, ParquetColumnarRowInputFormat(people, is_case_sensitive=False), tmp_path)
+    assert rows == [Row(n=1, user="ann")]
+    with pytest.raises(SchemaError, match="has no column 'n'; it has User, N"):
+        read(env, ParquetColumnarRowInputFormat(people), tmp_path)
+
+
+def configuration(**properties: str) -> Configuration:
+    config = Configuration()
+    for key, value in properties.items():
+        config.set_string(key.replace("_", "."), value)
+    return config
+
+
+def test_the_compression_of_parquet_is_that_of_the_configuration(
+    env: StreamExecutionEnvironment, tmp_path: Path
+) -> None:
+    people = DataTypes.ROW([DataTypes.FIELD("user", DataTypes.STRING())])
+    writers = ParquetBulkWriters.for_row_type(people, configuration(parquet_compression="zstd"))
+    path = written(env, tmp_path, writers, [Row("ann")])
+    assert pq.ParquetFile(path).metadata.row_group(0).column(0).compression == "ZSTD"
+    with pytest.raises(ConfigurationError, match=r"parquet\.compression is one of"):
+        ParquetBulkWriters.for_row_type(people, configuration(parquet_compression="zip"))
+
+
+def test_rows_are_written_as_orc(env: StreamExecutionEnvironment, tmp_path: Path) -> None:
+    from pyarrow import orc
+
+    people = DataTypes.ROW(
+        [
+            DataTypes.FIELD("user", DataTypes.STRING()),
+            DataTypes.FIELD("numbers", DataTypes.ARRAY(DataTypes.INT())),
+            DataTypes.FIELD("at", DataTypes.TIMESTAMP(6)),
+        ]
+    )
+    writers = OrcBulkWriters.for_row_type(
+        people, configuration(orc_compress="SNAPPY", orc_stripe_size="1000000")
+    )
+    moment = datetime.datetime(2020, 1, 2, 3, 4, 5, 678901)
+    path = written(env, tmp_path, writers, [Row("ann", [1, None], moment), Row(None, None, None)])
+    file = orc.ORCFile(path)
+    assert file.compression == "SNAPPY"
+    assert file.read().to_pylist() == [
+        {"user": "ann", "numbers": [1, None], "at": moment},
+        {"user": None, "numbers": None, "at": None},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: OrcBulkWriters.for_row_type(Types.INT()), "takes a type such as"),
+        (
+            lambda: OrcBulkWriters.for_row_type(Types.ROW([Types.SQL_TIME()])),
+            "ORC has no column for the field 'f0'",
+        ),
+        (
+            lambda: OrcBulkWriters.for_row_type(Types.ROW([Types.INT()]), configuration(orc_compress="zip")),
+            "orc.compress=zip is no property",
+        ),
+        (
+            lambda: OrcBulkWriters.for_row_type(Types.ROW([Types.INT()]), configuration(orc_else="1")),
+            "orc.else=1 is no property",
+        ),
+        (lambda: AvroBulkWriters.for_generic_record("x"), "takes an AvroSchema"),  # type: ignore[arg-type]
+        (lambda: AvroInputFormat("x", None), "takes an AvroSchema"),  # type: ignore[arg-type]
+        (lambda: AvroParquetReaders.for_generic_record("x"), "takes an AvroSchema"),  # type: ignore[arg-type]
+        (
+            lambda: AvroParquetWriters.for_generic_record(AvroSchema('["int", "string"]')),
+            "has one type beside null",
+        ),
+        (lambda: AvroParquetWriters.for_generic_record(AvroSchema('"int"')), "need a schema of records"),
+    ],
+)
+def test_formats_that_have_no_meaning_are_refused(make: Callable[[], object], message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        make()
+
+
+def test_an_input_is_a_format_of_files(env: StreamExecutionEnvironment) -> None:
+    with pytest.raises(ConfigurationError, match="create_input takes a format such as AvroInputFormat"):
+        env.create_input("x.avro")  # type: ignore[arg-type]
