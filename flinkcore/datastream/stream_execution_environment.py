@@ -725,6 +725,7 @@ class StreamExecutionEnvironment:
                 filesystem=filesystem,
                 on_bad_row=on_bad_row,
                 has_positions=not isinstance(path_or_table, LogData),
+                position=path_or_table.position if isinstance(path_or_table, LogData) else None,
             ),
         )
 

@@ -155,6 +155,11 @@ class LogData(ABC):
     def order(self) -> str:
         """The order of the rows of a log without arrivals, in words."""
 
+    @property
+    def position(self) -> str | None:
+        """The column with the numbers of the rows in an order that was asked for; None: there is none."""
+        return None
+
     @abstractmethod
     def filter(self, condition: Any) -> LogData | None:
         """Return the data with the rows for which a condition is true; None if it does not evaluate that itself."""
@@ -176,6 +181,8 @@ class EventLogSource(Transformation):
         As given to :meth:`StreamExecutionEnvironment.from_event_log`.
     has_positions : bool
         Whether it counts where a row lies, as in a file, and not in `LogData`.
+    position : str or None
+        As of `LogData`.
     """
 
     data: Any
@@ -189,6 +196,7 @@ class EventLogSource(Transformation):
     filesystem: Any = None
     on_bad_row: Literal["fail", "drop"] | OutputTag = "fail"
     has_positions: bool = True
+    position: str | None = None
 
     @property
     def operator_name(self) -> str:

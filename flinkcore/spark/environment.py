@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -71,6 +71,7 @@ class SparkExecutionEnvironment(StreamExecutionEnvironment):
         format_options: Mapping[str, Any] | None = None,
         filesystem: Any = None,
         on_bad_row: Literal["fail", "drop"] | OutputTag = "fail",
+        position: str | Any | Sequence[str | Any] | None = None,
     ) -> DataStream:
         """Return the stream of events of a log, which may be a Spark DataFrame.
 
@@ -81,18 +82,21 @@ class SparkExecutionEnvironment(StreamExecutionEnvironment):
         A DataFrame that selects, renames and filters columns of Parquet files is read as these files. Any other is
         evaluated once, and Spark keeps its rows (as :meth:`DataFrame.localCheckpoint` does) until the result is no
         longer used. :meth:`DataStream.explain` says which, and why. Either way its rows have no positions: those of a
-        split are ordered by `arrival`, and where that is the same by their content, however they are partitioned.
-        Without `arrival`, the order is that in which Spark gives them.
+        split are ordered by `arrival`, where that is the same ms by `position`, and then by their content, however they
+        are partitioned. Without `arrival`, by `position` and content; with neither, as Spark gives them.
 
         Parameters
         ----------
         path_or_table, timestamp, arrival, split, rate, arrival_start_ms, format, format_options, filesystem, on_bad_row
             As of :meth:`StreamExecutionEnvironment.from_event_log`.
+        position : str, pyspark.sql.Column or sequence of these, optional
+            What orders rows of a DataFrame that arrive together, such as the offset in a Kafka partition: the first
+            column counts most, and nulls come first. Spark sorts the rows for that.
 
         Raises
         ------
         ConfigurationError
-            If a setting is invalid.
+            If a setting is invalid, or `position` is given for files or a table, whose rows have positions.
         """
         data = path_or_table
         if hasattr(data, "mapInArrow"):
@@ -110,6 +114,12 @@ class SparkExecutionEnvironment(StreamExecutionEnvironment):
                 data, arrival = data.with_column_of("arrival", arrival)
             if is_spark_column(split):
                 data, split = data.with_column_of("split", split)
+            if position is not None:
+                data = data.with_order(_columns_of(position, data.dataframe.columns))
+        elif position is not None:
+            raise ConfigurationError(
+                "position= orders the rows of a DataFrame: those of files and tables are in the order in which they lie"
+            )
         return super().from_event_log(
             data,
             timestamp=timestamp,
@@ -122,6 +132,18 @@ class SparkExecutionEnvironment(StreamExecutionEnvironment):
             filesystem=filesystem,
             on_bad_row=on_bad_row,
         )
+
+
+def _columns_of(position: Any, available: Sequence[str]) -> list[Any]:
+    columns = [position] if isinstance(position, str) or is_spark_column(position) else list(position)
+    for column in columns:
+        if not is_spark_column(column) and column not in available:
+            raise ConfigurationError(
+                f"position= names {column!r}, which is no column of the DataFrame: {', '.join(available)}"
+            )
+    if not columns:
+        raise ConfigurationError("position= names no column: leave it out, or name what orders the rows")
+    return columns
 
 
 def replay(dataframe: Any, job: Callable[[DataStream], DataStream], **log: Any) -> Any:
@@ -210,7 +232,7 @@ class SparkExecutor:
 
     def _spark_log(self, plan: LogPlan, source: EventLogSource) -> SparkLog | UnreadDataFrame:
         if isinstance(source.data, DataFrameLog):
-            return log_of_dataframe(self._spark, plan, source.data.dataframe, self._default_parallelism())
+            return log_of_dataframe(self._spark, plan, source.data, self._default_parallelism())
         files = FileInput.of(plan.log, self._default_parallelism())
         if isinstance(plan.log.source, TableSource):
             # Tasks get the rows of their chunks, and not the whole table with the plan.
@@ -291,14 +313,14 @@ class SparkExecutor:
 
 def _explained_logs(graph: StreamGraph, plan: JobPlan | None) -> list[str]:
     logs = [step for step in graph.transformations() if isinstance(step, EventLogSource)]
-    read = {id(log): log.data.dataframe for log in logs if isinstance(log.data, DataFrameLog)}
+    read = {id(log): log.data.schema.names for log in logs if isinstance(log.data, DataFrameLog)}
     if plan is not None:
         for log, source in zip(plan.logs, log_sources(graph), strict=True):
             if id(source) in read:
-                read[id(source)] = columns_read(read[id(source)], log)
+                read[id(source)] = list(columns_read(log))
     otherwise = "collected by the driver" if graph.needs_rows else "evaluated once, and their rows kept"
     return [
-        f"{log.data}: {how_read(read[id(log)], log.arrival is not None, otherwise)}"
+        f"{log.data}: {how_read(log.data, read[id(log)], log.arrival is not None, otherwise)}"
         for log in logs
         if id(log) in read
     ]

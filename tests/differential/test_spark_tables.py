@@ -422,3 +422,84 @@ def test_a_replay_that_fails_on_spark_leaves_a_table_as_it_was(spark: Any, tmp_p
         per_minute(log).write_delta(tmp_path / "new", "append")
     assert not deltalake.DeltaTable.is_deltatable(str(tmp_path / "new"))
     assert [path for path in sorted(tmp_path.rglob("*")) if path != tmp_path / "new"] == before
+
+
+# ---- position= ----
+
+
+def reports() -> list[tuple[int, str, int, str | None, dict[str, int]]]:
+    """Reports that arrive several in a millisecond: arrival, partition, offset, a value, and a map."""
+    return [
+        (1000 + i // 40, ("a", "b")[i % 2], (i * 7) % 40 // 4, (None, "x", "y")[i % 3], {"n": i % 5})
+        for i in range(200)
+    ]
+
+
+def values_in_order(env: SparkExecutionEnvironment, dataframe: Any, **log: Any) -> list[dict[str, Any]]:
+    stream = env.from_event_log(dataframe, timestamp="ts", **log)
+    keyed = stream.assign_timestamps_and_watermarks(
+        WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(5))
+    ).key_by("part")
+    windows = keyed.window(TumblingEventTimeWindows.of(Time.milliseconds(3)))
+    rows = windows.aggregate(numbers=collect("number"), values=collect("value")).to_arrow().to_pylist()
+    return sorted(rows, key=lambda row: (row["part"], row["window_start"]))
+
+
+@pytest.mark.parametrize("partitions", [1, 3, 7])
+def test_rows_that_arrive_together_are_in_the_order_of_columns_and_then_of_their_content(
+    spark: Any, partitions: int
+) -> None:
+    names = ["ts", "part", "number", "value", "more"]
+    dataframe = spark.createDataFrame(
+        reports(), "ts long, part string, number long, value string, more map<string,int>"
+    )
+    found = values_in_order(
+        SparkExecutionEnvironment(spark),
+        dataframe.repartition(partitions),
+        arrival="ts",
+        position=["number", F.col("value").desc()],
+    )
+    rows = [dict(zip(names, row, strict=True)) for row in reports()]
+    for row in found:
+        inside = [
+            other
+            for other in rows
+            if other["part"] == row["part"] and row["window_start"] <= other["ts"] < row["window_end"]
+        ]
+        inside.sort(key=lambda other: (other["ts"], other["number"], ["y", "x", None].index(other["value"])))
+        assert row["numbers"] == [other["number"] for other in inside]
+        assert row["values"] == [other["value"] for other in inside]
+    assert found
+
+
+def test_without_arrivals_the_columns_give_the_order(spark: Any) -> None:
+    dataframe = spark.range(1000).selectExpr("999 - id AS ts", "'a' AS part", "id AS number", "'x' AS value")
+    env = SparkExecutionEnvironment(spark)
+    stream = env.from_event_log(dataframe.repartition(5), timestamp="ts", position=F.col("ts"))
+    keyed = stream.assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps()).key_by(
+        "part"
+    )
+    result = keyed.window(TumblingEventTimeWindows.of(Time.seconds(1))).aggregate(ts=collect("ts")).execute()
+    assert result.to_arrow().column("ts").to_pylist() == [list(range(1000))]
+    assert "order of the events: that of position=, then of the content" in str(result.report)
+
+
+def test_functions_of_single_elements_see_the_same_order(spark: Any) -> None:
+    dataframe = spark.createDataFrame([(1, 5 - i) for i in range(5)], "ts long, number long")
+    env = SparkExecutionEnvironment(spark)
+    stream = env.from_event_log(dataframe.repartition(3), timestamp="ts", arrival="ts", position="number")
+    assert list(stream.map(lambda row: row.number).execute_and_collect()) == [1, 2, 3, 4, 5]
+
+
+def test_an_order_is_of_a_dataframe_and_of_its_columns(spark: Any) -> None:
+    env = SparkExecutionEnvironment(spark)
+    with pytest.raises(
+        ConfigurationError, match="position= names 'offset', which is no column of the DataFrame: id"
+    ):
+        env.from_event_log(spark.range(3), timestamp="id", position="offset")
+    with pytest.raises(ConfigurationError, match="position= names no column"):
+        env.from_event_log(spark.range(3), timestamp="id", position=[])
+    with pytest.raises(ConfigurationError, match="position= orders the rows of a DataFrame"):
+        env.from_event_log(rides(), timestamp="ended", position="received")
+    log = env.from_event_log(spark.range(3), timestamp="id", arrival="id", position="id")
+    assert "Spark puts its rows into the order of position=" in log.explain()

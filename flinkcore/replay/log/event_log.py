@@ -43,6 +43,8 @@ class EventLog:
     has_positions : bool
         Whether it counts where a row lies, as in a file. If not, arrival orders the rows of a split, and ties go by
         their content; without arrival the order is the one in which they come.
+    position : str, optional
+        Column of integers, from 0 to 2**59 - 1, by which ties go instead of the content.
     on_bad_row : "fail", "drop" or OutputTag
         What happens to a row whose timestamp, arrival or split is null, whose timestamp or arrival is text that is
         no time, or whose window would not fit into 64 bits of milliseconds: an error that names it, a count per
@@ -62,6 +64,7 @@ class EventLog:
     arrival_start_ms: int = 0
     on_bad_row: Literal["fail", "drop"] | OutputTag = "fail"
     has_positions: bool = True
+    position: str | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.timestamp, str) or not self.timestamp:
@@ -103,6 +106,7 @@ class EventLog:
         arrival_start_ms: int = 0,
         on_bad_row: Literal["fail", "drop"] | OutputTag = "fail",
         has_positions: bool = True,
+        position: str | None = None,
         format: str | None = None,
         filesystem: Any = None,
         format_options: Mapping[str, Any] | None = None,
@@ -114,7 +118,7 @@ class EventLog:
         data : str, path, sequence of these, LakeTable, LogFiles, or Arrow data
             Paths as :func:`~flinkcore.replay.log.files.discover_files` takes them; a table, or its files; otherwise
             anything with ``__arrow_c_stream__`` or ``__arrow_c_array__``, as ``TableSource.of`` takes it.
-        timestamp, arrival, split, rate, arrival_start_ms, on_bad_row, has_positions
+        timestamp, arrival, split, rate, arrival_start_ms, on_bad_row, has_positions, position
             See :class:`EventLog`.
         format : str, optional
             "parquet", "arrow", "avro", "csv" or "json"; by default as the extension says.
@@ -152,7 +156,9 @@ class EventLog:
                 "an event log is read from paths or from Arrow data (__arrow_c_stream__), not from "
                 f"{type(data).__name__}"
             )
-        log = cls(source, timestamp, arrival, split, rate, arrival_start_ms, on_bad_row, has_positions)
+        log = cls(
+            source, timestamp, arrival, split, rate, arrival_start_ms, on_bad_row, has_positions, position
+        )
         for setting, column in (("arrival", arrival), ("split", split)):
             if isinstance(column, str):
                 log.require(column, f"{setting}=")
@@ -175,7 +181,11 @@ class EventLog:
     def order(self) -> str:
         """What orders the events of a split, in words."""
         if self.by_arrival:
-            return "arrival, then the content of the rows"
+            return (
+                f"arrival, then {'' if self.position is None else 'position=, then '}the content of the rows"
+            )
+        if self.position is not None:
+            return "that of position=, then of the content of the rows, for there is no arrival"
         if not self.has_positions:
             is_table = isinstance(self.source, LogFiles)
             rows = "of the table's files" if is_table else "in which Spark gave the rows"

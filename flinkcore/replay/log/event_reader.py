@@ -154,8 +154,8 @@ class EventReader:
         -2**63, which Flink's window operators refuse as no timestamp.
 
     content : sequence of str
-        Columns of the log whose values give the position of a row, if rows have no others: see
-        `content_numbers`.
+        Columns of the log whose values give the position of a row, if rows have no others: that of the log's
+        `position`, or any by `content_numbers`.
 
     Attributes
     ----------
@@ -183,6 +183,7 @@ class EventReader:
         self._arrival, self._arrival_ops = arrival_column(log)
         self._arrival_name, arrival_is_computed = shown_column(self._arrival or "", self._arrival_ops)
         self._split = log.split
+        self._position = log.position
         self._on_bad_row = log.on_bad_row
         lowest, highest = timestamp_range
         self._timestamp_range = max(lowest, MIN_TIMESTAMP + 1), highest
@@ -293,10 +294,16 @@ class EventReader:
         columns[at] = columns[at].dictionary_decode()
         return pa.RecordBatch.from_arrays(columns, read.schema.names)
 
+    def _positions(self, read: pa.RecordBatch) -> npt.NDArray[np.int64]:
+        if self._position is None:
+            return content_numbers(read.select(self._content))
+        positions: npt.NDArray[np.int64] = read.column(self._position).to_numpy()
+        return positions
+
     def _timed(self, chunk: Chunk, first_row: int, read: pa.RecordBatch, splits: SplitRows) -> TimedBatch:
         batch, kept = apply_ops(self._before, read)
         codes = splits.codes
-        positions = content_numbers(read.select(self._content)) if self._content else splits.positions
+        positions = self._positions(read) if self._content else splits.positions
         arrivals = None
         if self._arrival is not None:
             arrivals = apply_ops(self._arrival_ops, read)[0].column(self._arrival)

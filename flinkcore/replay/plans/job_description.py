@@ -80,7 +80,7 @@ def describe_log(plan: LogPlan) -> dict[str, str]:
         "timestamp": timestamp if computed else repr(timestamp),
         "arrivals": _describe_arrivals(log),
         "split": "none" if log.split is None else repr(log.split),
-    }
+    } | ({} if log.position is None else {"ties": "by position="})
 
 
 def _shown_keys(keys: tuple[str, ...], schema: pa.Schema) -> str:

@@ -157,6 +157,7 @@ def plan_of_log(
         arrival_start_ms=source.arrival_start_ms,
         on_bad_row=source.on_bad_row,
         has_positions=source.has_positions,
+        position=source.position,
         format=source.format,
         filesystem=source.filesystem,
         format_options=source.format_options,

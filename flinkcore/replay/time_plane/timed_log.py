@@ -53,7 +53,12 @@ class TimedLog:
         is_placed
             Whether the positions of rows are needed where only their content gives them.
         """
-        content = self.content_columns() if self.log.by_arrival and is_placed else ()
+        if not (self.log.by_arrival and is_placed):
+            content: Sequence[str] = ()
+        elif self.log.position is None:
+            content = self.content_columns()
+        else:
+            content = [self.log.position]
         return EventReader(self.log, self.before, columns, self.timestamp_range, content)
 
     def content_columns(self) -> list[str]:

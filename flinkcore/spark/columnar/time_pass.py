@@ -79,11 +79,11 @@ def run_time_passes(
         for log, time_pass in zip(logs, passes, strict=True):
             told: Iterator[bytes] | None = None
             if isinstance(log, UnreadDataFrame):
-                same = id(log.dataframe)
+                same = id(log.data.dataframe)
                 if same in evaluated:
                     log = evaluated[same].on_another_way(log.plan)
                 else:
-                    ways = [each.plan for each in logs if _is_of(each, log.dataframe)]
+                    ways = [each.plan for each in logs if _is_of(each, log.data.dataframe)]
                     log, told = log.kept(spark, time_pass, ways)
                     evaluated[same] = log
             read.append(log)
@@ -93,7 +93,7 @@ def run_time_passes(
 
 
 def _is_of(log: SparkLog | UnreadDataFrame, dataframe: Any) -> bool:
-    return isinstance(log, UnreadDataFrame) and log.dataframe is dataframe
+    return isinstance(log, UnreadDataFrame) and log.data.dataframe is dataframe
 
 
 def _summaries(

@@ -65,11 +65,11 @@ class SparkJobSources(JobSources):
         log = next(iter(step.in_order()))
         assert isinstance(log, EventLogSource)
         if isinstance(log.data, DataFrameLog):
-            dataframe = log.data.dataframe
+            columns = log.data.schema.names
             try:
-                data: Any = unordered_files(dataframe, log.arrival is not None)
+                data: Any = unordered_files(log.data, columns, log.arrival is not None)
             except NotJustFiles:
-                data = collected_rows(dataframe)
+                data = collected_rows(log.data.rows(columns))
             log = replace(log, data=data)
         return LogReading.of(step, self._configuration, log)
 

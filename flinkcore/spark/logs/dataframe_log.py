@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from inspect import signature
 from typing import Any, Final
 
 import pyarrow as pa
 from pyspark.errors import AnalysisException
+from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import ArrayType, AtomicType, StructField
 
 from flinkcore.datastream.transformations import LogData
 from flinkcore.replay.log.column_ops import COMPUTED_PREFIX
@@ -18,38 +20,67 @@ from flinkcore.replay.log.plain_columns import plain_schema
 _SCHEMA_ZONE: Final = {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}
 
 
+POSITION: Final = f"{COMPUTED_PREFIX}position"
+"""Column with the numbers of rows in the order of `position=`."""
+
+
 class DataFrameLog(LogData):
     """A DataFrame as the data of an `EventLogSource`: as Arrow data it has columns, but no rows.
 
     Parameters
     ----------
     dataframe : pyspark.sql.DataFrame
+    ordered_by : tuple of pyspark.sql.Column
+        What orders its rows, before their content does; none: they have no order of their own.
     """
 
-    def __init__(self, dataframe: Any) -> None:
+    def __init__(self, dataframe: Any, ordered_by: tuple[Any, ...] = ()) -> None:
         self.dataframe = dataframe
+        self.ordered_by = ordered_by
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Columns of the log as they come to Python."""
+        schema = log_schema(self.dataframe)
+        return schema.append(pa.field(POSITION, pa.int64())) if self.ordered_by else schema
+
+    def rows(self, names: Iterable[str]) -> Any:
+        """Return the DataFrame with columns of the log; in its order, if it has one."""
+        wanted = list(dict.fromkeys(names))
+        of_log = [name for name in wanted if name != POSITION]
+        rows = self.dataframe.select(*map(_column, of_log))
+        if not self.ordered_by:
+            return rows
+        # What is the same in all columns that are read may come in any order.
+        by_content = [_orderable(field) for field in rows.schema]
+        ordered = rows.sort(*self.ordered_by, *by_content)
+        return ordered.withColumn(POSITION, F.monotonically_increasing_id()).select(*map(_column, wanted))
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
-        return log_schema(self.dataframe).empty_table().__arrow_c_stream__(requested_schema)
+        return self.schema.empty_table().__arrow_c_stream__(requested_schema)
 
     def __str__(self) -> str:
         return f"Spark DataFrame[{', '.join(self.dataframe.columns)}]"
 
     @property
+    def position(self) -> str | None:
+        return POSITION if self.ordered_by else None
+
+    @property
     def order(self) -> str:
-        return "Spark's order"
+        return "the order of position=" if self.ordered_by else "Spark's order"
 
     def filter(self, condition: Any) -> DataFrameLog | None:
         """Return the log with the rows for which a condition of Spark, or one as text, is true."""
         if not isinstance(condition, str) and not is_spark_column(condition):
             return None
-        return DataFrameLog(self.dataframe.filter(condition))
+        return DataFrameLog(self.dataframe.filter(condition), self.ordered_by)
 
     def with_columns(self, expressions: Mapping[str, Any]) -> DataFrameLog | None:
         """Return the log with columns of Spark, new or in the place of others."""
         if not all(map(is_spark_column, expressions.values())):
             return None
-        return DataFrameLog(self.dataframe.withColumns(dict(expressions)))
+        return DataFrameLog(self.dataframe.withColumns(dict(expressions)), self.ordered_by)
 
     def with_column_of(self, setting: str, expression: Any) -> tuple[DataFrameLog, str]:
         """Return the log with the column that a setting names by `F.col` or computes, and that column's name.
@@ -64,7 +95,19 @@ class DataFrameLog(LogData):
         if str(expression) == f"Column<'{name}'>" and not self._is_constant(expression, name):
             return self, name
         computed = f"{COMPUTED_PREFIX}{setting}: {name}"
-        return DataFrameLog(self.dataframe.withColumns({computed: expression})), computed
+        return DataFrameLog(self.dataframe.withColumns({computed: expression}), self.ordered_by), computed
+
+    def with_order(self, position: Iterable[Any]) -> DataFrameLog:
+        """Return the log in an order.
+
+        Parameters
+        ----------
+        position : iterable of str or pyspark.sql.Column
+            The first one counts most.
+        """
+        ordered_by = tuple(_column(given) if isinstance(given, str) else given for given in position)
+        self.dataframe.sort(*ordered_by)  # which refuses columns that there are not
+        return DataFrameLog(self.dataframe, ordered_by)
 
     def _is_constant(self, expression: Any, name: str) -> bool:
         """Return whether an expression written as a name is a literal, which has a value without that column, too."""
@@ -83,3 +126,15 @@ def is_spark_column(value: object) -> bool:
 def log_schema(dataframe: Any) -> pa.Schema:
     """Return the schema of a Spark DataFrame as it comes to Python."""
     return plain_schema(to_arrow_schema(dataframe.schema, **_SCHEMA_ZONE))
+
+
+def _column(name: str) -> Any:
+    return F.col("`" + name.replace("`", "``") + "`")
+
+
+def _orderable(field: StructField) -> Any:
+    """Return a column by which Spark can sort, in place of one that may have maps in it."""
+    inner, column = field.dataType, _column(field.name)
+    while isinstance(inner, ArrayType):
+        inner = inner.elementType
+    return column if isinstance(inner, AtomicType) else column.cast("string")

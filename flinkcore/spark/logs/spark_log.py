@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Final
 from flinkcore.replay.log.log_sources import LogFiles, TableSource
 from flinkcore.replay.plans.log_plan import LogPlan
 from flinkcore.replay.time_plane.time_pass import TimePass
+from flinkcore.spark.logs.dataframe_log import DataFrameLog
 from flinkcore.spark.logs.kept_rows import KeptInput, KeptRows
 from flinkcore.spark.logs.log_input import FileInput, LogInput
 from flinkcore.spark.logs.parquet_scan import parquet_files
@@ -59,8 +60,8 @@ class UnreadDataFrame:
     ----------
     plan
         What is done with the log.
-    dataframe
-        With all columns of the log.
+    data
+        The DataFrame, and the order of its rows.
     why
         Why tasks do not read files in its place.
     """
@@ -68,7 +69,7 @@ class UnreadDataFrame:
     is_short: ClassVar[bool] = False
 
     plan: LogPlan
-    dataframe: Any
+    data: DataFrameLog
     why: str
 
     def kept(
@@ -85,7 +86,7 @@ class UnreadDataFrame:
         ways
             All that is done with its rows.
         """
-        kept = KeptRows.of(spark, columns_read(self.dataframe, *ways), time_pass)
+        kept = KeptRows.of(spark, rows_read(self.data, *ways), time_pass)
         told = kept.told()
         first = next(told, None)
         if first is not None:
@@ -95,7 +96,7 @@ class UnreadDataFrame:
         return SparkLog(self.plan, none, none.dataframe(spark)), None
 
 
-def log_of_dataframe(spark: Any, plan: LogPlan, dataframe: Any, cores: int) -> SparkLog | UnreadDataFrame:
+def log_of_dataframe(spark: Any, plan: LogPlan, data: DataFrameLog, cores: int) -> SparkLog | UnreadDataFrame:
     """Return the log that a DataFrame is: in files, if it is just these, and where that orders rows no otherwise.
 
     Parameters
@@ -104,51 +105,56 @@ def log_of_dataframe(spark: Any, plan: LogPlan, dataframe: Any, cores: int) -> S
         The session.
     plan
         What is done with the log.
-    dataframe
-        With all columns of the log.
+    data
+        The DataFrame, and the order of its rows.
     cores
         Of the session.
     """
     try:
-        files = unordered_files(columns_read(dataframe, plan), plan.log.arrival is not None)
+        files = unordered_files(data, columns_read(plan), plan.log.arrival is not None)
     except NotJustFiles as reason:
-        return UnreadDataFrame(plan, dataframe, str(reason))
+        return UnreadDataFrame(plan, data, str(reason))
     plan = replace(plan, log=replace(plan.log, source=files))
     chunks = FileInput.of(plan.log, cores)
     return SparkLog(plan, chunks, chunks.dataframe(spark))
 
 
-def unordered_files(dataframe: Any, has_arrival: bool) -> LogFiles:
+def unordered_files(data: DataFrameLog, columns: Iterable[str], has_arrival: bool) -> LogFiles:
     """Return the files that a DataFrame is; raise NotJustFiles if it is more, or Spark's order of rows counts."""
+    if data.ordered_by:
+        raise NotJustFiles("Spark puts its rows into the order of position=")
     if not has_arrival:
         raise NotJustFiles("there is no arrival, and its rows have the order in which Spark gives them")
-    return parquet_files(dataframe)
+    return parquet_files(data.rows(columns))
 
 
-def columns_read(dataframe: Any, *ways: LogPlan) -> Any:
-    """A DataFrame with the columns that a job reads, whatever it does with the rows."""
-    names = (name for plan in ways for name in plan.reader(plan.data_columns()).columns_read)
-    return dataframe.select(*_quoted(dict.fromkeys(names)))
+def columns_read(*ways: LogPlan) -> Iterator[str]:
+    """Yield the columns that a job reads of a log, whatever it does with the rows."""
+    for plan in ways:
+        yield from plan.reader(plan.data_columns()).columns_read
 
 
-def how_read(dataframe: Any, has_arrival: bool, otherwise: str) -> str:
+def rows_read(data: DataFrameLog, *ways: LogPlan) -> Any:
+    """Return a DataFrame with the columns that a job reads, in the order of the log."""
+    return data.rows(columns_read(*ways))
+
+
+def how_read(data: DataFrameLog, columns: Iterable[str], has_arrival: bool, otherwise: str) -> str:
     """Return how tasks read a DataFrame, and why so, in words.
 
     Parameters
     ----------
-    dataframe
-        With the columns that the job reads.
+    data
+        The DataFrame, and the order of its rows.
+    columns
+        Those that the job reads.
     has_arrival
         Whether the log has arrivals.
     otherwise
         What is done with what is not just files.
     """
     try:
-        files = len(unordered_files(dataframe, has_arrival).files)
+        files = len(unordered_files(data, columns, has_arrival).files)
     except NotJustFiles as reason:
         return f"{otherwise}, for {reason}"
     return f"read as {files} Parquet {'file' if files == 1 else 'files'}"
-
-
-def _quoted(columns: Iterable[str]) -> list[str]:
-    return ["`" + name.replace("`", "``") + "`" for name in columns]
