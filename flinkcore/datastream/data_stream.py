@@ -793,8 +793,12 @@ class DataStream(ConfiguredStream):
                 "limit cancels the job, which then has no checkpoint: leave limit or stop_with_checkpoint out"
             )
         checkpoints = self._environment._checkpoint_settings(restore_from, stop_with_checkpoint)
-        run = self._environment._start_job(job_execution_name, self._collected(), checkpoints)
-        elements = CloseableIterator(run)
+        step = self._collected()
+        element_type = step.element_type
+        collected_type = element_type.collected_type()
+        run = self._environment._start_job(job_execution_name, step, checkpoints)
+        conversion = None if collected_type is element_type else collected_type.conversion()
+        elements = CloseableIterator(run, conversion)
         if limit is None:
             return elements
         with elements:
@@ -1251,6 +1255,8 @@ class CloseableIterator(Iterator[Any]):
     Parameters
     ----------
     run : ElementJobRun
+    conversion : callable, optional
+        From an element of the job to what the program gets.
 
     Notes
     -----
@@ -1258,9 +1264,9 @@ class CloseableIterator(Iterator[Any]):
     commit nothing.
     """
 
-    def __init__(self, run: ElementJobRun) -> None:
+    def __init__(self, run: ElementJobRun, conversion: Callable[[Any], Any] | None = None) -> None:
         self._run = run
-        self._elements = iter(run)
+        self._elements = iter(run) if conversion is None else map(conversion, run)
 
     def __next__(self) -> Any:
         return next(self._elements)

@@ -1,6 +1,7 @@
 """Declared types: what they accept, convert, print, and which columns they are."""
 
 import datetime
+import math
 from decimal import Decimal
 from typing import Any
 
@@ -8,9 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from flinkcore.common import Row, RowKind, Types
+from flinkcore.common import Instant, Row, RowKind, Types
 from flinkcore.common.typeinfo import TypeInformation
 from flinkcore.common.typeinfo.type_information import require_type
+from flinkcore.datastream import StreamExecutionEnvironment
 from flinkcore.errors import ConfigurationError, DataError
 
 PERSON = Types.ROW_NAMED(["name", "age"], [Types.STRING(), Types.INT()])
@@ -239,3 +241,80 @@ def test_types_of_what_is_no_type_are_refused(make: Any, message: str) -> None:
 def test_a_dict_in_place_of_a_type_is_told_how_columns_are_declared() -> None:
     with pytest.raises(ConfigurationError, match=r"declared by a pyarrow schema, such as pyarrow\.schema\("):
         require_type({"k": "string"}, "output_type")
+
+
+@pytest.mark.parametrize(
+    ("type_info", "value", "text"),
+    [
+        (Types.SQL_TIMESTAMP(), datetime.datetime(2021, 1, 2, 3, 4, 5, 678000), "2021-01-02 03:04:05.678"),
+        (Types.SQL_TIMESTAMP(), datetime.datetime(2021, 1, 2, 3, 4, 5), "2021-01-02 03:04:05.0"),
+        (Types.INSTANT(), Instant(1, 234_000_000), "1970-01-01T00:00:01.234Z"),
+        (Types.INSTANT(), Instant(-1, 0), "1969-12-31T23:59:59Z"),
+        (Types.INSTANT(), Instant(1_600_000_000, 500), "2020-09-13T12:26:40.000000500Z"),
+        (Types.INSTANT(), Instant(2**40, 0), "Instant<1099511627776, 0>"),
+        (
+            Types.TUPLE([Types.FLOAT(), Types.ROW([Types.FLOAT(), Types.STRING()])]),
+            (0.1, Row(0.1, "a")),
+            "(0.1,+I[0.1, a])",
+        ),
+        (Types.ROW([Types.INT(), Types.ROW([Types.INT()])]), Row(1, Row(2)), "+I[1,<Row(2)>]"),
+        (Types.LIST(Types.ROW([Types.BOOLEAN(), Types.INT()])), [Row(True, None)], "[+I[true, null]]"),
+        (
+            Types.MAP(Types.STRING(), Types.SQL_TIMESTAMP()),
+            {"a": datetime.datetime(2021, 1, 2)},
+            "{a=2021-01-02 00:00:00.0}",
+        ),
+    ],
+)
+def test_values_are_printed_as_by_java(type_info: TypeInformation, value: Any, text: str) -> None:
+    assert type_info.text(value) == text
+
+
+def test_floats_of_32_bits_are_collected_with_the_digits_that_tell_them_apart() -> None:
+    env = StreamExecutionEnvironment.get_execution_environment()
+    third = 0.3333333432674408
+    types = [
+        (
+            Types.FLOAT(),
+            [third, 1.0, 1e10, 3.4e-5, -0.0, math.inf],
+            [0.33333334, 1.0, 1e10, 3.4e-5, -0.0, math.inf],
+        ),
+        (
+            Types.TUPLE([Types.FLOAT(), Types.DOUBLE()]),
+            [(third, third), (None, 0.1)],
+            [(0.33333334, third), (None, 0.1)],
+        ),
+        (Types.ROW_NAMED(["a"], [Types.FLOAT()]), [Row(a=third)], [Row(a=0.33333334)]),
+        (Types.LIST(Types.MAP(Types.STRING(), Types.FLOAT())), [[{"a": third}]], [[{"a": 0.33333334}]]),
+    ]
+    for type_info, given, expected in types:
+        seen: list[Any] = []
+        stream = env.from_collection(given, type_info)
+        stream = stream.map(lambda value, seen=seen: seen.append(value) or value, type_info)  # type: ignore[misc]
+        assert list(stream.execute_and_collect()) == expected
+        assert seen[0] != expected[0]  # functions see all digits
+        assert stream.execute_and_collect(limit=1) == expected[:1]
+
+
+def test_days_and_times_of_day_are_made_of_what_has_more() -> None:
+    env = StreamExecutionEnvironment.get_execution_environment()
+    moment = datetime.datetime(2021, 1, 2, 3, 4, 5, 678901)
+    zone = datetime.timezone(datetime.timedelta(hours=2))
+    days = env.from_collection([moment, moment.date(), None], Types.SQL_DATE())
+    times = env.from_collection(
+        [datetime.time(1, 2, 3, 456789, tzinfo=zone), moment.time()], Types.SQL_TIME()
+    )
+    assert [repr(day) for day in days.execute_and_collect()] == 2 * ["datetime.date(2021, 1, 2)"] + ["None"]
+    assert list(times.execute_and_collect()) == [datetime.time(23, 2, 3), datetime.time(3, 4, 5)]
+
+
+def test_a_row_type_without_names_shows_and_finds_none() -> None:
+    types = [Types.INT(), Types.STRING()]
+    assert repr(Types.ROW(types)) == "RowTypeInfo(Integer, String)"
+    assert Types.ROW(types).get_field_names() == ["f0", "f1"]
+    assert Types.ROW(types).get_field_index("f0") == -1
+    named = Types.ROW_NAMED(["a", "b"], types)
+    assert repr(named) == "RowTypeInfo(a: Integer, b: String)"
+    assert named.get_field_index("b") == 1
+    with pytest.raises(ValueError, match="x"):
+        named.get_field_index("x")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from operator import is_
 from typing import Any, ClassVar, Final
 
 from flinkcore._native.element_calls import ConversionUnless
@@ -82,7 +84,11 @@ class SequenceTypeInfo(TypeInformation):
         return pa.list_(self.elem_type.to_arrow_type())
 
     def text(self, value: Any) -> str:
-        return "null" if value is None else f"[{', '.join(map(self.elem_type.text, value))}]"
+        return "null" if value is None else f"[{', '.join(map(self.elem_type.text_inside, value))}]"
+
+    def collected_type(self) -> TypeInformation:
+        element = self.elem_type.collected_type()
+        return self if element is self.elem_type else type(self)(element)
 
     def _parts(self) -> tuple[Any, ...]:
         return (self.elem_type,)
@@ -215,8 +221,13 @@ class MapTypeInfo(TypeInformation):
     def text(self, value: Any) -> str:
         if value is None:
             return "null"
-        key, item = self.key_type_info.text, self.value_type_info.text
+        key, item = self.key_type_info.text_inside, self.value_type_info.text_inside
         return f"{{{', '.join(f'{key(k)}={item(v)}' for k, v in value.items())}}}"
+
+    def collected_type(self) -> TypeInformation:
+        parts = self.key_type_info, self.value_type_info
+        collected = [part.collected_type() for part in parts]
+        return self if all(map(is_, parts, collected)) else MapTypeInfo(*collected)
 
     def _parts(self) -> tuple[Any, ...]:
         return self.key_type_info, self.value_type_info
@@ -256,6 +267,14 @@ class FieldsTypeInfo(TypeInformation):
                 )
         self._field_types = tuple(field_types)
         self._names: Sequence[object] = range(len(field_types))
+
+    @abstractmethod
+    def _with(self, field_types: Sequence[TypeInformation]) -> TypeInformation:
+        """Return this type with other types of its fields."""
+
+    def collected_type(self) -> TypeInformation:
+        collected = [field_type.collected_type() for field_type in self._field_types]
+        return self if all(map(is_, self._field_types, collected)) else self._with(collected)
 
     def get_field_types(self) -> list[TypeInformation]:
         """Return the types of the fields."""
@@ -376,7 +395,10 @@ class TupleTypeInfo(FieldsTypeInfo):
         if value is None:
             return "null"
         fields = zip(self._field_types, value, strict=False)
-        return f"({','.join(field_type.text(field) for field_type, field in fields)})"
+        return f"({','.join(field_type.text_inside(field) for field_type, field in fields)})"
+
+    def _with(self, field_types: Sequence[TypeInformation]) -> TypeInformation:
+        return TupleTypeInfo(field_types)
 
     def __repr__(self) -> str:
         return f"TupleTypeInfo({', '.join(map(repr, self._field_types))})"
@@ -488,6 +510,16 @@ class RowTypeInfo(FieldsTypeInfo):
         if value is None:
             return "null"
         return f"{value.get_row_kind()}[{','.join(map(str, value))}]"
+
+    def text_inside(self, value: Any) -> str:
+        if value is None:
+            return "null"
+        fields = zip(self._field_types, value, strict=False)
+        texts = ", ".join(field_type.text_inside(field) for field_type, field in fields)
+        return f"{value.get_row_kind()}[{texts}]"
+
+    def _with(self, field_types: Sequence[TypeInformation]) -> TypeInformation:
+        return RowTypeInfo(field_types, self._field_names)
 
     def __repr__(self) -> str:
         names = [f"{name}: " if self._has_names else "" for name in self._field_names]

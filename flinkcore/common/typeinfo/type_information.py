@@ -77,6 +77,14 @@ class TypeInformation(WithoutJava, ABC):
         """Return a value as ``print`` shows it: as Java does."""
         return "null" if value is None else str(value)
 
+    def text_inside(self, value: Any) -> str:
+        """Return a value as ``print`` shows it within another one."""
+        return self.text(value)
+
+    def collected_type(self) -> TypeInformation:
+        """Return the type whose conversion makes of a value what the program collects; itself if that is the value."""
+        return self
+
     @abstractmethod
     def _parts(self) -> tuple[Any, ...]:
         """Return what two equal types have in common."""

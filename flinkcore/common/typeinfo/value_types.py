@@ -8,7 +8,7 @@ from decimal import Decimal
 from enum import Enum
 from typing import Any, ClassVar
 
-from flinkcore.common.java_texts import double_text, float_text
+from flinkcore.common.java_texts import double_text, float_text, instant_text, sql_timestamp_text
 from flinkcore.common.time import Instant
 from flinkcore.common.typeinfo.type_information import NO_CLASSES, Conversion, TypeInformation
 from flinkcore.errors import DataError
@@ -105,15 +105,27 @@ class BasicTypeInfo(TypeInformation):
     def text(self, value: Any) -> str:
         if isinstance(value, bool):
             return "true" if value else "false"
+        if isinstance(value, Instant):
+            return instant_text(value)
         if isinstance(value, float):
             return float_text(value) if self.basic_type is BasicType.FLOAT else double_text(value)
         return super().text(value)
+
+    def collected_type(self) -> TypeInformation:
+        return _CollectedFloat(self.basic_type) if self.basic_type is BasicType.FLOAT else self
 
     def _parts(self) -> tuple[Any, ...]:
         return (self.basic_type,)
 
     def __repr__(self) -> str:
         return self.basic_type.value
+
+
+class _CollectedFloat(BasicTypeInfo):
+    """Floating point numbers of 32 bits with as many digits as tell them apart, as PyFlink reads them from Java."""
+
+    def conversion(self) -> Conversion:
+        return lambda value: None if value is None else float(float_text(value))
 
 
 def _as_double(value: Any) -> Any:
@@ -165,7 +177,7 @@ class _DateTimeTypeInfo(TypeInformation):
 
 
 class DateTypeInfo(_DateTimeTypeInfo):
-    """Days: ``datetime.date``.
+    """Days: ``datetime.date``; of a ``datetime.datetime`` its day.
 
     Notes
     -----
@@ -175,9 +187,12 @@ class DateTypeInfo(_DateTimeTypeInfo):
     _class = datetime.date
     _arrow_name = "date32"
 
+    def conversion(self) -> Conversion:
+        return _as_day
+
 
 class TimeTypeInfo(_DateTimeTypeInfo):
-    """Times of day: ``datetime.time``, truncated to the second, as in Java's ``Time``.
+    """Times of day: ``datetime.time``, truncated to the second, as in Java's ``Time``; those of a zone become UTC's.
 
     Notes
     -----
@@ -203,13 +218,23 @@ class TimestampTypeInfo(_DateTimeTypeInfo):
     _class = datetime.datetime
     _arrow_name = "timestamp[us]"
 
+    def text(self, value: Any) -> str:
+        return "null" if value is None else sql_timestamp_text(value)
+
 
 def _to_the_second(value: Any) -> Any:
     if value is None:
         return None
     if not isinstance(value, datetime.time):
         raise DataError(f"{value!r} is no TimeTypeInfo")
+    offset = value.utcoffset()
+    if offset is not None:
+        value = (datetime.datetime.combine(datetime.date(2000, 1, 2), value) - offset).time()
     return value if value.microsecond == 0 else value.replace(microsecond=0)
+
+
+def _as_day(value: Any) -> Any:
+    return value.date() if isinstance(value, datetime.datetime) else value
 
 
 class SqlTimeTypeInfo:
