@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from flinkcore.common.frozen_dataclass import dataclass
 from flinkcore.common.setting_types import BOOLEAN, DOUBLE, STRING, SettingType, integer
 from flinkcore.errors import ConfigurationError
 

@@ -1,8 +1,7 @@
 """Tags of side outputs."""
 
-from dataclasses import field
+from dataclasses import dataclass, field
 
-from flinkcore.common.frozen_dataclass import dataclass
 from flinkcore.common.missing_features import WithoutJava
 from flinkcore.common.schemas import Schema, is_schema
 from flinkcore.common.typeinfo import RowTypeInfo, TypeInformation

@@ -2,11 +2,11 @@
 
 from bisect import bisect_left, insort
 from collections import deque
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 from flinkcore.common.constants import MIN_TIMESTAMP
-from flinkcore.common.frozen_dataclass import dataclass
 from flinkcore.common.time import Duration, Time, bound_ms
 from flinkcore.common.watermark import Watermark
 from flinkcore.common.watermark_generators import WatermarkGenerator, WatermarkOutput

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from flinkcore.common.frozen_dataclass import dataclass
 from flinkcore.errors import ConfigurationError
 
 __all__ = ["RestartStrategies", "RestartStrategyConfiguration"]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
 from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
-from flinkcore.common.frozen_dataclass import dataclass
 from flinkcore.common.memory_size import MemorySize
 from flinkcore.common.time import Duration
 from flinkcore.errors import ConfigurationError

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final, TypeVar
 
 from flinkcore.common.config_options import ConfigOption
 from flinkcore.common.configuration import Configuration
-from flinkcore.common.frozen_dataclass import dataclass
 from flinkcore.common.setting_types import (
     BOOLEAN,
     DOUBLE,

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 from flinkcore.common.expressions import Expression, is_expression, same_expression
-from flinkcore.common.frozen_dataclass import dataclass
 from flinkcore.common.missing_features import MISSING_COMMON_NAMES, refuse_name
 from flinkcore.common.percentile_watermarks import PercentileWatermarksSupplier
 from flinkcore.common.supplied_generators import (

@@ -1,8 +1,8 @@
 """Aggregates over the rows of a window, by column name; as in SQL, nulls are no values."""
 
+from dataclasses import dataclass
 from typing import Final
 
-from flinkcore.common.frozen_dataclass import dataclass
 from flinkcore.errors import ConfigurationError
 
 FUNCTIONS: Final = (

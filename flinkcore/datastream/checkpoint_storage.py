@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar, NoReturn
 
-from flinkcore.common.frozen_dataclass import dataclass
 from flinkcore.common.missing_features import MISSING_NAMES, refuse_name
 from flinkcore.errors import ConfigurationError
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final, Literal
 
-from flinkcore.common.frozen_dataclass import dataclass
 from flinkcore.datastream.aggregates import Aggregate
 from flinkcore.datastream.window import (
     ContinuousEventTimeTrigger,

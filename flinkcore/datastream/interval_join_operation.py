@@ -1,9 +1,9 @@
 """The settings of an interval join."""
 
+from dataclasses import dataclass
 from typing import Any
 
 from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
-from flinkcore.common.frozen_dataclass import dataclass
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.datastream.functions import ProcessJoinFunction
 from flinkcore.errors import ConfigurationError

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, TypeVar
 
 from flinkcore.common.expressions import Expression, is_expression
-from flinkcore.common.frozen_dataclass import dataclass
 from flinkcore.datastream.transformations import LogData
 
 T = TypeVar("T", bound="LakeTable")

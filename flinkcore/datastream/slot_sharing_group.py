@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
-from flinkcore.common.frozen_dataclass import dataclass
 from flinkcore.common.memory_size import MemorySize
 from flinkcore.errors import ConfigurationError
 

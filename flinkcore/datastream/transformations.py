@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, ClassVar, Literal
 
 from flinkcore.common.execution_config import ExecutionConfig
 from flinkcore.common.expressions import Expression
-from flinkcore.common.frozen_dataclass import dataclass
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.schemas import Schema, require_row_schema
 from flinkcore.common.split_origin import SplitOrigin

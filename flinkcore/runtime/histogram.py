@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from dataclasses import dataclass
 
-from flinkcore.common.frozen_dataclass import dataclass
 from flinkcore.errors import ConfigurationError
 
 

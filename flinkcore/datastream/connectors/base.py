@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Generic, NoReturn, Protocol, TypeVar
 
 from flinkcore.common.boundedness import Boundedness
-from flinkcore.common.frozen_dataclass import dataclass
 from flinkcore.common.missing_features import MISSING_CONNECTOR_NAMES, refuse_name
 from flinkcore.common.serializer import Serializer
 from flinkcore.common.typeinfo import TypeInformation, Types

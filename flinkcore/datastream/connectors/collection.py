@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
-from flinkcore.common.frozen_dataclass import dataclass
 from flinkcore.common.typeinfo import TypeInformation
 from flinkcore.datastream.connectors.base import Source, SourceSplit
 from flinkcore.errors import ConfigurationError, DataError

@@ -5,11 +5,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from threading import Condition, Thread
 from typing import Any, Final
 
-from flinkcore.common.frozen_dataclass import dataclass
 from flinkcore.datastream.connectors.base import InputStatus, ReaderOutput, SourceReader, SourceSplit
 
 _NONE_LEFT: Final = object()

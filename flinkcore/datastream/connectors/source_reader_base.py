@@ -2,10 +2,9 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
-from flinkcore.common.frozen_dataclass import dataclass
 from flinkcore.datastream.connectors.base import (
     InputStatus,
     ReaderOutput,

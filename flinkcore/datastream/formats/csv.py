@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, BinaryIO, TypeVar
 
-from flinkcore.common.frozen_dataclass import dataclass
 from flinkcore.common.row import Row, row_maker, rows_of_columns
 from flinkcore.common.serialization import (
     BulkWriter,

@@ -7,12 +7,12 @@ import datetime
 import re
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from functools import partial
 from typing import Any, Final
 
 from flinkcore._native.csv_tokens import CsvTokens
-from flinkcore.common.frozen_dataclass import dataclass
 from flinkcore.common.java_texts import (
     boolean_of,
     date_of,

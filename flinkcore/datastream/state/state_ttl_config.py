@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import ClassVar
 
-from flinkcore.common.frozen_dataclass import dataclass
 from flinkcore.common.time import Duration, Time, timeout_ms
 from flinkcore.errors import ConfigurationError
 

@@ -1,11 +1,10 @@
 """Adapters of legacy assigners to watermark generators and watermark strategies."""
 
 import copy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from flinkcore.common.expressions import is_expression
-from flinkcore.common.frozen_dataclass import dataclass
 from flinkcore.common.watermark_generators import WatermarkGenerator, WatermarkOutput
 from flinkcore.common.watermark_strategy import WatermarkStrategy
 from flinkcore.datastream.timestamps.assigners import (

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Final
 
-from flinkcore.common.frozen_dataclass import dataclass
 from flinkcore.datastream.state import ValueStateDescriptor
 from flinkcore.datastream.window.triggers import (
     CountTrigger,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
-from flinkcore.common.frozen_dataclass import dataclass
 from flinkcore.common.time import Duration, Time, interval_ms
 from flinkcore.datastream.window.delta_function import Delta, delta_call
 from flinkcore.datastream.window.window_settings import require_count

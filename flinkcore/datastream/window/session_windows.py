@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from flinkcore.common.frozen_dataclass import dataclass
 from flinkcore.common.time import Duration, Time, interval_ms
 from flinkcore.datastream.window.window_assigner import (
     EventTimeWindowAssigner,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
-from flinkcore.common.frozen_dataclass import dataclass
 from flinkcore.common.time import Duration, Time, interval_ms
 from flinkcore.datastream.window.window_assigner import (
     EventTimeWindowAssigner,

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from enum import Enum
 from operator import add
 from typing import Any, ClassVar, Final, Generic, TypeAlias, TypeVar
 
 from flinkcore.common.constants import MAX_TIMESTAMP
-from flinkcore.common.frozen_dataclass import dataclass
 from flinkcore.common.time import Duration, Time, interval_ms, timeout_ms
 from flinkcore.datastream.state import (
     ReducingState,

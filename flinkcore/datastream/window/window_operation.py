@@ -1,9 +1,9 @@
 """The settings of a window operator."""
 
+from dataclasses import dataclass
 from typing import Any
 
 from flinkcore.common.constants import MAX_TIMESTAMP
-from flinkcore.common.frozen_dataclass import dataclass
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.datastream.functions import (
     AggregateFunction,

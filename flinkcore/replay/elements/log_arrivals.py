@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
 from flinkcore.common.execution_config import ExecutionConfig
-from flinkcore.common.frozen_dataclass import dataclass
 from flinkcore.common.watermark_strategy import WatermarkStrategy
 from flinkcore.datastream.transformations import (
     EventLogSource,

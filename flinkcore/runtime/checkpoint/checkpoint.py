@@ -2,10 +2,10 @@
 
 import os
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
-from flinkcore.common.frozen_dataclass import dataclass
 from flinkcore.errors import CheckpointError, ConfigurationError, DataError
 from flinkcore.runtime.checkpoint.checkpoint_manifest import (
     DATA_FOLDER,

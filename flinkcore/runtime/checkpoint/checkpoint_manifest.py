@@ -5,12 +5,11 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 from flinkcore._native.timers import MAX_KEY_GROUPS
 from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
-from flinkcore.common.frozen_dataclass import dataclass
 from flinkcore.datastream.state import StateDescriptor, StateTtlConfig
 from flinkcore.errors import CheckpointError, DataError
 from flinkcore.runtime.checkpoint.checkpoint_table import TableKind

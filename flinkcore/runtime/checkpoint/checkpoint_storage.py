@@ -4,14 +4,13 @@ import io
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.fs as fs
 
 from flinkcore.common.free_room import directory_remedy
-from flinkcore.common.frozen_dataclass import dataclass
 from flinkcore.common.locations import absolute_location
 from flinkcore.errors import CheckpointError, ConfigurationError, FlinkcoreError
 

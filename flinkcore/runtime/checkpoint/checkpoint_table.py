@@ -1,6 +1,7 @@
 """One table of a checkpoint: the rows of a state, of a timer service or of a source's splits."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
@@ -8,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from flinkcore.common.frozen_dataclass import dataclass
 from flinkcore.errors import SchemaError
 from flinkcore.runtime.checkpoint.value_decoding import Decode, decode
 from flinkcore.runtime.checkpoint.value_encoding import Encode, encode

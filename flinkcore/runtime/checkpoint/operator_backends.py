@@ -1,9 +1,9 @@
 """The backends of an operator's state: their snapshot for a checkpoint, and their restore from one."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from flinkcore.common.constants import MIN_TIMESTAMP
-from flinkcore.common.frozen_dataclass import dataclass
 from flinkcore.runtime.checkpoint.checkpoint import Checkpoint
 from flinkcore.runtime.checkpoint.operator_snapshot import OperatorSnapshot, SplitPosition
 from flinkcore.runtime.checkpoint.table_file import refused_as

@@ -6,6 +6,7 @@ import uuid
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
@@ -13,7 +14,6 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from flinkcore._native.timers import MAX_KEY_GROUPS
-from flinkcore.common.frozen_dataclass import dataclass
 from flinkcore.errors import CheckpointError, ConfigurationError, DataError
 from flinkcore.runtime.checkpoint.checkpoint_manifest import (
     DATA_FOLDER,

@@ -4,11 +4,11 @@ import hashlib
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
-from flinkcore.common.frozen_dataclass import dataclass
 from flinkcore.errors import CheckpointError, FlinkcoreError, LifecycleError, SchemaError, in_words
 from flinkcore.runtime.checkpoint.checkpoint_storage import CheckpointStorage
 from flinkcore.runtime.checkpoint.checkpoint_table import CheckpointTable, TableKind

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from flinkcore._native.element_calls import FilterCall, MapCall, ReduceCall
 from flinkcore.common.constants import MAX_TIMESTAMP
-from flinkcore.common.frozen_dataclass import dataclass
 from flinkcore.common.watermark import Watermark
 from flinkcore.datastream.functions import (
     FilterFunction,

@@ -1,11 +1,11 @@
 """The operator that joins elements of two keyed streams whose timestamps are close."""
 
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
 from flinkcore._native.element_calls import kept_context
 from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
-from flinkcore.common.frozen_dataclass import dataclass
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.datastream.functions import ProcessJoinFunction, Results, RuntimeContext
 from flinkcore.datastream.interval_join_operation import IntervalJoinOperation

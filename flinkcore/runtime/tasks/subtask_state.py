@@ -7,11 +7,10 @@ that all subtasks of an operator have seen the same watermarks: one tells for al
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
-from flinkcore.common.frozen_dataclass import dataclass
 from flinkcore.errors import SchemaError
 from flinkcore.runtime.checkpoint import Checkpoint, OperatorBackends, OperatorSnapshot
 from flinkcore.runtime.checkpoint.table_file import refused_as

@@ -8,14 +8,13 @@ import sys
 import uuid
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone, tzinfo
 from pathlib import Path, PurePath
 from typing import Any, BinaryIO, ClassVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from flinkcore.common.free_room import directory_remedy
-from flinkcore.common.frozen_dataclass import dataclass
 from flinkcore.common.serialization import BulkWriter, BulkWriterFactory, Encoder
 from flinkcore.common.serializer import Serializer
 from flinkcore.common.typeinfo import TypeInformation

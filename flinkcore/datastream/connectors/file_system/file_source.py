@@ -7,9 +7,9 @@ import io
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, BinaryIO
 
-from flinkcore.common.frozen_dataclass import dataclass
 from flinkcore.common.typeinfo import TypeInformation, Types
 from flinkcore.datastream.connectors.base import Source, SourceSplit
 from flinkcore.errors import ConfigurationError, DataError, SourceError, UnsupportedOperationError
