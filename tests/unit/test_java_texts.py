@@ -11,20 +11,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flinkcore.common import Types
-from flinkcore.common.java_texts import (
+from flinkcore.common.java_parsing import (
     boolean_of,
     date_of,
     decimal_of,
     double_of,
-    double_text,
     float_of,
-    float_text,
     integer_of,
     local_time_of,
-    local_timestamp_text,
     sql_time_of,
-    sql_timestamp_text,
     timestamp_of,
+)
+from flinkcore.common.java_texts import (
+    double_text,
+    float_text,
+    local_timestamp_text,
+    sql_timestamp_text,
 )
 from flinkcore.errors import DataError
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import binascii
 import datetime
 import re
-from base64 import b64decode, b64encode
+from base64 import b64encode
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
@@ -13,25 +12,28 @@ from functools import partial
 from typing import Any, Final
 
 from flinkcore._native.csv_tokens import CsvTokens
-from flinkcore.common.java_texts import (
+from flinkcore.common.java_parsing import (
     boolean_of,
+    bytes_of,
     date_of,
     decimal_of,
     double_of,
-    double_text,
     doubles_of,
     float_of,
-    float_text,
     integer_of,
-    integer_text,
     integers_of,
     local_time_of,
-    local_time_text,
-    local_timestamp_text,
     sql_time_of,
-    sql_timestamp_text,
     timestamp_of,
     trimmed,
+)
+from flinkcore.common.java_texts import (
+    double_text,
+    float_text,
+    integer_text,
+    local_time_text,
+    local_timestamp_text,
+    sql_timestamp_text,
 )
 from flinkcore.common.row import Row
 from flinkcore.common.typeinfo import (
@@ -47,16 +49,10 @@ from flinkcore.common.typeinfo import (
     TypeInformation,
     Types,
 )
+from flinkcore.datastream.formats.row_types import BITS, of_class
 from flinkcore.errors import ConfigurationError, DataError
 from flinkcore.table.types import ArrayType, DataType, DecimalType, TimeType
 
-_BITS: Final = {
-    BasicType.BYTE: 8,
-    BasicType.SHORT: 16,
-    BasicType.INT: 32,
-    BasicType.LONG: 64,
-    BasicType.BIG_INT: None,
-}
 _UNQUOTED_LENGTH: Final = 24
 """Longer texts are quoted, whatever they have in them: Jackson does not look."""
 
@@ -175,14 +171,14 @@ def value_type(
             _element_type(column, element, array_separator, null_value), array_separator, null_value
         )
     if type_info == Types.PRIMITIVE_ARRAY(Types.BYTE()):
-        return CsvValueType(_bytes_of, lambda value: b64encode(value).decode())
+        return CsvValueType(bytes_of, lambda value: b64encode(value).decode())
     if isinstance(type_info, DateTypeInfo):
-        return CsvValueType(date_of, lambda value: _as_class(value, datetime.date).isoformat())
+        return CsvValueType(date_of, lambda value: of_class(value, datetime.date, "date").isoformat())
     if isinstance(type_info, TimeTypeInfo):
         return _time_type(declared)
     if isinstance(type_info, TimestampTypeInfo):
         text = local_timestamp_text if isinstance(declared, DataType) else sql_timestamp_text
-        return CsvValueType(timestamp_of, lambda value: text(_as_class(value, datetime.datetime)))
+        return CsvValueType(timestamp_of, lambda value: text(of_class(value, datetime.datetime, "timestamp")))
     simple = _basic_type(type_info, declared)
     if simple is None:
         raise ConfigurationError(f"the column {column!r} of CSV has no values of the type {declared!r}")
@@ -206,7 +202,7 @@ def _basic_type(type_info: TypeInformation, declared: object) -> CsvValueType | 
         return None
     basic = type_info.basic_type
     if basic in (BasicType.STRING, BasicType.CHAR):
-        return CsvValueType(str, partial(_as_class, cls=str), column_of=lambda texts: texts)
+        return CsvValueType(str, partial(of_class, cls=str, name="text"), column_of=lambda texts: texts)
     if basic is BasicType.BOOLEAN:
         return CsvValueType(
             boolean_of,
@@ -214,8 +210,8 @@ def _basic_type(type_info: TypeInformation, declared: object) -> CsvValueType | 
             is_text=False,
             column_of=lambda texts: list(map(boolean_of, texts)),
         )
-    if basic in _BITS:
-        bits = _BITS[basic]
+    if basic in BITS:
+        bits = BITS[basic]
         return CsvValueType(
             partial(integer_of, bits=bits),
             partial(integer_text, bits=bits),
@@ -233,17 +229,13 @@ def _basic_type(type_info: TypeInformation, declared: object) -> CsvValueType | 
     if isinstance(declared, DecimalType):
         rounded = partial(_rounded, precision=declared.precision, scale=declared.scale)
         return CsvValueType(
-            lambda text: rounded(decimal_of(text)), lambda value: str(_as_class(value, Decimal)), False
+            lambda text: rounded(decimal_of(text)),
+            lambda value: str(of_class(value, Decimal, "decimal")),
+            False,
         )
     return CsvValueType(
-        lambda text: decimal_of(trimmed(text)), lambda value: str(_as_class(value, Decimal)), False
+        lambda text: decimal_of(trimmed(text)), lambda value: str(of_class(value, Decimal, "decimal")), False
     )
-
-
-def _as_class(value: Any, cls: type) -> Any:
-    if isinstance(value, cls):
-        return value
-    raise DataError(f"{value!r:.80} is no {cls.__name__}")
 
 
 def _rounded(value: Decimal, precision: int, scale: int) -> Decimal | None:
@@ -254,16 +246,9 @@ def _rounded(value: Decimal, precision: int, scale: int) -> Decimal | None:
         return None
 
 
-def _bytes_of(text: str) -> bytes:
-    try:
-        return b64decode(text, validate=True)
-    except (binascii.Error, ValueError):
-        raise DataError(f"{text!r:.80} is not in base 64") from None
-
-
 def _time_type(declared: DataType | TypeInformation) -> CsvValueType:
     if not isinstance(declared, TimeType):
-        return CsvValueType(sql_time_of, lambda value: f"{_as_class(value, datetime.time):%H:%M:%S}")
+        return CsvValueType(sql_time_of, lambda value: f"{of_class(value, datetime.time, 'time'):%H:%M:%S}")
     unit = 10 ** (6 - declared.precision) if declared.precision <= 3 else None
     if unit is None:
         raise ConfigurationError(
@@ -274,7 +259,7 @@ def _time_type(declared: DataType | TypeInformation) -> CsvValueType:
         time = local_time_of(text)
         return time.replace(microsecond=time.microsecond // unit * unit)
 
-    return CsvValueType(time_of, lambda value: local_time_text(_as_class(value, datetime.time)))
+    return CsvValueType(time_of, lambda value: local_time_text(of_class(value, datetime.time, "time")))
 
 
 def _array_type(element: CsvValueType, separator: str, null_value: str | None) -> CsvValueType:

@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-import binascii
 import datetime
 import json
 import re
-from base64 import b64decode, b64encode
+from base64 import b64encode
 from collections.abc import Callable
 from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal
 from functools import partial
-from types import UnionType
 from typing import Any, Final, NoReturn
 
-from flinkcore.common.java_texts import (
+from flinkcore.common.java_parsing import (
     boolean_of,
+    bytes_of,
     decimal_of,
     double_of,
-    double_text,
     float_of,
-    float_text,
     integer_of,
+    microseconds_of,
+    trimmed,
+)
+from flinkcore.common.java_texts import (
+    double_text,
+    float_text,
     integer_text,
     local_time_text,
-    trimmed,
 )
 from flinkcore.common.row import row_maker
 from flinkcore.common.typeinfo import (
@@ -38,6 +40,7 @@ from flinkcore.common.typeinfo import (
     Types,
 )
 from flinkcore.common.typeinfo.composite_types import SequenceTypeInfo
+from flinkcore.datastream.formats.row_types import BITS, of_class
 from flinkcore.errors import ConfigurationError, DataError
 
 Reader = Callable[[Any], Any]
@@ -47,7 +50,6 @@ Writer = Callable[[Any], str]
 """From a value, which is not None, to its JSON; raises a DataError."""
 
 _MISSING: Final = object()
-_BITS: Final = {BasicType.BYTE: 8, BasicType.SHORT: 16, BasicType.INT: 32, BasicType.LONG: 64}
 _TRUNCATED: Final = {BasicType.INT, BasicType.LONG}
 _EXACT: Final = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN)
 _DATE: Final = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
@@ -138,7 +140,7 @@ def _reader(place: str, type_info: TypeInformation, fails_on_missing: bool, igno
         return _bytes_of
     if isinstance(type_info, SequenceTypeInfo):
         element = nested("an element", type_info.elem_type)
-        return lambda value: [element(each) for each in _of_class(value, list, "array")]
+        return lambda value: [element(each) for each in of_class(value, list, "array")]
     if isinstance(type_info, MapTypeInfo):
         key, item = nested("a key", type_info.key_type_info), nested("a value", type_info.value_type_info)
         return lambda value: {key(k): item(v) for k, v in value.items()} if isinstance(value, dict) else {}
@@ -156,10 +158,8 @@ def _reader(place: str, type_info: TypeInformation, fails_on_missing: bool, igno
             return _character_of
         if basic is BasicType.BOOLEAN:
             return lambda value: value if isinstance(value, bool) else boolean_of(text_of(value))
-        if basic in _BITS:
-            return partial(_integer_of, bits=_BITS[basic], truncated=basic in _TRUNCATED)
-        if basic is BasicType.BIG_INT:
-            return lambda value: integer_of(text_of(value), None)
+        if basic in BITS:
+            return partial(_integer_of, bits=BITS[basic], truncated=basic in _TRUNCATED)
         if basic is BasicType.DOUBLE:
             return lambda value: value if isinstance(value, float) else double_of(text_of(value))
         if basic is BasicType.FLOAT:
@@ -173,7 +173,7 @@ def _row_reader(
     make: Callable[[Any], Any], fields: list[tuple[str, Reader]], fails_on_missing: bool
 ) -> Reader:
     def row_of(value: Any) -> Any:
-        given = _of_class(value, dict, "object")
+        given = of_class(value, dict, "object")
         values = []
         for name, read in fields:
             field = given.get(name, _MISSING)
@@ -183,12 +183,6 @@ def _row_reader(
         return make(tuple(values))
 
     return row_of
-
-
-def _of_class(value: Any, cls: type | UnionType, name: str) -> Any:
-    if isinstance(value, cls):
-        return value
-    raise DataError(f"{value!r:.80} is no {name}")
 
 
 def _string_of(value: Any) -> str:
@@ -201,19 +195,19 @@ def _character_of(value: Any) -> str:
     raise DataError(f"{value!r:.80} is no single character")
 
 
-def _integer_of(value: Any, bits: int, truncated: bool) -> int:
-    if truncated and isinstance(value, float | Decimal) and -(1 << (bits - 1)) <= value < 1 << (bits - 1):
+def _integer_of(value: Any, bits: int | None, truncated: bool) -> int:
+    if (
+        bits is not None
+        and truncated
+        and isinstance(value, float | Decimal)
+        and -(1 << (bits - 1)) <= value < 1 << (bits - 1)
+    ):
         return int(value)
     return integer_of(text_of(value), bits)
 
 
 def _bytes_of(value: Any) -> bytes | None:
-    if not isinstance(value, str):
-        return None
-    try:
-        return b64decode(value, validate=True)
-    except (binascii.Error, ValueError):
-        raise DataError(f"{value!r:.80} is not in base 64") from None
+    return bytes_of(value) if isinstance(value, str) else None
 
 
 def _date_of(value: Any) -> datetime.date:
@@ -243,7 +237,7 @@ def _timestamp_of(value: Any) -> datetime.datetime:
         if found:
             *parts, fraction = found.groups(default="")
             year, month, day, hour, minute, second = map(int, parts)
-            return datetime.datetime(year, month, day, hour, minute, second, int(fraction[:6].ljust(6, "0")))
+            return datetime.datetime(year, month, day, hour, minute, second, microseconds_of(fraction))
     except ValueError:
         pass
     raise DataError(f"{value!r:.80} is no timestamp of UTC such as '2020-01-31T03:04:05.678Z'")
@@ -314,36 +308,36 @@ def _writer(place: str, type_info: TypeInformation) -> Writer:
         return lambda value: f'"{b64encode(value).decode()}"'
     if isinstance(type_info, SequenceTypeInfo):
         element = value_writer("an element", type_info.elem_type)
-        return lambda value: f"[{','.join(map(element, _of_class(value, list | tuple, 'list')))}]"
+        return lambda value: f"[{','.join(map(element, of_class(value, list | tuple, 'list')))}]"
     if isinstance(type_info, MapTypeInfo):
         item = value_writer("a value", type_info.value_type_info)
         return lambda value: (
             "{"
-            + ",".join(f"{quoted(_key_text(k))}:{item(v)}" for k, v in _of_class(value, dict, "map").items())
+            + ",".join(f"{quoted(_key_text(k))}:{item(v)}" for k, v in of_class(value, dict, "map").items())
             + "}"
         )
     if isinstance(type_info, DateTypeInfo):
-        return lambda value: f'"{_of_class(value, datetime.date, "date").isoformat()}"'
+        return lambda value: f'"{of_class(value, datetime.date, "date").isoformat()}"'
     if isinstance(type_info, TimeTypeInfo):
-        return lambda value: f'"{local_time_text(_of_class(value, datetime.time, "time"))}Z"'
+        return lambda value: f'"{local_time_text(of_class(value, datetime.time, "time"))}Z"'
     if isinstance(type_info, TimestampTypeInfo):
         return lambda value: (
-            f'"{_of_class(value, datetime.datetime, "timestamp").date().isoformat()}T{local_time_text(value)}Z"'
+            f'"{of_class(value, datetime.datetime, "timestamp").date().isoformat()}T{local_time_text(value)}Z"'
         )
     if isinstance(type_info, BasicTypeInfo):
         basic = type_info.basic_type
         if basic in (BasicType.STRING, BasicType.CHAR):
-            return lambda value: quoted(_of_class(value, str, "text"))
+            return lambda value: quoted(of_class(value, str, "text"))
         if basic is BasicType.BOOLEAN:
             return lambda value: "true" if value else "false"
-        if basic in _BITS or basic is BasicType.BIG_INT:
-            return partial(integer_text, bits=_BITS.get(basic))
+        if basic in BITS:
+            return partial(integer_text, bits=BITS[basic])
         if basic is BasicType.DOUBLE:
             return lambda value: _number(double_text(float(value)))
         if basic is BasicType.FLOAT:
             return lambda value: _number(float_text(float(value)))
         if basic is BasicType.BIG_DEC:
-            return lambda value: str(_of_class(value, Decimal, "decimal"))
+            return lambda value: str(of_class(value, Decimal, "decimal"))
     raise ConfigurationError(f"the field {place!r} of JSON has no values of the type {type_info!r}")
 
 

@@ -1,10 +1,29 @@
-"""The types of rows that formats take."""
+"""The types of rows that formats take, and of values in them."""
 
 from __future__ import annotations
 
-from flinkcore.common.typeinfo import RowTypeInfo
-from flinkcore.errors import ConfigurationError
+from types import UnionType
+from typing import Any, Final
+
+from flinkcore.common.typeinfo import BasicType, RowTypeInfo
+from flinkcore.errors import ConfigurationError, DataError
 from flinkcore.table.types import RowType
+
+BITS: Final = {
+    BasicType.BYTE: 8,
+    BasicType.SHORT: 16,
+    BasicType.INT: 32,
+    BasicType.LONG: 64,
+    BasicType.BIG_INT: None,
+}
+"""The sizes of the types of whole numbers; None: there is no limit."""
+
+
+def of_class(value: Any, cls: type | UnionType, name: str) -> Any:
+    """Return a value of a class; raise DataError, with the name of what it should be, for any other."""
+    if isinstance(value, cls):
+        return value
+    raise DataError(f"{value!r:.80} is no {name}")
 
 
 def checked_row_type(row_type: object, call: str) -> RowTypeInfo:
