@@ -102,6 +102,32 @@ def _takes_no_bytes(schema: Any, named: dict[str, bool | None], depth: int) -> b
     return _takes_no_bytes(kind, named, depth + 1)
 
 
+_LOGICAL_TYPES: Final = {
+    "decimal",
+    "date",
+    "time-millis",
+    "time-micros",
+    "timestamp-millis",
+    "timestamp-micros",
+}
+
+
+def with_pyflinks_values(schema: Any) -> Any:
+    """Return a schema whose values are those of Avro's library for Python, which PyFlink has.
+
+    Logical types that it does not know, such as local timestamps, have the values of their types; UUIDs are texts.
+    """
+    if isinstance(schema, list):
+        return [with_pyflinks_values(branch) for branch in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        key: with_pyflinks_values(value)
+        for key, value in schema.items()
+        if not (key.startswith("__") or (key == "logicalType" and value not in _LOGICAL_TYPES))
+    }
+
+
 # ---- files
 
 

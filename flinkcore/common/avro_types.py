@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -126,10 +125,10 @@ class AvroTypes:
         return self._conversion(schema, lambda map_: list(map_.items()), str)
 
     def from_arrow(self, schema: Any) -> Conversion | None:
-        """Return the conversion of a value from Arrow: pairs to maps, and texts to UUIDs."""
-        return self._conversion(schema, dict, uuid.UUID)
+        """Return the conversion of a value from Arrow: pairs to maps."""
+        return self._conversion(schema, dict, None)
 
-    def _conversion(self, schema: Any, of_map: Conversion, of_uuid: Conversion) -> Conversion | None:
+    def _conversion(self, schema: Any, of_map: Conversion, of_uuid: Conversion | None) -> Conversion | None:
         schema, _ = self._resolved(schema)
         if isinstance(schema, str):
             return None

@@ -10,7 +10,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from flinkcore.common.avro_files import AvroFile, avro_library, parsed_schema
+from flinkcore.common.avro_files import AvroFile, avro_library, parsed_schema, with_pyflinks_values
 from flinkcore.common.avro_types import AvroTypes
 from flinkcore.common.io import InputFormat
 from flinkcore.common.row import Row
@@ -75,9 +75,19 @@ class AvroSchema:
         return parsed_schema(self._definition)
 
     @cached_property
+    def read_as(self) -> Any:
+        """The schema with whose values records are read; parsed."""
+        return parsed_schema(with_pyflinks_values(self._definition))
+
+    @cached_property
     def types(self) -> AvroTypes:
-        """The types of its records."""
+        """The types of records that are written."""
         return AvroTypes(self.parsed)
+
+    @cached_property
+    def types_read(self) -> AvroTypes:
+        """The types of records that are read."""
+        return AvroTypes(self.read_as)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return AvroSchema, (str(self),)
@@ -153,8 +163,9 @@ class AvroInputFormat(StreamFormat, InputFormat):
     Notes
     -----
     Follows ``pyflink.datastream.formats.avro.AvroInputFormat``. Records are dictionaries; dates and times are those of
-    ``datetime``, timestamps in UTC with a time zone, decimals ``Decimal``. Files may be compressed by deflate, bzip2,
-    xz, snappy or zstandard. Types that have themselves within them are refused.
+    ``datetime``, timestamps in UTC with a time zone, decimals ``Decimal``, UUIDs texts; local timestamps are numbers.
+    Files may be compressed by deflate, bzip2, xz, snappy or zstandard. Types that have themselves within them are
+    refused.
     """
 
     def __init__(self, path: str, schema: AvroSchema) -> None:
@@ -170,7 +181,8 @@ class AvroInputFormat(StreamFormat, InputFormat):
     def read(self, file: BinaryIO, name: str) -> Iterator[Any]:
         """Yield the records of a file; raise DataError if it is damaged, or its records do not fit the schema."""
         try:
-            for records in AvroFile(file).blocks(self._schema.parsed):
+            opened = AvroFile(file)
+            for records in opened.blocks(self._schema.read_as, with_pyflinks_values(opened.schema)):
                 yield from records
         except (DataError, ConfigurationError) as failure:
             raise DataError(f"{name} does not have records of {self._schema!s:.200}: {failure}") from failure
@@ -254,7 +266,7 @@ class AvroRowDeserializationSchema(DeserializationSchema):
     Notes
     -----
     Follows ``pyflink.datastream.formats.avro.AvroRowDeserializationSchema``: nested records are Rows, timestamps are in
-    UTC without a time zone, enums and UUIDs texts.
+    UTC without a time zone, enums and UUIDs texts, local timestamps numbers.
     """
 
     def __init__(self, record_class: str | None = None, avro_schema_string: str | None = None) -> None:
@@ -265,7 +277,7 @@ class AvroRowDeserializationSchema(DeserializationSchema):
         """Return the row of a message; raise DataError if it is truncated or damaged."""
         stream = BytesIO(message)
         try:
-            record = avro_library().schemaless_reader(stream, self._schema.parsed, None)
+            record = avro_library().schemaless_reader(stream, self._schema.read_as, None)
         except Exception as failure:  # of any kind, as the library does not check all that it reads
             raise DataError(
                 f"{message!r:.200} is no record of {self._schema!s:.200}: {type(failure).__name__}: {failure}"
@@ -306,8 +318,8 @@ class AvroRowSerializationSchema(SerializationSchema):
         stream = BytesIO()
         library = avro_library()
         try:
-            library.validate(record, self._schema.parsed)
-            library.schemaless_writer(stream, self._schema.parsed, record)
+            library.validate(record, self._schema.read_as)
+            library.schemaless_writer(stream, self._schema.read_as, record)
         except Exception as failure:  # of any kind: the library's errors have no base
             reason = " ".join(str(failure).split())
             raise DataError(f"{element!r:.200} is no record of {self._schema!s:.200}: {reason}") from failure
@@ -333,7 +345,7 @@ class _RowValues:
         import pyarrow as pa
 
         self._arrow = pa.types
-        self.type_info = self._row_type(schema.types.arrow_schema())
+        self.type_info = self._row_type(schema.types_read.arrow_schema())
 
     def _row_type(self, fields: Any) -> RowTypeInfo:
         names = [field.name for field in fields]

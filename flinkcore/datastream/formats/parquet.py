@@ -138,7 +138,7 @@ class _AvroParquetFormat(StreamFormat):
     def __init__(self, schema: AvroSchema) -> None:
         self._type = GenericRecordAvroTypeInfo(schema)
         self._schema = schema
-        schema.types.arrow_schema()  # fails now if a field has no type
+        schema.types_read.arrow_schema()  # fails now if a field has no type
 
     def produced_type(self) -> GenericRecordAvroTypeInfo:
         return self._type
@@ -148,7 +148,7 @@ class _AvroParquetFormat(StreamFormat):
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        types = self._schema.types
+        types = self._schema.types_read
         wanted = types.arrow_schema()
         convert = types.from_arrow(types.schema) or (lambda record: record)
         try:
