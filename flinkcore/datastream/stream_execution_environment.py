@@ -857,14 +857,16 @@ class StreamExecutionEnvironment:
         return self.from_event_log(table, split=split, **settings)
 
     def set_runtime_mode(self: S, execution_mode: RuntimeExecutionMode) -> S:
-        """Set whether a job of Python functions emits results for each element, or final ones only.
+        """Set whether a job emits results for each element, or final ones only.
 
         Parameters
         ----------
         execution_mode : RuntimeExecutionMode
-            STREAMING and AUTOMATIC: for each element. BATCH: no watermark before the end of the input, and a reduce
-            emits one result per key, at that end. Elements of a key are processed in order of arrival, where Flink
-            sorts them by time. Columnar jobs are replays of streams in any mode.
+            STREAMING and AUTOMATIC: for each element. BATCH: no watermark before the end of the input; a keyed step
+            gets its elements key by key, those of a key in the order of their timestamps, and after them the timers of
+            the key fire, also those of processing time; a reduce emits one result per key; elements wait for what is
+            broadcast. They are sorted in memory. Columnar jobs take windows whose aggregates do not depend on the order
+            of rows.
 
         Raises
         ------

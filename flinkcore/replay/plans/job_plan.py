@@ -37,6 +37,7 @@ from flinkcore.datastream.transformations import (
 from flinkcore.errors import ConfigurationError, SchemaError
 from flinkcore.replay.log.column_ops import Decode, Select, expression_columns, output_schema
 from flinkcore.replay.log.plain_columns import decoded_type
+from flinkcore.replay.plans.batch_mode import refuse_in_batch_mode
 from flinkcore.replay.plans.keys import check_keys, require_alike_keys
 from flinkcore.replay.plans.log_plan import LogPlan, column_op, plan_of_log
 from flinkcore.replay.plans.operators import (
@@ -263,6 +264,8 @@ class _JobPlanner:
         if id(step) in self._numbers:
             return self._numbers[id(step)]
         operator = _operator(step)
+        if self._configuration.is_batch():
+            refuse_in_batch_mode(operator)
         planned = [self._input(each, operator) for each in step.inputs()]
         inputs = tuple(each for each, _ in planned)
         number = len(self.stages)

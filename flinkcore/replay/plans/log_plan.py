@@ -36,6 +36,7 @@ from flinkcore.replay.log.column_ops import (
     output_schema,
 )
 from flinkcore.replay.log.event_log import EventLog
+from flinkcore.replay.plans.batch_mode import refuse_alignment_in_batch_mode
 from flinkcore.replay.plans.keys import check_keys
 from flinkcore.replay.plans.operators import KeyedOperator, UserProcess, require_column
 from flinkcore.replay.plans.uids import step_with_uid, watermarks_uids
@@ -145,6 +146,15 @@ def plan_of_log(
         If the log has no files, or their schema cannot be read.
     """
     before, strategy, after = _around_strategy(before_key, operator)
+    if configuration.is_batch():
+        refuse_alignment_in_batch_mode(strategy)
+        # The only watermark is the one at the end of the log.
+        none = WatermarkStrategy.no_watermarks()
+        strategy = replace(
+            strategy,
+            out_of_orderness_ms=none.out_of_orderness_ms,
+            generator_supplier=none.generator_supplier,
+        )
     _refuse_reserved(source, (*before, *after), strategy)
     _refuse_replaced(source, before)
     before, timestamp = _with_event_time(before, strategy, source.timestamp)

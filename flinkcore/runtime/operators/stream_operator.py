@@ -75,6 +75,11 @@ class AbstractStreamOperator:
     def close(self) -> None:
         """Release what `open` acquired, and close the function."""
 
+    def end_key(self) -> None:
+        """Fire the timers of a key at the end of its records, in the execution mode BATCH."""
+        if self.time_service_manager is not None:
+            self.time_service_manager.end_key()
+
     def process_watermark(self, watermark: Watermark) -> None:
         """Fire the event-time timers that are due, and forward the watermark."""
         self._output.emit_watermark(watermark)

@@ -23,11 +23,13 @@ from flinkcore.runtime.elements import StreamElement
 from flinkcore.runtime.gauges import WatermarkGauge
 from flinkcore.runtime.latency import Granularity, LatencyMarkerEmitter, LatencyStats
 from flinkcore.runtime.operators import AbstractStreamOperator, OneInputStreamOperator
+from flinkcore.runtime.operators.function_calls import KeySelector as KeySelectorCall
 from flinkcore.runtime.operators.sink_operators import SinkWriterOperator
 from flinkcore.runtime.operators.stream_operator import Input, OneOfTwoInputs, TwoInputStreamOperator
 from flinkcore.runtime.processing_time import ProcessingTimeService
 from flinkcore.runtime.task_metrics import TaskMetricGroup
 from flinkcore.runtime.tasks import stream_partitioners as partitioners
+from flinkcore.runtime.tasks.batch_inputs import BatchInputs, batch_key_selectors
 from flinkcore.runtime.tasks.operator_makers import make_operator
 from flinkcore.runtime.tasks.operator_setup import JobContext, OperatorSetup
 from flinkcore.runtime.tasks.stream_graph import (
@@ -86,6 +88,7 @@ class Subtask:
     def __init__(self, setup: OperatorSetup, operator: AbstractStreamOperator) -> None:
         self.setup = setup
         self.operator = operator
+        self._batch_key_selectors = batch_key_selectors(setup)
         self._opened: list[Function | AbstractStreamOperator] = []
 
     def open(self) -> None:
@@ -121,10 +124,19 @@ class Subtask:
         elif isinstance(operator, TwoInputStreamOperator):
             first, second = OneOfTwoInputs(operator, 1), OneOfTwoInputs(operator, 2)
             inputs = [(first, first.process_element), (second, second.process_element)]
+        if self._batch_key_selectors is not None:
+            inputs = self._batch_inputs(inputs, self._batch_key_selectors)
         return [
             (given, call, StreamOneInputProcessor(given, self._channels(number)))
             for number, (given, call) in enumerate(inputs)
         ]
+
+    def _batch_inputs(
+        self, inputs: list[tuple[Input, ElementCall]], selectors: Sequence[KeySelectorCall | None]
+    ) -> list[tuple[Input, ElementCall]]:
+        is_keyed = any(selector is not None for selector in selectors)
+        backend = self.setup.keyed_state_backend if is_keyed else None
+        return BatchInputs(self.operator, inputs, selectors, backend).inputs()
 
     def _register_metrics(self) -> None:
         """Register the metrics that Flink registers for every operator, by its names."""

@@ -242,6 +242,54 @@ class InternalTimerService:
         at_end = UnendingTimers(len(self._event_time_timers)) if watermark_ms == MAX_TIMESTAMP else None
         self._fire_event_time_timers(watermark_ms, at_end)
 
+    def end_key(self) -> None:
+        """Fire all timers, which are those of one key, at the end of its elements in the execution mode BATCH.
+
+        The watermark is the maximum meanwhile, and the minimum again for the next key. Event-time timers fire first,
+        then those of processing time. Timers that callbacks register are dropped.
+
+        Notes
+        -----
+        Flink's ``BatchExecutionInternalTimeService.setCurrentKey``.
+        """
+        if self._next_timer is not None:
+            self._next_timer.cancel()
+            self._next_timer = None
+        if not (len(self._event_time_timers) or len(self._processing_time_timers)):
+            return
+        self._current_watermark = MAX_TIMESTAMP
+        started = self._started()
+        event_time = {timer[:] for timer in self._event_time_timers}
+        processing_time = {timer[:] for timer in self._processing_time_timers}
+        self._fired_event_time_timers += self._fire_known(
+            self._event_time_timers, event_time, started.on_event_time
+        )
+        self._fired_processing_time_timers += self._fire_known(
+            self._processing_time_timers, processing_time, started.on_processing_time
+        )
+        while self._event_time_timers.poll() is not None:
+            pass  # timers of processing time have registered it
+        self._current_watermark = MIN_TIMESTAMP
+
+    def _fire_known(
+        self, timers: TimerHeap, known: set[tuple[int, int, int, int]], fire: Callable[[InternalTimer], None]
+    ) -> int:
+        """Fire those of the known timers that have not been deleted, and drop all others; return how many fired."""
+        fired = 0
+        while (timer := timers.poll_due(MAX_TIMESTAMP)) is not None:
+            if timer[:] not in known:
+                continue
+            known.remove(timer[:])
+            fired += 1
+            timestamp_ms, key_id, _, namespace_id = timer
+            self._set_current_key_id(key_id)
+            fire(
+                InternalTimer(
+                    timestamp_ms, self._key_context.current_key, self._namespaces.objects[namespace_id]
+                )
+            )
+        return fired
+
     def _fire_event_time_timers(self, watermark_ms: int, at_end: UnendingTimers | None) -> None:
         poll_due = self._event_time_timers.poll_due
         timer = poll_due(watermark_ms)
@@ -537,6 +585,11 @@ class InternalTimeServiceManager:
         except OutputFullError as full:
             full.then(partial(self._advance_each, services, watermark_ms))
             raise
+
+    def end_key(self) -> None:
+        """Fire the timers of a key at the end of its elements in the execution mode BATCH."""
+        for service in self._services.values():
+            service.end_key()
 
     def num_event_time_timers(self) -> int:
         """Return the number of event-time timers of all services."""

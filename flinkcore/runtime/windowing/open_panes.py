@@ -47,10 +47,13 @@ class OpenPanes(NamedTuple):
         Processes elements.
     pass_watermark : callable
         Called with every watermark, in ms since the epoch, before timers fire.
+    forget : callable
+        Called after timers have fired without a watermark.
     """
 
     call: OpenPaneCall
     pass_watermark: Callable[[int], None]
+    forget: Callable[[], None]
 
 
 def has_open_panes(operation: WindowOperation) -> bool:
@@ -173,7 +176,7 @@ def open_panes(
         drop,
         failed,
     )
-    return OpenPanes(call, pass_watermark)
+    return OpenPanes(call, pass_watermark, forget)
 
 
 def _maybe_fired(state: HeapState, timers: InternalTimerService, lateness_ms: int) -> set[Hashable]:

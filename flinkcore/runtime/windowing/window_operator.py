@@ -103,6 +103,7 @@ class WindowOperator(KeyedFunctionOperator[WindowFunctions], OneInputStreamOpera
         self._process: ElementCall = refuse_before_open
         self._process_known_key: KeyedElementCall = _refuse_before_open
         self._pass_watermark: Callable[[int], None] = _pass_nothing
+        self._forget_panes: Callable[[], None] = _forget_nothing
         self.num_late_records = 0
         self.num_records_in_no_window = 0
 
@@ -161,6 +162,7 @@ class WindowOperator(KeyedFunctionOperator[WindowFunctions], OneInputStreamOpera
             )
             self._process, self._process_known_key = panes.call.process, panes.call.process_of_key
             self._pass_watermark = panes.pass_watermark
+            self._forget_panes = panes.forget
             if not operation.allowed_lateness_ms:
                 self._fire = self._fire_at_end
         self._function.open(runtime_context)
@@ -282,6 +284,10 @@ class WindowOperator(KeyedFunctionOperator[WindowFunctions], OneInputStreamOpera
     def process_watermark(self, watermark: Watermark) -> None:
         self._pass_watermark(watermark.timestamp)
         super().process_watermark(watermark)
+
+    def end_key(self) -> None:
+        super().end_key()
+        self._forget_panes()
 
     def on_event_time(self, timer: InternalTimer) -> None:
         """Call the trigger, and drop the window if this is its cleanup time."""
@@ -413,6 +419,10 @@ class WindowOperator(KeyedFunctionOperator[WindowFunctions], OneInputStreamOpera
 
 def _refuse_before_open(key: Hashable, record: StreamRecord[Any]) -> None:
     refuse_before_open(record)
+
+
+def _forget_nothing() -> None:
+    pass
 
 
 def _pass_nothing(watermark_ms: int) -> None:
