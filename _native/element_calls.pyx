@@ -115,6 +115,67 @@ cdef class CallContext:
         return subject.timestamp_ms
 
 
+# ---- times and watermarks ----------------------------------------------------------------------------------------
+
+
+cdef class ExtractedTimestamps:
+    """The timestamps that a user's assigner gives, which are to be ints of 64 bits.
+
+    Parameters
+    ----------
+    extract_timestamp : callable
+        From an element and its timestamp before to its event time, in ms since the epoch.
+
+    Notes
+    -----
+    A subclass has `failed`, which returns the error of the assigner, from the element, its timestamp before and the exception; and
+    `converted`, which returns another integer as an int, or raises, from the timestamp, the element and its timestamp before.
+    """
+
+    cdef object _extract_timestamp
+
+    def __cinit__(self, extract_timestamp, *arguments, **named):
+        self._extract_timestamp = extract_timestamp
+
+    @cython.binding(False)
+    def extract_timestamp(self, value, record_timestamp):
+        """Return the user's timestamp.
+
+        Raises
+        ------
+        UserCodeError
+            If the assigner raises; errors of flinkcore are passed on unchanged.
+        DataError
+            If it does not return an integer of 64 bits.
+        """
+        cdef int beyond = 0
+        cdef object timestamp, error
+        try:
+            timestamp = self._extract_timestamp(value, record_timestamp)
+        except Exception as failure:
+            error = self.failed(value, record_timestamp, failure)
+            if error is failure:
+                raise
+            raise error from failure
+        if type(timestamp) is int:
+            PyLong_AsLongLongAndOverflow(timestamp, &beyond)
+            if not beyond:
+                return timestamp
+        return self.converted(timestamp, value, record_timestamp)
+
+
+cdef class LargestTimestamp:
+    """The largest timestamp that a generator of watermarks has seen, in ms since the epoch."""
+
+    cdef public int64_t _max_timestamp
+
+    @cython.binding(False)
+    def on_event(self, event, int64_t event_timestamp, output):
+        """Take the timestamp of an event."""
+        if event_timestamp > self._max_timestamp:
+            self._max_timestamp = event_timestamp
+
+
 # ---- state of the current key ------------------------------------------------------------------------------------
 
 

@@ -754,10 +754,12 @@ cdef class FunctionTimers:
     def __cinit__(self, CurrentKeyTimers event_time not None, *arguments, **named):
         self._event_time = event_time
 
+    @cython.binding(False)
     def register_event_time_timer(self, timestamp):
         """Register a timer that fires when the watermark reaches `timestamp`, in ms since the epoch."""
         self._event_time.add_timer(timestamp, VOID_NAMESPACE_ID)
 
+    @cython.binding(False)
     def delete_event_time_timer(self, timestamp):
         """Delete the timer of this timestamp, if the current key has it."""
         self._event_time.remove_timer(timestamp, VOID_NAMESPACE_ID)

@@ -30,6 +30,16 @@ class CallContext:
     def timestamp(self) -> Any: ...
 
 @disjoint_base
+class ExtractedTimestamps:
+    def __new__(cls, extract_timestamp: Callable[[Any, int], Any], *arguments: Any, **named: Any) -> Self: ...
+    def extract_timestamp(self, value: Any, record_timestamp: int) -> int: ...
+
+@disjoint_base
+class LargestTimestamp:
+    _max_timestamp: int
+    def on_event(self, event: Any, event_timestamp: int, output: Any) -> None: ...
+
+@disjoint_base
 class CurrentKeyValues:
     accepts: Callable[[Any], bool] | None
     refuse: Callable[[Any], None] | None

@@ -1,9 +1,12 @@
 """Timestamp assigners: how elements get their event time."""
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, Final
 
+from flinkcore._native.element_calls import ExtractedTimestamps
 from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.errors import DataError, FlinkcoreError, UserCodeError, in_words
 
@@ -63,7 +66,7 @@ class RecordTimestampAssigner(TimestampAssigner):
         return record_timestamp
 
 
-class CheckedTimestampAssigner(TimestampAssigner):
+class CheckedTimestampAssigner(ExtractedTimestamps, TimestampAssigner):
     """Calls a user's assigner; any failure is an error that names the split and the element.
 
     Parameters
@@ -73,36 +76,30 @@ class CheckedTimestampAssigner(TimestampAssigner):
         Named in error messages.
     """
 
+    def __new__(cls, assigner: TimestampAssigner, split: str | None = None) -> CheckedTimestampAssigner:
+        return super().__new__(cls, assigner.extract_timestamp)
+
     def __init__(self, assigner: TimestampAssigner, split: str | None = None) -> None:
-        self._assigner = assigner
-        self._where = "" if split is None else f" of split {split!r}"
+        self._name = f"{type(assigner).__name__}.extract_timestamp"
+        if split is not None:
+            self._name += f" of split {split!r}"
 
-    def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
-        """Return the user's timestamp.
+    def failed(self, value: Any, record_timestamp: int, failure: Exception) -> Exception:
+        """Return the error to raise after an exception of the assigner: that itself if it is one of flinkcore."""
+        if isinstance(failure, FlinkcoreError):
+            return failure
+        return UserCodeError(
+            f"{self._name} failed at the element {value!r} (record timestamp {record_timestamp}): "
+            f"{in_words(failure)}"
+        )
 
-        Raises
-        ------
-        UserCodeError
-            If the assigner raises; errors of flinkcore are passed on unchanged.
-        DataError
-            If it does not return an integer of 64 bits.
-        """
-        try:
-            timestamp = self._assigner.extract_timestamp(value, record_timestamp)
-        except FlinkcoreError:
-            raise
-        except Exception as failure:
-            raise UserCodeError(
-                f"{type(self._assigner).__name__}.extract_timestamp{self._where} failed at the element "
-                f"{value!r} (record timestamp {record_timestamp}): {in_words(failure)}"
-            ) from failure
-        if type(timestamp) is int and MIN_TIMESTAMP <= timestamp <= MAX_TIMESTAMP:
-            return timestamp
+    def converted(self, timestamp: object, value: Any, record_timestamp: int) -> int:
+        """Return a timestamp of another integer type as an int; raise a DataError for anything else."""
         converted = as_timestamp(timestamp)
         if converted is None:
             raise DataError(
-                f"{type(self._assigner).__name__}.extract_timestamp{self._where} gave {timestamp!r} for the "
-                f"element {value!r}: an event time is an int of 64 bits, in milliseconds since the epoch"
+                f"{self._name} gave {timestamp!r} for the element {value!r}: an event time is an int of 64 bits, in "
+                "milliseconds since the epoch"
             )
         return converted
 

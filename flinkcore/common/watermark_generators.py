@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, Generic, Protocol, TypeVar
 
+from flinkcore._native.element_calls import LargestTimestamp
 from flinkcore.common.constants import MIN_TIMESTAMP
 from flinkcore.common.time import Duration, Time, bound_ms, timeout_ms
 from flinkcore.common.watermark import Watermark
@@ -128,7 +129,7 @@ class WatermarkGenerator(ABC, Generic[T]):
         raise UnsupportedOperationError(f"{type(self).__qualname__} does not define restore_state")
 
 
-class BoundedOutOfOrdernessWatermarks(WatermarkGenerator[Any]):
+class BoundedOutOfOrdernessWatermarks(LargestTimestamp, WatermarkGenerator[Any]):
     """The watermark is the largest timestamp minus a bound minus 1 ms; emitted at every periodic call.
 
     Before the first event the watermark is -2**63. A watermark that has not advanced is emitted again, without effect.
@@ -158,10 +159,6 @@ class BoundedOutOfOrdernessWatermarks(WatermarkGenerator[Any]):
     def __init__(self, max_out_of_orderness: Duration | Time) -> None:
         self._out_of_orderness_ms = bound_ms(max_out_of_orderness, "max_out_of_orderness")
         self._max_timestamp = MIN_TIMESTAMP + self._out_of_orderness_ms + 1
-
-    def on_event(self, event: Any, event_timestamp: int, output: WatermarkOutput) -> None:
-        if event_timestamp > self._max_timestamp:
-            self._max_timestamp = event_timestamp
 
     def on_periodic_emit(self, output: WatermarkOutput) -> None:
         output.emit_watermark(Watermark(self._max_timestamp - self._out_of_orderness_ms - 1))

@@ -11,8 +11,10 @@ from flinkcore._native.element_calls import (
     CallContext,
     ConversionUnless,
     CurrentKeyValues,
+    ExtractedTimestamps,
     FilterCall,
     KeyedCall,
+    LargestTimestamp,
     MapCall,
     OpenPaneCall,
     ReduceCall,
@@ -86,6 +88,49 @@ def test_a_context_has_the_time_of_its_subject_during_the_call_only() -> None:
         context.timestamp()
     context.subject = StreamRecord("a")
     assert context.timestamp() is None
+
+
+# ---- times ----
+
+
+class Timestamps(ExtractedTimestamps):
+    def failed(self, value: Any, record_timestamp: int, failure: Exception) -> Exception:
+        return failure if isinstance(failure, KeyError) else LookupError(value, record_timestamp)
+
+    def converted(self, timestamp: Any, value: Any, record_timestamp: int) -> int:
+        return -1
+
+
+def test_timestamps_are_ints_of_64_bits_or_are_converted() -> None:
+    extracted = Timestamps(lambda value, before: value)
+    for value in (0, 2**63 - 1, -(2**63)):
+        assert extracted.extract_timestamp(value, 7) == value
+    for value in (2**63, True, 1.0, None):
+        assert extracted.extract_timestamp(value, 7) == -1
+
+
+def test_errors_of_assigners_are_told_but_for_those_that_say_it_themselves() -> None:
+    failure: Exception = ValueError("broken")
+
+    def extract(value: Any, before: int) -> int:
+        raise failure
+
+    extracted = Timestamps(extract)
+    with pytest.raises(LookupError) as caught:
+        extracted.extract_timestamp("a", 7)
+    assert caught.value.args == ("a", 7)
+    assert caught.value.__cause__ is failure
+    failure = KeyError("its own")
+    with pytest.raises(KeyError) as told:
+        extracted.extract_timestamp("a", 7)
+    assert told.value.__cause__ is None
+
+
+def test_the_largest_timestamp_does_not_go_back() -> None:
+    largest = LargestTimestamp()
+    for timestamp, expected in ((5, 5), (3, 5), (9, 9)):
+        largest.on_event(None, timestamp, None)
+        assert largest._max_timestamp == expected
 
 
 # ---- state ----
