@@ -199,7 +199,8 @@ def test_records_are_read_as_the_schema_that_is_asked_for(
 
 
 @pytest.mark.parametrize(
-    "element", [FIRST | {"id": "x"}, FIRST | {"id": 2**63}, {"id": 1}, FIRST | {"color": "PINK"}, 5]
+    "element",
+    [FIRST | {"id": "x"}, FIRST | {"id": 2**63}, {"id": 1}, FIRST | {"color": "PINK"}, 5, Row(1, 2)],
 )
 @pytest.mark.parametrize("make", [AvroBulkWriters, AvroParquetWriters])
 def test_an_element_that_is_no_record_is_refused(

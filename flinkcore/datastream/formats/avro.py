@@ -236,8 +236,17 @@ class _AvroWriter(BulkWriter):
 
 
 def generic_record(element: Any) -> Any:
-    """Return an element as a record of Avro: a Row with names as a dictionary, anything else as it is."""
-    return element.as_dict(True) if isinstance(element, Row) else element
+    """Return an element as a record of Avro: a Row as a dictionary, anything else as it is.
+
+    Raises
+    ------
+    DataError
+        If the values of a Row have no names.
+    """
+    try:
+        return element.as_dict(True) if isinstance(element, Row) else element
+    except TypeError as failure:
+        raise DataError(f"{element!r:.200} is no record of Avro: {failure}") from failure
 
 
 # ---- messages
