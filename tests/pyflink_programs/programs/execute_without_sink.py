@@ -33,5 +33,5 @@ def run(env: StreamExecutionEnvironment):
     outputs = {"again": [again]}
     for path in (first, second):
         with open(path) as file:
-            outputs[os.path.basename(path)] = file.read().splitlines()
+            outputs[os.path.basename(path)] = sorted(file.read().splitlines())
     return outputs
