@@ -160,6 +160,13 @@ class ExecutionConfig:
         """Return whether jobs emit final results only: see ``StreamExecutionEnvironment.set_runtime_mode``."""
         return self._configuration.get(settings.RUNTIME_MODE) == "BATCH"
 
+    def for_job(self, is_bounded: bool) -> ExecutionConfig:
+        """Return the settings of a job: in the mode AUTOMATIC, one whose sources all end by themselves is a BATCH."""
+        if self._configuration.get(settings.RUNTIME_MODE) != "AUTOMATIC":
+            return self
+        mode = "BATCH" if is_bounded else "STREAMING"
+        return ExecutionConfig(Configuration(self._configuration).set(settings.RUNTIME_MODE, mode))
+
     def allows_unaligned_source_splits(self) -> bool:
         """Return ``pipeline.watermark-alignment.allow-unaligned-source-splits``: whether unpausable splits read on."""
         return self._configuration.get(settings.ALLOW_UNALIGNED_SOURCE_SPLITS)

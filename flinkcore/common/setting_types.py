@@ -167,6 +167,9 @@ def _list(value: Any) -> list[str]:
         text = value.strip()
         if text.startswith("[") and text.endswith("]"):
             return split_values(text[1:-1], ",")
+        lines = text.splitlines()
+        if lines and all(line.startswith("- ") for line in lines):
+            return [part for line in lines for part in split_values(line[2:], "\n")]
         return split_values(text, ";")
     if not isinstance(value, Sequence):
         raise ValueError(value)

@@ -121,7 +121,7 @@ RUNTIME_MODE: Final = _obeyed(
     "execution.runtime-mode",
     one_of("STREAMING", "BATCH", "AUTOMATIC"),
     "STREAMING",
-    "As `env.set_runtime_mode(...)`. AUTOMATIC is STREAMING here.",
+    "As `env.set_runtime_mode(...)`. With AUTOMATIC, a job whose sources all end by themselves is a BATCH.",
 )
 AUTO_WATERMARK_INTERVAL: Final = _obeyed(
     "pipeline.auto-watermark-interval",

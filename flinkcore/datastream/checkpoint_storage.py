@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, NoReturn
 
+from flinkcore.common.locations import path_text
 from flinkcore.common.missing_features import MISSING_NAMES, refuse_name
 from flinkcore.errors import ConfigurationError
 
@@ -43,7 +44,7 @@ class JobManagerCheckpointStorage(CheckpointStorage):
 
     def get_checkpoint_path(self) -> str | None:
         """Return the directory of checkpoints, or None."""
-        return self.checkpoint_path
+        return None if self.checkpoint_path is None else path_text(self.checkpoint_path)
 
     def get_max_state_size(self) -> int:
         """Return the largest size of a state, in bytes."""
@@ -91,7 +92,7 @@ class FileSystemCheckpointStorage(CheckpointStorage):
 
     def get_checkpoint_path(self) -> str:
         """Return the directory of checkpoints."""
-        return str(self.checkpoint_path)
+        return path_text(str(self.checkpoint_path))
 
     def get_savepoint_path(self) -> str | None:
         """Return the directory of savepoints: there is none."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, ClassVar
 
+from flinkcore.common.boundedness import Boundedness
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.typeinfo import TypeInformation
 from flinkcore.common.watermark_strategy import WatermarkStrategy
@@ -68,6 +69,11 @@ class SourceTransformation(_WithDeclaredType):
     strategy: WatermarkStrategy | None
     type_info: TypeInformation
 
+    @property
+    def boundedness(self) -> Boundedness:
+        """Whether the source ends by itself."""
+        return self.source.boundedness
+
     def __str__(self) -> str:
         strategy = "" if self.strategy is None else f", {self.strategy}"
         return f"source {self.source}{strategy}"
@@ -88,6 +94,11 @@ class LegacySourceTransformation(_WithDeclaredType):
     function: SourceFunction
     type_info: TypeInformation
     idle_timeout_ms: int | None = None
+
+    @property
+    def boundedness(self) -> Boundedness:
+        """Whether the function ends by itself."""
+        return self.function.boundedness
 
     def __str__(self) -> str:
         idle = "" if self.idle_timeout_ms is None else f", idle after {self.idle_timeout_ms} ms"

@@ -9,13 +9,18 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, cast
 
+from flinkcore.common.boundedness import Boundedness
 from flinkcore.common.execution_config import ExecutionConfig
 from flinkcore.common.job_client import RunningJob
 from flinkcore.common.job_execution_result import JobExecutionResult
 from flinkcore.common.output_tag import OutputTag
-from flinkcore.datastream.element_transformations import SinkTransformation
+from flinkcore.datastream.element_transformations import (
+    LegacySourceTransformation,
+    SinkTransformation,
+    SourceTransformation,
+)
 from flinkcore.datastream.time_characteristic import TimeCharacteristic
-from flinkcore.datastream.transformations import StreamGraph, Transformation
+from flinkcore.datastream.transformations import EventLogSource, StreamGraph, Transformation
 from flinkcore.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -85,6 +90,15 @@ class ElementJob:
         """Return the last steps of the job."""
         ends = *self.sinks, *self.without_sinks
         return ends if self.collected is None else (*ends, self.collected)
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether all sources end by themselves; an event log is the record of a stream, which does not."""
+        return all(
+            step.boundedness is Boundedness.BOUNDED
+            for step in self.transformations()
+            if isinstance(step, EventLogSource | SourceTransformation | LegacySourceTransformation)
+        )
 
     def transformations(self) -> tuple[Transformation, ...]:
         """Return all steps, each once, inputs first."""

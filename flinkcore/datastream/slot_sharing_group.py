@@ -117,10 +117,11 @@ class SlotSharingGroup:
             """Return the group; ConfigurationError if it has resources, but no processors or no heap."""
             group = self._group
             needs = group != SlotSharingGroup(group.name)
-            if needs and (not group.cpu_cores or group.task_heap_memory is None):
+            heap = group.task_heap_memory or MemorySize(0)
+            if needs and not (group.cpu_cores and heap.get_bytes()):
                 raise ConfigurationError(
-                    f"slot sharing group {group.name!r} has resources, and so needs set_cpu_cores(...) above 0 and "
-                    "set_task_heap_memory_mb(...)"
+                    f"slot sharing group {group.name!r} has resources, and so needs set_cpu_cores(...) and "
+                    "set_task_heap_memory_mb(...) above 0"
                 )
             zero = MemorySize(0)
             return replace(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import NoReturn
 
+from flinkcore.common.locations import path_in_file_system
 from flinkcore.common.missing_features import MISSING_NAMES, refuse_name
 from flinkcore.errors import ConfigurationError
 
@@ -59,7 +60,7 @@ class EmbeddedRocksDBStateBackend(StateBackend):
 
     def set_db_storage_paths(self, *paths: str) -> None:
         """Set the folders of RocksDB's files; none: the default."""
-        self._paths = list(paths) or None
+        self._paths = [path_in_file_system(path) for path in paths] or None
 
     def get_db_storage_paths(self) -> list[str] | None:
         """Return the folders of RocksDB's files, or None."""

@@ -18,7 +18,7 @@ from flinkcore.common.extras import library
 from flinkcore.common.io import InputFormat
 from flinkcore.common.job_client import JobClient
 from flinkcore.common.job_execution_result import JobExecutionResult
-from flinkcore.common.locations import absolute_location
+from flinkcore.common.locations import absolute_location, path_text
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.restart_strategy import RestartStrategyConfiguration
 from flinkcore.common.setting_types import as_text
@@ -443,7 +443,8 @@ class StreamExecutionEnvironment:
         Follows ``pyflink.datastream.StreamExecutionEnvironment.execute_async``.
         """
         self._require_steps()
-        return JobClient(self.executor.start_in_background(self._job(job_name, None), self._config))
+        job = self._job(job_name, None)
+        return JobClient(self.executor.start_in_background(job, self._config.for_job(job.is_bounded)))
 
     def _require_steps(self) -> None:
         if not (self._sinks or self._steps):
@@ -475,7 +476,8 @@ class StreamExecutionEnvironment:
         collected: Transformation | None,
         checkpoints: CheckpointSettings = NO_CHECKPOINTS,
     ) -> ElementJobRun:
-        return self.executor.start(self._job(job_name, collected), self._config, checkpoints)
+        job = self._job(job_name, collected)
+        return self.executor.start(job, self._config.for_job(job.is_bounded), checkpoints)
 
     def _job(self, job_name: str | None, collected: Transformation | None) -> ElementJob:
         job = self._planned_job(job_name, collected)
@@ -511,7 +513,8 @@ class StreamExecutionEnvironment:
         not there; each function is an operator, as in PyFlink without ``python.operator-chaining.enabled``.
         """
         self._require_steps()
-        return self.executor.execution_plan(self._planned_job(None, None), self._config)
+        job = self._planned_job(None, None)
+        return self.executor.execution_plan(job, self._config.for_job(job.is_bounded))
 
     def disable_operator_chaining(self) -> StreamExecutionEnvironment:
         """Disable operator chaining; results stay the same."""
@@ -862,11 +865,12 @@ class StreamExecutionEnvironment:
         Parameters
         ----------
         execution_mode : RuntimeExecutionMode
-            STREAMING and AUTOMATIC: for each element. BATCH: no watermark before the end of the input; a keyed step
-            gets its elements key by key, those of a key in the order of their timestamps, and after them the timers of
-            the key fire, also those of processing time; a reduce emits one result per key; elements wait for what is
-            broadcast. They are sorted in memory. Columnar jobs take windows whose aggregates do not depend on the order
-            of rows.
+            STREAMING: for each element. BATCH: no watermark before the end of the input; a keyed step gets its elements
+            key by key, those of a key in the order of their timestamps, and after them the timers of the key fire, also
+            those of processing time; a reduce emits one result per key; elements wait for what is broadcast. They are
+            sorted in memory. Columnar jobs take windows whose aggregates do not depend on the order of rows. AUTOMATIC:
+            as BATCH if all sources are bounded, otherwise as STREAMING, and so if one of them is an event log, which is
+            the record of a stream.
 
         Raises
         ------
@@ -925,7 +929,8 @@ class StreamExecutionEnvironment:
 
     def get_default_savepoint_directory(self) -> str | None:
         """Return the directory of savepoints, or None."""
-        return self._configuration.get(settings.SAVEPOINT_DIRECTORY)
+        directory = self._configuration.get(settings.SAVEPOINT_DIRECTORY)
+        return None if directory is None else path_text(directory)
 
     def set_restart_strategy(self: S, restart_strategy_configuration: RestartStrategyConfiguration) -> S:
         """Set how a job is run again after a failure, which has no meaning here.

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, ClassVar, Literal
 
+from flinkcore.common.boundedness import Boundedness
 from flinkcore.common.execution_config import ExecutionConfig
 from flinkcore.common.expressions import Expression
 from flinkcore.common.output_tag import OutputTag
@@ -200,6 +201,11 @@ class EventLogSource(Transformation):
     @property
     def operator_name(self) -> str:
         return "Event Log"
+
+    @property
+    def boundedness(self) -> Boundedness:
+        """That of the stream of which the log is the record."""
+        return Boundedness.CONTINUOUS_UNBOUNDED
 
     def side_outputs(self) -> tuple[OutputTag, ...]:
         return (self.on_bad_row,) if isinstance(self.on_bad_row, OutputTag) else ()

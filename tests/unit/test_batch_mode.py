@@ -10,9 +10,11 @@ from flinkcore.common import Duration, Time, Types, Watermark, WatermarkGenerato
 from flinkcore.common.watermark_strategy import TimestampAssigner
 from flinkcore.datastream import (
     BroadcastProcessFunction,
+    DataStream,
     KeyedProcessFunction,
     ReduceFunction,
     RuntimeExecutionMode,
+    SourceFunction,
     StreamExecutionEnvironment,
     TumblingEventTimeWindows,
     WindowedStream,
@@ -195,6 +197,32 @@ def test_columns_are_refused_where_the_order_of_rows_would_show(env: StreamExecu
     )
     with pytest.raises(ConfigurationError, match="BATCH has no watermarks to align"):
         windows_of(env, aligned).aggregate(n=count()).execute()
+
+
+def test_the_mode_automatic_is_batch_where_all_sources_end(env: StreamExecutionEnvironment) -> None:
+    class Endless(SourceFunction):
+        def run(self, ctx: Any) -> None:
+            for number in NUMBERS[1:4]:
+                ctx.collect(number)
+
+        def cancel(self) -> None:
+            """Nothing goes on."""
+
+    env.set_parallelism(1).set_runtime_mode(RuntimeExecutionMode.AUTOMATIC)
+
+    def sums(stream: DataStream) -> list[Any]:
+        reduced = stream.key_by(lambda value: value[0]).reduce(lambda a, b: (a[0], a[1] + b[1]))
+        with reduced.execute_and_collect() as results:
+            return list(results)
+
+    bounded = env.from_collection(NUMBERS[1:4])
+    assert sums(bounded) == [(1, 15), (2, 20)]
+    assert sums(env.add_source(Endless())) == [(1, 10), (2, 20), (1, 15)]
+    assert sums(bounded.union(env.add_source(Endless())))[-1] in [(1, 30), (2, 40)]
+    rows = env.from_event_log(rides(), timestamp="time").map(lambda row: (row.key, row.n))
+    assert len(sums(rows)) == 4
+    windows = windows_of(env, WatermarkStrategy.for_monotonous_timestamps())
+    assert windows.aggregate(n=first("n")).execute().to_arrow().num_rows == 3
 
 
 def test_functions_are_opened_and_fail_as_ever(env: StreamExecutionEnvironment) -> None:

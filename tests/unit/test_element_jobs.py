@@ -518,7 +518,7 @@ def test_batch_mode_gives_final_results_and_no_watermark_before_the_end(
     )
     assert collected(pairs.key_by(lambda pair: pair[0]).sum(1)) == [("a", 3), ("b", 5)]
     assert {watermark for _, _, watermark in collected(pairs.process(Watermark()))} == {MIN_TIMESTAMP}
-    env.set_runtime_mode(RuntimeExecutionMode.AUTOMATIC)
+    env.set_runtime_mode(RuntimeExecutionMode.STREAMING)
     assert collected(pairs.key_by(lambda pair: pair[0]).sum(1)) == [("a", 1), ("b", 5), ("a", 3)]
 
 

@@ -171,6 +171,7 @@ def test_what_is_no_memory_size_is_refused_by_its_key(spelled: object) -> None:
     [
         (LIST, "a;b", ["a", "b"]),
         (LIST, "[a, 'b, c']", ["a", "b, c"]),
+        (LIST, "- a\n- 'b;c'\n", ["a", "b;c"]),
         (LIST, "a; 'b;c' ;", ["a", "b;c"]),
         (LIST, "", []),
         (LIST, ["a", True, 1], ["a", "true", "1"]),
@@ -238,7 +239,7 @@ def test_a_setting_without_a_meaning_is_given_back(env: StreamExecutionEnvironme
     assert retention is ExternalizedCheckpointRetention.RETAIN_ON_CANCELLATION
     assert checkpoints.get_alignment_timeout() == Duration.of_seconds(3)
     assert env.get_buffer_timeout() == 5000
-    assert env.get_default_savepoint_directory() == "file:///savepoints"
+    assert env.get_default_savepoint_directory() == "file:/savepoints"
     assert env.is_changelog_state_backend_enabled() is True
     assert env.get_config().is_object_reuse_enabled()
     assert env.get_config().get_task_cancellation_timeout() == 7000
@@ -379,7 +380,7 @@ def test_state_backends_and_storages_of_checkpoints_are_held(env: StreamExecutio
     backend = EmbeddedRocksDBStateBackend(True)
     assert backend.is_incremental_checkpoints_enabled()
     backend.set_predefined_options(PredefinedOptions.FLASH_SSD_OPTIMIZED)
-    backend.set_db_storage_paths("/a", "/b")
+    backend.set_db_storage_paths("file:///a/", "/b")
     backend.set_options("com.example.Factory")
     backend.set_number_of_transfer_threads(8)
     assert backend.get_predefined_options() is PredefinedOptions.FLASH_SSD_OPTIMIZED
@@ -395,7 +396,8 @@ def test_state_backends_and_storages_of_checkpoints_are_held(env: StreamExecutio
     config.set_checkpoint_storage_dir("file:///checkpoints")
     storage = config.get_checkpoint_storage()
     assert isinstance(storage, FileSystemCheckpointStorage)
-    assert storage.get_checkpoint_path() == "file:///checkpoints"
+    assert storage.get_checkpoint_path() == "file:/checkpoints"
+    assert FileSystemCheckpointStorage("file://var/c/").get_checkpoint_path() == "file://var/c"
     assert (storage.get_min_file_size_threshold(), storage.get_write_buffer_size()) == (20 * 1024, 4096)
     env.configure({"execution.checkpointing.storage": "jobmanager"})
     assert str(config.get_checkpoint_storage()) == (
@@ -433,6 +435,8 @@ def test_slot_sharing_groups_hold_their_resources(env: StreamExecutionEnvironmen
     assert SlotSharingGroup.builder("g").build().get_managed_memory() is None
     with pytest.raises(ConfigurationError, match="needs set_cpu_cores"):
         SlotSharingGroup.builder("g").set_managed_memory_mb(1).build()
+    with pytest.raises(ConfigurationError, match=r"set_task_heap_memory_mb\(...\) above 0"):
+        SlotSharingGroup.builder("g").set_cpu_cores(1).set_task_heap_memory_mb(0).build()
     assert env.register_slot_sharing_group(group) is env
     with pytest.raises(ConfigurationError, match=r"is made by SlotSharingGroup.builder"):
         env.register_slot_sharing_group("g")  # type: ignore[arg-type]

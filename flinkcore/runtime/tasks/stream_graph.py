@@ -283,8 +283,7 @@ class StreamGraphGenerator:
             raise ConfigurationError(
                 f"{step}: the execution mode BATCH has no watermarks to align; leave with_watermark_alignment out"
             )
-        source = step.source if isinstance(step, SourceTransformation) else step.function
-        if source.boundedness is not Boundedness.BOUNDED:
+        if step.boundedness is not Boundedness.BOUNDED:
             raise ConfigurationError(
                 f"{step} is unbounded, which the execution mode BATCH does not allow: set it to STREAMING or "
                 "AUTOMATIC, or let its boundedness be BOUNDED if it ends by itself"
