@@ -11,6 +11,7 @@ from flinkcore.runtime.combined_watermark_status import IndexedCombinedWatermark
 from flinkcore.runtime.elements import LatencyMarker, StreamRecord, WatermarkStatus
 from flinkcore.runtime.latency import LatencyStats
 from flinkcore.runtime.output import Output
+from flinkcore.runtime.task_metrics import TaskMetricGroup
 from flinkcore.runtime.timers import InternalTimeServiceManager
 
 ElementCall = Callable[[StreamRecord[Any]], None]
@@ -65,6 +66,9 @@ class AbstractStreamOperator:
     def time_service_manager(self) -> InternalTimeServiceManager | None:
         """The operator's timers, to be restored before `open`; None for an operator without timers."""
         return None
+
+    def register_metrics(self, group: TaskMetricGroup) -> None:
+        """Register what only this kind of operator counts, by Flink's names."""
 
     def open(self, runtime_context: RuntimeContext) -> None:
         """Open the operator and its function, once its state is restored and before anything is processed."""

@@ -75,7 +75,6 @@ from flinkcore.runtime.processing_time import DrivenProcessingTimeService
 from flinkcore.runtime.tasks.operator_setup import JobContext, OperatorSetup
 from flinkcore.runtime.tasks.stream_graph import StreamNode, is_source_node
 from flinkcore.runtime.tasks.task_output import TaskOutput
-from flinkcore.runtime.windowing import make_window_operator
 
 if TYPE_CHECKING:
     from flinkcore.runtime.operators.async_wait_operator import AsyncElementQueue
@@ -216,6 +215,8 @@ def _of_columns(step: ProcessTransformation | TwoInputTransformation) -> Convers
 def _window(
     setup: OperatorSetup, operation: WindowOperation, keyed: Transformation, output: Output
 ) -> AbstractStreamOperator:
+    from flinkcore.runtime.windowing import make_window_operator  # which most small programs do not need
+
     return make_window_operator(
         setup.copied(operation), setup.key_selector(keyed), output, setup.keyed_state_backend, setup.clock
     )

@@ -52,7 +52,6 @@ from flinkcore.runtime.tasks.task_output import (
     detaching,
     selecting,
 )
-from flinkcore.runtime.windowing import WindowOperator
 
 if TYPE_CHECKING:
     from flinkcore.runtime.sources.watermark_alignment import SourceCoordinators
@@ -154,8 +153,7 @@ class Subtask:
         if setup.node.collects:
             return
         group = setup.metric_group
-        if isinstance(operator, WindowOperator):
-            group.total("numLateRecordsDropped", lambda: operator.num_late_records_dropped)
+        operator.register_metrics(group)
         gauges = [processor.watermark_gauge for _, _, processor in self._inputs]
         if isinstance(operator, TwoInputStreamOperator):
             group.gauge("currentInputWatermark", lambda: operator.combined_watermark)

@@ -35,6 +35,7 @@ from flinkcore.runtime.operators.stream_operator import (
 from flinkcore.runtime.output import Output, OutputFullError
 from flinkcore.runtime.processing_time import ProcessingTimeService
 from flinkcore.runtime.state import KeyedStateBackend
+from flinkcore.runtime.task_metrics import TaskMetricGroup
 from flinkcore.runtime.timers import InternalTimer
 from flinkcore.runtime.windowing.merging_windows import MergingWindows
 from flinkcore.runtime.windowing.open_panes import has_open_panes, open_panes
@@ -116,6 +117,9 @@ class WindowOperator(KeyedFunctionOperator[WindowFunctions], OneInputStreamOpera
     def num_late_records_dropped(self) -> int:
         """Elements that were late for all their windows and had no side output (Flink's metric of this name)."""
         return self.num_late_records if self._operation.late_tag is None else 0
+
+    def register_metrics(self, group: TaskMetricGroup) -> None:
+        group.total("numLateRecordsDropped", lambda: self.num_late_records_dropped)
 
     def open(self, runtime_context: RuntimeContext) -> None:
         backend, operation = self._keyed_state_backend, self._operation
