@@ -272,7 +272,6 @@ class Partitioning(Enum):
     GLOBAL = "global"
 
 
-@dataclass(frozen=True, eq=False)
 class VirtualTransformation(_RowByRow, OneInputTransformation):
     """A step without an operator: it defines which elements the next step reads, and how they are distributed."""
 

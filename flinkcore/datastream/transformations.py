@@ -407,7 +407,6 @@ class ProcessTransformation(_FunctionTransformation, OneInputTransformation):
         return f"process by {type(self.function).__qualname__}, {self.called}: {outputs}"
 
 
-@dataclass(frozen=True, eq=False)
 class BatchProcessTransformation(ProcessTransformation):
     """Calls a function for batches of rows of many keys, and of the timers that it registers."""
 

@@ -44,7 +44,6 @@ class _CountWindows(WindowAssigner[Any, CountWindow]):
         return False
 
 
-@dataclass(frozen=True)
 class CountTumblingWindowAssigner(_CountWindows):
     """Numbers the elements of each key, and puts each run of a number of them into a window.
 

@@ -113,7 +113,6 @@ class _DynamicGapSessions(_SessionWindows):
         return f"sessions with a gap{clock} that depends on the element"
 
 
-@dataclass(frozen=True)
 class EventTimeSessionWindows(EventTimeWindowAssigner, _FixedGapSessions):
     """Sessions: windows that grow as long as elements of a key follow each other within a gap.
 
@@ -146,7 +145,6 @@ class EventTimeSessionWindows(EventTimeWindowAssigner, _FixedGapSessions):
         return DynamicEventTimeSessionWindows(extractor)
 
 
-@dataclass(frozen=True)
 class ProcessingTimeSessionWindows(ProcessingTimeWindowAssigner, _FixedGapSessions):
     """Sessions of processing time: windows that grow as long as elements of a key arrive within a gap.
 
@@ -163,7 +161,6 @@ class ProcessingTimeSessionWindows(ProcessingTimeWindowAssigner, _FixedGapSessio
         return DynamicProcessingTimeSessionWindows(extractor)
 
 
-@dataclass(frozen=True)
 class DynamicEventTimeSessionWindows(EventTimeWindowAssigner, _DynamicGapSessions):
     """Sessions whose gap depends on the element.
 
@@ -183,7 +180,6 @@ class DynamicEventTimeSessionWindows(EventTimeWindowAssigner, _DynamicGapSession
     """
 
 
-@dataclass(frozen=True)
 class DynamicProcessingTimeSessionWindows(ProcessingTimeWindowAssigner, _DynamicGapSessions):
     """Sessions of processing time whose gap depends on the element.
 

@@ -74,7 +74,6 @@ class _TumblingWindows(TimeWindowAssigner):
         return f"tumbling windows of {self.size_ms} ms{clock}{shift(self.offset_ms)}{staggered}"
 
 
-@dataclass(frozen=True, repr=False)
 class TumblingEventTimeWindows(EventTimeWindowAssigner, _TumblingWindows):
     """Windows of a fixed size that follow each other without gap or overlap.
 
@@ -105,7 +104,6 @@ class TumblingEventTimeWindows(EventTimeWindowAssigner, _TumblingWindows):
     """
 
 
-@dataclass(frozen=True, repr=False)
 class TumblingProcessingTimeWindows(ProcessingTimeWindowAssigner, _TumblingWindows):
     """Windows of a fixed size of processing time, without gap or overlap.
 
@@ -161,7 +159,6 @@ class _SlidingWindows(TimeWindowAssigner):
         return f"sliding windows of {self.size_ms} ms every {self.slide_ms} ms{clock}{shift(self.offset_ms)}"
 
 
-@dataclass(frozen=True)
 class SlidingEventTimeWindows(EventTimeWindowAssigner, _SlidingWindows):
     """Windows of a fixed size that start at a fixed interval.
 
@@ -193,7 +190,6 @@ class SlidingEventTimeWindows(EventTimeWindowAssigner, _SlidingWindows):
     """
 
 
-@dataclass(frozen=True)
 class SlidingProcessingTimeWindows(ProcessingTimeWindowAssigner, _SlidingWindows):
     """Windows of a fixed size that start at a fixed interval of processing time.
 

@@ -145,6 +145,7 @@ class Trigger(ABC, Generic[T, W]):
 TriggerContext: TypeAlias = Trigger.TriggerContext
 
 
+@dataclass(frozen=True)
 class _BuiltInTrigger(Trigger[Any, Window]):
     """Ignores timers and holds nothing, unless a subclass says otherwise."""
 
@@ -163,7 +164,6 @@ def _require_trigger(owner: str, trigger: Trigger[Any, Any]) -> None:
         raise ConfigurationError(f"{owner} takes a trigger, not {trigger!r}")
 
 
-@dataclass(frozen=True)
 class EventTimeTrigger(_BuiltInTrigger):
     """Fires when the watermark passes the end of a window, and for every element that arrives after that.
 
@@ -199,7 +199,6 @@ class EventTimeTrigger(_BuiltInTrigger):
         ctx.delete_event_time_timer(window.max_timestamp())
 
 
-@dataclass(frozen=True)
 class ProcessingTimeTrigger(_BuiltInTrigger):
     """Fires when processing time passes the end of a window.
 
@@ -232,7 +231,6 @@ class ProcessingTimeTrigger(_BuiltInTrigger):
         ctx.delete_processing_time_timer(window.max_timestamp())
 
 
-@dataclass(frozen=True)
 class NeverTrigger(_BuiltInTrigger):
     """Never fires; the default trigger of global windows.
 
@@ -245,7 +243,6 @@ class NeverTrigger(_BuiltInTrigger):
         return TriggerResult.CONTINUE
 
 
-@dataclass(frozen=True)
 class EndOfStreamTrigger(_BuiltInTrigger):
     """Fires and purges when the watermark reaches the largest timestamp: at the end of the input.
 
@@ -376,7 +373,6 @@ class _ContinuousTrigger(_BuiltInTrigger):
             fire_time.clear()
 
 
-@dataclass(frozen=True)
 class ContinuousEventTimeTrigger(_ContinuousTrigger):
     """Fires whenever the watermark has advanced by an interval, and at the end of the window.
 
@@ -430,7 +426,6 @@ class ContinuousEventTimeTrigger(_ContinuousTrigger):
         return result
 
 
-@dataclass(frozen=True)
 class ContinuousProcessingTimeTrigger(_ContinuousTrigger):
     """Fires at every multiple of an interval of processing time, from the first element on.
 
