@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
+from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from typing import Any, NoReturn, TypeVar
 
 from flinkcore.common.missing_features import MISSING_TABLE_NAMES, MissingMethodError, refuse_name
@@ -81,6 +82,10 @@ class DataType(ABC):
     def nullable(self: _Type) -> _Type:
         """Return the type with nulls."""
         return replace(self, is_nullable=True)
+
+    def bridged_to(self: _Type, conversion_cls: str) -> _Type:
+        """Return the type as it is: values are never objects of the class of Java."""
+        return self
 
     @classmethod
     def type_name(cls) -> str:
@@ -220,6 +225,13 @@ class DecimalType(FractionalType):
 
     def type_info(self) -> TypeInformation:
         return Types.BIG_DEC()
+
+    def rounded(self, value: Decimal) -> Decimal | None:
+        """Return a value with the digits of the type, rounded half up; None if it is too large for it, as in Flink."""
+        try:
+            return value.quantize(Decimal(1).scaleb(-self.scale), ROUND_HALF_UP, Context(prec=self.precision))
+        except InvalidOperation:
+            return None
 
 
 class DateType(AtomicType):

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from flinkcore.common import Configuration, Duration, Row, Time, Types, WatermarkStrategy, avro_files
+from flinkcore.common import Configuration, Duration, Instant, Row, Time, Types, WatermarkStrategy, avro_files
 from flinkcore.common.avro_files import AvroFile
 from flinkcore.datastream import StreamExecutionEnvironment, TumblingEventTimeWindows
 from flinkcore.datastream.aggregates import count
@@ -483,6 +483,28 @@ def test_the_compression_of_parquet_is_that_of_the_configuration(
     assert pq.ParquetFile(path).metadata.row_group(0).column(0).compression == "ZSTD"
     with pytest.raises(ConfigurationError, match=r"parquet\.compression is one of"):
         ParquetBulkWriters.for_row_type(people, configuration(parquet_compression="zip"))
+
+
+def test_decimals_and_instants_of_rows_are_those_of_the_columns(
+    env: StreamExecutionEnvironment, tmp_path: Path
+) -> None:
+    columns = DataTypes.ROW(
+        [
+            DataTypes.FIELD("price", DataTypes.DECIMAL(4, 1).bridged_to("java.math.BigDecimal")),
+            DataTypes.FIELD("at", DataTypes.TIMESTAMP_LTZ(3)),
+        ]
+    )
+    rows = [Row(Decimal("1.25"), Instant(1, 500_000_000)), Row(Decimal("12345"), None), Row(None, None)]
+    path = written(env, tmp_path, ParquetBulkWriters.for_row_type(columns), rows)
+    table = pq.read_table(path)
+    assert table.schema.types == [pa.decimal128(4, 1), pa.timestamp("ms", "UTC")]
+    assert table["price"].to_pylist() == [Decimal("1.3"), None, None]
+    assert table["at"].cast(pa.int64()).to_pylist() == [1500, None, None]
+    assert [row.price for row in read(env, ParquetColumnarRowInputFormat(columns), path)] == [
+        Decimal("1.3"),
+        None,
+        None,
+    ]
 
 
 def test_rows_are_written_as_orc(env: StreamExecutionEnvironment, tmp_path: Path) -> None:

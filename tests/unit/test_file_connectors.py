@@ -3,6 +3,7 @@
 import gzip
 import math
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -395,3 +396,16 @@ def test_types_of_the_table_api_are_those_of_rows() -> None:
 def test_a_schema_of_csv_that_has_no_meaning_is_refused(make: Any, message: str) -> None:
     with pytest.raises(ConfigurationError, match=message):
         make(CsvSchema.builder().add_string_column("a"))
+
+
+def test_decimals_of_csv_have_the_digits_of_their_column_without_zeros_at_the_end(
+    env: StreamExecutionEnvironment, tmp_path: Path
+) -> None:
+    schema = CsvSchema.builder().add_number_column("m", DataTypes.DECIMAL(6, 2)).set_null_value("-").build()
+    values = ["1.50", "1.555", "1000", "0.00", "-0.005", "12345.6"]
+    rows = [Row(Decimal(value)) for value in values]
+    sink = in_one_folder(tmp_path, CsvBulkWriters.for_schema(schema))
+    env.from_collection(rows, Types.ROW_NAMED(["m"], [Types.BIG_DEC()])).sink_to(sink)
+    env.execute()
+    (path,) = tmp_path.iterdir()
+    assert path.read_text().split() == ["1.5", "1.56", "1E+3", "0", "-0.01", "-"]

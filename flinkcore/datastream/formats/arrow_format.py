@@ -8,18 +8,40 @@ from typing import Any, BinaryIO
 
 from flinkcore.common.row import Row, rows_of_columns
 from flinkcore.common.serialization import BulkWriter, BulkWriterFactory
+from flinkcore.common.time import Instant
 from flinkcore.common.typeinfo import RowTypeInfo
 from flinkcore.datastream.connectors.file_system.file_source import BulkFormat
 from flinkcore.errors import DataError, SchemaError
+from flinkcore.table.types import ArrayType, DataType, DecimalType, MapType, RowType
 
 ROWS_AT_ONCE = 8192
 
 
-def row_schema(row_type: RowTypeInfo) -> Any:
+def row_schema(declared: RowTypeInfo | RowType) -> Any:
     """Return the ``pyarrow.Schema`` of rows; raise ConfigurationError if a field has no Arrow type."""
     import pyarrow as pa
 
-    return pa.schema(list(row_type.to_arrow_type()))
+    if isinstance(declared, RowType):
+        return pa.schema([(field.name, _arrow_type(field.data_type)) for field in declared])
+    return pa.schema(list(declared.to_arrow_type()))
+
+
+def _row_type_info(declared: RowTypeInfo | RowType) -> RowTypeInfo:
+    return declared.type_info() if isinstance(declared, RowType) else declared
+
+
+def _arrow_type(data_type: DataType) -> Any:
+    import pyarrow as pa
+
+    if isinstance(data_type, DecimalType):
+        return pa.decimal128(data_type.precision, data_type.scale)
+    if isinstance(data_type, ArrayType):
+        return pa.list_(_arrow_type(data_type.element_type))
+    if isinstance(data_type, MapType):
+        return pa.map_(_arrow_type(data_type.key_type), _arrow_type(data_type.value_type))
+    if isinstance(data_type, RowType):
+        return pa.struct([(field.name, _arrow_type(field.data_type)) for field in data_type])
+    return data_type.type_info().to_arrow_type()
 
 
 class ArrowRowFormat(BulkFormat):
@@ -27,12 +49,13 @@ class ArrowRowFormat(BulkFormat):
 
     Parameters
     ----------
-    row_type : RowTypeInfo
+    declared : RowTypeInfo or RowType
         Fields are read by name; other columns of the file are ignored.
     """
 
-    def __init__(self, row_type: RowTypeInfo) -> None:
-        self.row_type = row_type
+    def __init__(self, declared: RowTypeInfo | RowType) -> None:
+        self._declared = declared
+        self.row_type = _row_type_info(declared)
 
     def produced_type(self) -> RowTypeInfo:
         return self.row_type
@@ -53,7 +76,7 @@ class ArrowRowFormat(BulkFormat):
         """
         import pyarrow as pa
 
-        schema = row_schema(self.row_type)
+        schema = row_schema(self._declared)
         try:
             for batch in self.batches(file, name):
                 missing = [field for field in schema.names if field not in batch.schema.names]
@@ -72,15 +95,20 @@ class ArrowRowWriter(BulkWriter):
 
     Parameters
     ----------
-    row_type : RowTypeInfo
+    declared : RowTypeInfo or RowType
+        Decimals are rounded to a ``DecimalType``.
     open_writer : callable
         From the schema to an object with ``write_batch`` and ``close``.
     """
 
-    def __init__(self, row_type: RowTypeInfo, open_writer: Callable[[Any], Any]) -> None:
-        self._row_type = row_type
-        self._conversion = row_type.conversion()
-        self._schema = row_schema(row_type)
+    def __init__(self, declared: RowTypeInfo | RowType, open_writer: Callable[[Any], Any]) -> None:
+        self._row_type = _row_type_info(declared)
+        self._conversion = self._row_type.conversion()
+        self._schema = row_schema(declared)
+        types = declared.field_types() if isinstance(declared, RowType) else []
+        self._rounded = {
+            index: each.rounded for index, each in enumerate(types) if isinstance(each, DecimalType)
+        }
         self._writer = open_writer(self._schema)
         self._rows: list[Row] = []
 
@@ -102,12 +130,14 @@ class ArrowRowWriter(BulkWriter):
         rows, self._rows = self._rows, []
         if not rows:
             return
-        columns = zip(*(map(plain, row) for row in rows), strict=True)
+        columns: list[Any] = list(zip(*(map(plain, row) for row in rows), strict=True))
         try:
+            for index, rounded in self._rounded.items():
+                columns[index] = [None if value is None else rounded(value) for value in columns[index]]
             arrays = [
                 pa.array(values, field.type) for values, field in zip(columns, self._schema, strict=True)
             ]
-        except (pa.ArrowException, OverflowError, TypeError, ValueError) as failure:
+        except (pa.ArrowException, AttributeError, OverflowError, TypeError, ValueError) as failure:
             raise DataError(f"rows are not of {self._row_type!r}: {failure}") from failure
         self._writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=self._schema))
 
@@ -117,22 +147,24 @@ class ArrowWriterFactory(BulkWriterFactory):
 
     Parameters
     ----------
-    row_type : RowTypeInfo
+    declared : RowTypeInfo or RowType
     open_writer : callable
         From a file and the schema to an object with ``write_batch`` and ``close``.
     """
 
-    def __init__(self, row_type: RowTypeInfo, open_writer: Callable[[BinaryIO, Any], Any]) -> None:
-        row_schema(row_type)  # fails now if a field has no Arrow type
-        self._row_type = row_type
+    def __init__(self, declared: RowTypeInfo | RowType, open_writer: Callable[[BinaryIO, Any], Any]) -> None:
+        row_schema(declared)  # fails now if a field has no Arrow type
+        self._declared = declared
         self._open_writer = open_writer
 
     def create(self, file: BinaryIO) -> BulkWriter:
-        return ArrowRowWriter(self._row_type, lambda schema: self._open_writer(file, schema))
+        return ArrowRowWriter(self._declared, lambda schema: self._open_writer(file, schema))
 
 
 def plain(value: Any) -> Any:
-    """Return a value for Arrow: Rows and tuples as dictionaries by the names of their fields."""
+    """Return a value for Arrow: Rows and tuples as dictionaries by the names of their fields, instants as numbers."""
+    if isinstance(value, Instant):
+        return value.to_epoch_milli()
     if isinstance(value, Row):
         names = value._fields or [f"f{index}" for index in range(len(value))]
         return {name: plain(field) for name, field in zip(names, value, strict=True)}

@@ -7,7 +7,7 @@ import re
 from base64 import b64encode
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
+from decimal import Context, Decimal
 from functools import partial
 from typing import Any, Final
 
@@ -179,7 +179,7 @@ def value_type(
     if isinstance(type_info, TimestampTypeInfo):
         text = local_timestamp_text if isinstance(declared, DataType) else sql_timestamp_text
         return CsvValueType(timestamp_of, lambda value: text(of_class(value, datetime.datetime, "timestamp")))
-    simple = _basic_type(type_info, declared)
+    simple = _basic_type(type_info, declared, null_value)
     if simple is None:
         raise ConfigurationError(f"the column {column!r} of CSV has no values of the type {declared!r}")
     return simple
@@ -197,7 +197,7 @@ def _element_type(
     return value_type(column, declared, array_separator, null_value)
 
 
-def _basic_type(type_info: TypeInformation, declared: object) -> CsvValueType | None:
+def _basic_type(type_info: TypeInformation, declared: object, null_value: str | None) -> CsvValueType | None:
     if not isinstance(type_info, BasicTypeInfo):
         return None
     basic = type_info.basic_type
@@ -227,23 +227,19 @@ def _basic_type(type_info: TypeInformation, declared: object) -> CsvValueType | 
     if basic is not BasicType.BIG_DEC:
         return None
     if isinstance(declared, DecimalType):
-        rounded = partial(_rounded, precision=declared.precision, scale=declared.scale)
+        rounded = declared.rounded
         return CsvValueType(
-            lambda text: rounded(decimal_of(text)),
-            lambda value: str(of_class(value, Decimal, "decimal")),
-            False,
+            lambda text: rounded(decimal_of(text)), partial(_decimal_text, declared, null_value or ""), False
         )
     return CsvValueType(
         lambda text: decimal_of(trimmed(text)), lambda value: str(of_class(value, Decimal, "decimal")), False
     )
 
 
-def _rounded(value: Decimal, precision: int, scale: int) -> Decimal | None:
-    """Flink's ``DecimalData.fromBigDecimal``: None if there are too many digits."""
-    try:
-        return value.quantize(Decimal(1).scaleb(-scale), ROUND_HALF_UP, Context(prec=precision))
-    except InvalidOperation:
-        return None
+def _decimal_text(declared: DecimalType, null: str, value: Any) -> str:
+    """A decimal as Flink's ``RowData`` has it, without zeros at its end."""
+    rounded = declared.rounded(of_class(value, Decimal, "decimal"))
+    return null if rounded is None else str(rounded.normalize(Context(prec=declared.precision)))
 
 
 def _time_type(declared: DataType | TypeInformation) -> CsvValueType:

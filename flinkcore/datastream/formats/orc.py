@@ -8,8 +8,9 @@ from flinkcore.common.configuration import Configuration
 from flinkcore.common.serialization import BulkWriterFactory
 from flinkcore.common.typeinfo import RowTypeInfo
 from flinkcore.datastream.formats.arrow_format import ArrowWriterFactory, row_schema
-from flinkcore.datastream.formats.row_types import checked_row_type
+from flinkcore.datastream.formats.row_types import declared_row
 from flinkcore.errors import ConfigurationError
+from flinkcore.table.types import RowType
 
 _COMPRESSIONS: Final = {
     "NONE": "uncompressed",
@@ -35,7 +36,7 @@ class OrcBulkWriters:
 
     @staticmethod
     def for_row_type(
-        row_type: RowTypeInfo,
+        row_type: RowTypeInfo | RowType,
         writer_properties: Configuration | None = None,
         hadoop_config: Any = None,
     ) -> BulkWriterFactory:
@@ -51,7 +52,7 @@ class OrcBulkWriters:
         hadoop_config : object
             Ignored.
         """
-        checked = checked_row_type(row_type, "OrcBulkWriters")
+        checked = declared_row(row_type, "OrcBulkWriters")
         options = _options(writer_properties)
         _check_types(checked)
 
@@ -76,7 +77,7 @@ def _options(properties: Configuration | None) -> dict[str, Any]:
     return options
 
 
-def _check_types(row_type: RowTypeInfo) -> None:
+def _check_types(row_type: RowTypeInfo | RowType) -> None:
     import pyarrow as pa
     from pyarrow import orc
 

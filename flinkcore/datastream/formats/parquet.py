@@ -12,8 +12,9 @@ from flinkcore.common.typeinfo.type_information import Check
 from flinkcore.datastream.connectors.file_system.file_source import StreamFormat
 from flinkcore.datastream.formats.arrow_format import ROWS_AT_ONCE, ArrowRowFormat, ArrowWriterFactory
 from flinkcore.datastream.formats.avro import AvroSchema, GenericRecordAvroTypeInfo, generic_record
-from flinkcore.datastream.formats.row_types import checked_row_type
+from flinkcore.datastream.formats.row_types import declared_row
 from flinkcore.errors import ConfigurationError, DataError, SchemaError
+from flinkcore.table.types import RowType
 
 
 class ParquetColumnarRowInputFormat(ArrowRowFormat):
@@ -21,8 +22,8 @@ class ParquetColumnarRowInputFormat(ArrowRowFormat):
 
     Parameters
     ----------
-    row_type : RowTypeInfo
-        PyFlink takes a ``RowType`` of the Table API. Any other type is a ConfigurationError.
+    row_type : RowTypeInfo or RowType
+        Any other type is a ConfigurationError.
     hadoop_config : object
         Ignored.
     batch_size : int
@@ -39,13 +40,13 @@ class ParquetColumnarRowInputFormat(ArrowRowFormat):
 
     def __init__(
         self,
-        row_type: RowTypeInfo,
+        row_type: RowTypeInfo | RowType,
         hadoop_config: Any = None,
         batch_size: int = 2048,
         is_utc_timestamp: bool = False,
         is_case_sensitive: bool = True,
     ) -> None:
-        super().__init__(checked_row_type(row_type, "ParquetColumnarRowInputFormat"))
+        super().__init__(declared_row(row_type, "ParquetColumnarRowInputFormat"))
         self._batch_size = batch_size
         self._is_case_sensitive = is_case_sensitive
 
@@ -76,14 +77,14 @@ class ParquetBulkWriters:
 
     @staticmethod
     def for_row_type(
-        row_type: RowTypeInfo, hadoop_config: Any = None, utc_timestamp: bool = False
+        row_type: RowTypeInfo | RowType, hadoop_config: Any = None, utc_timestamp: bool = False
     ) -> BulkWriterFactory:
         """Return the factory of writers for a type of rows.
 
         Parameters
         ----------
-        row_type : RowTypeInfo
-            PyFlink takes a ``RowType`` of the Table API. Any other type, or a field without an Arrow type, is a
+        row_type : RowTypeInfo or RowType
+            Decimals are rounded to the digits of a ``RowType``. Any other type, or a field without an Arrow type, is a
             ConfigurationError.
         hadoop_config : Configuration, optional
             ``parquet.compression`` counts: SNAPPY by default; any other value of it that Parquet does not have is a
@@ -98,7 +99,7 @@ class ParquetBulkWriters:
 
             return pq.ParquetWriter(file, schema, compression=compression)
 
-        return ArrowWriterFactory(checked_row_type(row_type, "ParquetBulkWriters"), open_writer)
+        return ArrowWriterFactory(declared_row(row_type, "ParquetBulkWriters"), open_writer)
 
 
 _COMPRESSIONS = ("UNCOMPRESSED", "SNAPPY", "GZIP", "BROTLI", "ZSTD", "LZ4", "LZ4_RAW")

@@ -28,9 +28,13 @@ def of_class(value: Any, cls: type | UnionType, name: str) -> Any:
 
 def checked_row_type(row_type: object, call: str) -> RowTypeInfo:
     """Return the type of rows, given as one of ``Types`` or ``DataTypes``; raise ConfigurationError for any other."""
-    if isinstance(row_type, RowType):
-        return row_type.type_info()
-    if not isinstance(row_type, RowTypeInfo):
+    declared = declared_row(row_type, call)
+    return declared.type_info() if isinstance(declared, RowType) else declared
+
+
+def declared_row(row_type: object, call: str) -> RowTypeInfo | RowType:
+    """Return the type of rows as it is; raise ConfigurationError if it is none."""
+    if not isinstance(row_type, RowTypeInfo | RowType):
         raise ConfigurationError(
             f"{call} takes a type such as Types.ROW_NAMED(['user', 'age'], [Types.STRING(), Types.INT()]), "
             f"not {row_type!r}"
