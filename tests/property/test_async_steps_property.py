@@ -9,7 +9,12 @@ from models.awaited import awaited, several
 from models.element_steps import STEPS, Element, as_element
 from models.source_jobs import ListedSource
 
-from flinkcore.datastream import DataStream, KeyedProcessFunction, StreamExecutionEnvironment
+from flinkcore.datastream import (
+    DataStream,
+    KeyedProcessFunction,
+    RuntimeExecutionMode,
+    StreamExecutionEnvironment,
+)
 
 elements = st.lists(st.tuples(st.integers(0, 120), st.sampled_from("abcd"), st.integers(0, 8)), max_size=25)
 Step = Callable[[DataStream], DataStream]
@@ -62,6 +67,9 @@ WAYS: dict[str, Callable[[DataStream, Step], DataStream]] = {
     st.integers(1, 5),
     st.sampled_from([300, 1000, 2500]),
     st.booleans(),
+    st.sampled_from(
+        [RuntimeExecutionMode.STREAMING, RuntimeExecutionMode.STREAMING, RuntimeExecutionMode.BATCH]
+    ),
 )
 def test_steps_that_wait_are_flat_maps_that_hold_up_nobody(
     inputs: list[list[Element]],
@@ -72,9 +80,11 @@ def test_steps_that_wait_are_flat_maps_that_hold_up_nobody(
     capacity: int,
     rate: int,
     from_functions: bool,
+    mode: RuntimeExecutionMode,
 ) -> None:
     def given_back(wait: Step) -> list[Any]:
         env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(parallelism)
+        env.set_runtime_mode(RuntimeExecutionMode.STREAMING if from_functions else mode)
         env.get_config().set_chaining_enabled(False).set_arrival_rate(rate).set_auto_watermark_interval(7)
         if from_functions:
             stream, *others = [env.add_source(ListedSource(values)) for values in inputs]

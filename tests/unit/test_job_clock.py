@@ -124,6 +124,16 @@ def test_a_placed_clock_fires_its_timers_between_messages_as_the_clock_of_the_wh
     assert moves == sorted(moves)
 
 
+def test_an_end_shows_the_ms_before_it_though_timers_wait_for_its_time(fired: Fired) -> None:
+    clock = PlacedClock(0, 0, lambda key: None)
+    clock.receive(root_key(8, ChainCause.ARRIVAL, 0))
+    for origin in (0, 1):
+        clock.receive(root_key(9, ChainCause.END, origin))
+        assert clock.now_ms == 8
+        clock.of_task(3).register_timer(1, noting(fired, clock, "late"))
+    assert fired == []
+
+
 def test_a_message_from_a_timer_comes_after_the_timers_of_lesser_tasks_at_its_time(fired: Fired) -> None:
     clock = PlacedClock(0, 0, lambda key: None)
     for task in (3, 7):

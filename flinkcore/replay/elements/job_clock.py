@@ -163,8 +163,8 @@ class PlacedClock(JobClock):
         time_ms, is_end = cause_of(key)
         if self.next_due_ms <= time_ms:
             self.fire_before(time_ms)
-            if self.next_due_ms == time_ms:
-                self.fire_due(time_ms, before_task=timer_task_of(key))
+            if self.next_due_ms == time_ms and (task := timer_task_of(key)):
+                self.fire_due(time_ms, before_task=task)
         if is_end:
             super().end(time_ms, 0)
         else:
