@@ -310,6 +310,22 @@ def test_a_snapshot_of_key_groups_of_others_is_refused() -> None:
         operator.manager.snapshot((0, 2))
 
 
+def test_timers_of_one_key_in_several_key_groups_are_refused() -> None:
+    operator = Operator(4)
+    service = operator.service()
+    operator.keys.set_current_key("k")
+    for timestamp_ms in (1, 2):
+        service.register_event_time_timer(None, timestamp_ms)
+    snapshot = operator.manager.snapshot()
+    groups = snapshot["timers"].event_time_timers.key_groups
+    own = int(groups[0])
+    groups[0] = (own + 1) % 4
+    with pytest.raises(
+        DataError, match=f"timers of the key 'k' .* in the key groups {own} and {(own + 1) % 4}"
+    ):
+        Operator(4).manager.restore(snapshot)
+
+
 def test_an_empty_snapshot_restores_nothing() -> None:
     operator, empty = Operator(), Operator()
     empty.service()

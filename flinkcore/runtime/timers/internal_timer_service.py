@@ -470,6 +470,7 @@ class InternalTimerService:
             (self._event_time_timers, own.event_time_timers),
             (self._processing_time_timers, own.processing_time_timers),
         ):
+            _refuse_several_key_groups(own.keys, key_groups, timers)
             is_new = heap.register(
                 timers.timestamps_ms,
                 key_ids[timers.keys],
@@ -509,6 +510,19 @@ def _refuse_repeated(keys: Sequence[Hashable], timers: TimerColumns) -> None:
     if len(found) < len(rows):
         key, _, timestamp_ms = found[int(np.argmax(counts > 1))].tolist()
         raise DataError(f"the snapshot has a timer twice: of the key {keys[key]!r}, at {timestamp_ms} ms")
+
+
+def _refuse_several_key_groups(
+    keys: Sequence[Hashable], key_groups: npt.NDArray[np.int32], timers: TimerColumns
+) -> None:
+    others = timers.key_groups != key_groups[timers.keys]
+    if others.any():
+        row = int(others.argmax())
+        key = timers.keys[row]
+        raise DataError(
+            f"timers of the key {keys[key]!r} of the snapshot are in the key groups {key_groups[key]} and "
+            f"{timers.key_groups[row]}"
+        )
 
 
 def _key_groups(snapshot: InternalTimersSnapshot) -> npt.NDArray[np.int32]:
