@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import datetime
+import uuid
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any, Final
 
-from flinkcore.errors import ConfigurationError
+from flinkcore.errors import ConfigurationError, DataError
 
 Conversion = Callable[[Any], Any]
 """From a value, which is not None, to another; None: the value stays as it is."""
@@ -29,6 +32,22 @@ _LOGICAL: Final = {
     ("long", "local-timestamp-millis"): ("timestamp", "ms"),
     ("long", "local-timestamp-micros"): ("timestamp", "us"),
 }
+_CLASSES: Final[dict[str, tuple[type, ...]]] = {
+    "null": (type(None),),
+    "boolean": (bool,),
+    "int": (int, datetime.date, datetime.time),
+    "long": (int, datetime.datetime, datetime.time),
+    "float": (float,),
+    "double": (float,),
+    "bytes": (bytes, Decimal),
+    "fixed": (bytes, Decimal),
+    "string": (str, uuid.UUID),
+    "enum": (str,),
+    "array": (list,),
+    "map": (dict,),
+    "record": (dict,),
+    "error": (dict,),
+}
 
 
 class AvroTypes:
@@ -38,10 +57,14 @@ class AvroTypes:
     ----------
     schema : object
         Of :func:`~flinkcore.common.avro_files.parsed_schema`.
+    takes_unions : bool
+        Whether a union of several types is a struct with the fields member0, member1, ..., all but one null, as in
+        Parquet; otherwise it is a ConfigurationError.
     """
 
-    def __init__(self, schema: Any) -> None:
+    def __init__(self, schema: Any, takes_unions: bool = True) -> None:
         self.schema = schema
+        self._takes_unions = takes_unions
         self._named: dict[str, Any] = {}
         self._collect(schema)
 
@@ -61,13 +84,15 @@ class AvroTypes:
                     self._collect(inner)
 
     def _resolved(self, schema: Any) -> tuple[Any, bool]:
-        """Return a type that is no name and no union, and whether its values may be null."""
+        """Return a type that is no name and no union with null, and whether its values may be null."""
         if isinstance(schema, list):
             branches = [branch for branch in schema if branch != "null"]
             if len(branches) != 1:
-                raise ConfigurationError(
-                    f"a column has one type beside null, not those of the union {schema!r:.200}: write another one"
-                )
+                if not branches or not self._takes_unions:
+                    raise ConfigurationError(
+                        f"a field has one type beside null, not those of the union {schema!r:.200}: write another one"
+                    )
+                return branches, len(branches) != len(schema)
             return self._resolved(branches[0])[0], len(branches) != len(schema)
         if isinstance(schema, str) and schema in self._named:
             return self._named[schema], False
@@ -99,6 +124,8 @@ class AvroTypes:
         import pyarrow as pa
 
         schema, _ = self._resolved(schema)
+        if isinstance(schema, list):
+            return pa.struct([(f"member{index}", self.arrow_type(each)) for index, each in enumerate(schema)])
         if isinstance(schema, str):
             return pa.type_for_alias(_PRIMITIVES[schema])
         kind, logical = schema["type"], schema.get("logicalType")
@@ -121,15 +148,59 @@ class AvroTypes:
         return pa.type_for_alias(_PRIMITIVES[kind])
 
     def to_arrow(self, schema: Any) -> Conversion | None:
-        """Return the conversion of a value for Arrow: maps to pairs, and UUIDs to texts."""
-        return self._conversion(schema, lambda map_: list(map_.items()), str)
+        """Return the conversion of a value for Arrow: maps to pairs, UUIDs to texts, values of unions to structs."""
+        return self._conversion(schema, lambda map_: list(map_.items()), str, self._to_union)
 
     def from_arrow(self, schema: Any) -> Conversion | None:
-        """Return the conversion of a value from Arrow: pairs to maps."""
-        return self._conversion(schema, dict, None)
+        """Return the conversion of a value from Arrow: pairs to maps, structs to values of unions."""
+        return self._conversion(schema, dict, None, self._from_union)
 
-    def _conversion(self, schema: Any, of_map: Conversion, of_uuid: Conversion | None) -> Conversion | None:
+    def _to_union(self, branches: list[Any]) -> Conversion:
+        members = [(f"member{index}", branch, self.to_arrow(branch)) for index, branch in enumerate(branches)]
+
+        def convert(value: Any) -> Any:
+            for exact in (True, False):
+                for name, branch, inner in members:
+                    if self._fits(branch, value, exact):
+                        return {name: value if inner is None else inner(value)}
+            raise DataError(f"{value!r:.80} is of no type of the union {branches!r:.200}")
+
+        return convert
+
+    def _from_union(self, branches: list[Any]) -> Conversion:
+        members = [(f"member{index}", self.from_arrow(branch)) for index, branch in enumerate(branches)]
+
+        def convert(struct: dict[str, Any]) -> Any:
+            for name, inner in members:
+                value = struct.get(name)
+                if value is not None:
+                    return value if inner is None else inner(value)
+            return None
+
+        return convert
+
+    def _fits(self, schema: Any, value: Any, exact: bool) -> bool:
         schema, _ = self._resolved(schema)
+        if isinstance(schema, list):
+            return any(self._fits(branch, value, exact) for branch in schema)
+        kind = schema if isinstance(schema, str) else schema["type"]
+        classes = _CLASSES[kind]
+        if isinstance(value, bool):
+            return bool in classes
+        return isinstance(value, classes) or (
+            not exact and kind in ("float", "double") and isinstance(value, int)
+        )
+
+    def _conversion(
+        self,
+        schema: Any,
+        of_map: Conversion,
+        of_uuid: Conversion | None,
+        of_union: Callable[[list[Any]], Conversion],
+    ) -> Conversion | None:
+        schema, _ = self._resolved(schema)
+        if isinstance(schema, list):
+            return of_union(schema)
         if isinstance(schema, str):
             return None
         kind = schema["type"]
@@ -137,16 +208,16 @@ class AvroTypes:
             fields = {
                 field["name"]: convert
                 for field in schema["fields"]
-                if (convert := self._conversion(field["type"], of_map, of_uuid)) is not None
+                if (convert := self._conversion(field["type"], of_map, of_uuid, of_union)) is not None
             }
             return None if not fields else lambda record: _with_fields(record, fields)
         if kind == "array":
-            item = self._conversion(schema["items"], of_map, of_uuid)
+            item = self._conversion(schema["items"], of_map, of_uuid, of_union)
             if item is None:
                 return None
             return lambda values: [None if value is None else item(value) for value in values]
         if kind == "map":
-            value = self._conversion(schema["values"], of_map, of_uuid)
+            value = self._conversion(schema["values"], of_map, of_uuid, of_union)
             if value is None:
                 return of_map
             return lambda pairs: _with_values(of_map(pairs), value)

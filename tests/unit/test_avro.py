@@ -381,7 +381,7 @@ def test_columns_of_every_type_are_those_of_arrow(tmp_path: Path) -> None:
     ("content", "error", "message"),
     [
         (b"Obj\x01nothing", SourceError, r"a\.avro cannot be read: .*truncated, damaged or not Avro"),
-        (container([{"a": 1}], record("r", a=["int", "string"])), SchemaError, "has one type beside null"),
+        (container([{"a": None}], record("r", a=["null"])), SchemaError, "has one type beside null"),
         (container([1], "int"), SchemaError, "rows need a schema of records"),
         (
             container([{"a": 2**31 - 1}], record("r", a=logical("int", "date"))),
@@ -442,6 +442,30 @@ def test_records_in_parquet_are_read_again(env: StreamExecutionEnvironment, tmp_
     path = written(env, tmp_path, AvroParquetWriters.for_generic_record(SCHEMA), RECORDS)
     assert read(env, AvroParquetReaders.for_generic_record(SCHEMA), path) == RECORDS_READ
     assert pq.read_table(path).column("counts").to_pylist()[0] == [("k", 1), ("l", None)]
+
+
+def test_values_of_unions_are_members_in_parquet_and_in_logs(
+    env: StreamExecutionEnvironment, tmp_path: Path
+) -> None:
+    inner = record("s", b="string")
+    definition = record("r", u=["int", "null", "double", "string", inner])
+    values = [1, 2.5, None, "x", {"b": "y"}]
+    records = [{"u": value} for value in values]
+    schema = AvroSchema(json.dumps(definition))
+    path = written(env, tmp_path / "p", AvroParquetWriters.for_generic_record(schema), records)
+    assert pq.read_table(path)["u"].to_pylist()[:2] == [
+        {"member0": 1, "member1": None, "member2": None, "member3": None},
+        {"member0": None, "member1": 2.5, "member2": None, "member3": None},
+    ]
+    assert read(env, AvroParquetReaders.for_generic_record(schema), path) == records
+    (tmp_path / "a.avro").write_bytes(container(records, definition))
+    (batch,) = log_of(tmp_path / "a.avro")
+    assert batch.column(0).to_pylist() == pq.read_table(path)["u"].to_pylist()
+    whole = AvroSchema(json.dumps(record("r", u=["double", "string"])))
+    path = written(env, tmp_path / "q", AvroParquetWriters.for_generic_record(whole), [{"u": 3}])
+    assert read(env, AvroParquetReaders.for_generic_record(whole), path) == [{"u": 3.0}]
+    with pytest.raises(ConfigurationError, match="has one type beside null"):
+        AvroRowDeserializationSchema(avro_schema_string=json.dumps(definition))
 
 
 def test_parquet_without_a_column_of_the_schema_is_an_error(
@@ -550,7 +574,7 @@ def test_rows_are_written_as_orc(env: StreamExecutionEnvironment, tmp_path: Path
         (lambda: AvroInputFormat("x", None), "takes an AvroSchema"),  # type: ignore[arg-type]
         (lambda: AvroParquetReaders.for_generic_record("x"), "takes an AvroSchema"),  # type: ignore[arg-type]
         (
-            lambda: AvroParquetWriters.for_generic_record(AvroSchema('["int", "string"]')),
+            lambda: AvroParquetWriters.for_generic_record(AvroSchema(json.dumps(record("r", a=["null"])))),
             "has one type beside null",
         ),
         (lambda: AvroParquetWriters.for_generic_record(AvroSchema('"int"')), "need a schema of records"),

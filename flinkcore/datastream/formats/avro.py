@@ -354,7 +354,7 @@ class _RowValues:
         import pyarrow as pa
 
         self._arrow = pa.types
-        self.type_info = self._row_type(schema.types_read.arrow_schema())
+        self.type_info = self._row_type(AvroTypes(schema.read_as, takes_unions=False).arrow_schema())
 
     def _row_type(self, fields: Any) -> RowTypeInfo:
         names = [field.name for field in fields]

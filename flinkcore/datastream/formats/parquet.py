@@ -130,7 +130,7 @@ class AvroParquetReaders:
         Raises
         ------
         ConfigurationError
-            If it is no schema of records, or a field is a union of several types.
+            If it is no schema of records.
         """
         return _AvroParquetFormat(schema)
 
@@ -174,7 +174,8 @@ class AvroParquetWriters:
 
     Notes
     -----
-    Follows ``pyflink.datastream.formats.parquet.AvroParquetWriters``. Lists are written as Arrow's, in three levels.
+    Follows ``pyflink.datastream.formats.parquet.AvroParquetWriters``. Lists are written as Arrow's, in three levels; a
+    value of a union of several types is a group with the fields member0, member1, ..., all but one null.
     """
 
     @staticmethod
