@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+from flinkcore.common.missing_features import WithoutJava
 from flinkcore.errors import ConfigurationError
 
 _UNITS: Final = {
@@ -21,7 +22,7 @@ _LARGEST: Final = (1 << 63) - 1
 
 
 @dataclass(frozen=True, order=True)
-class MemorySize:
+class MemorySize(WithoutJava):
     """A number of bytes.
 
     Parameters

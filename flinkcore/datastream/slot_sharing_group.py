@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from flinkcore.common.memory_size import MemorySize
+from flinkcore.common.missing_features import WithoutJava
 from flinkcore.errors import ConfigurationError
 
 __all__ = ["MemorySize", "SlotSharingGroup"]
 
 
 @dataclass(frozen=True)
-class SlotSharingGroup:
+class SlotSharingGroup(WithoutJava):
     """A group of operators that share slots of a cluster, and its resources; there are no slots here.
 
     Attributes
