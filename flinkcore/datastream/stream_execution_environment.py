@@ -509,7 +509,7 @@ class StreamExecutionEnvironment:
         Notes
         -----
         Follows ``pyflink.datastream.StreamExecutionEnvironment.get_execution_plan``. Deliberate differences: ids count
-        the operators of the plan; the operators with which PyFlink computes keys, and makes texts to be printed, are
+        the operators of the plan; those with which PyFlink makes texts of untyped elements, and reads side outputs, are
         not there; each function is an operator, as in PyFlink without ``python.operator-chaining.enabled``.
         """
         self._require_steps()

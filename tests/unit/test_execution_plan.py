@@ -130,3 +130,21 @@ def test_joins_in_windows_are_operators_of_the_plan(env: StreamExecutionEnvironm
     assert [node["type"] for node in nodes_of(env) if node["pact"] == "Data Source"] == [
         "Source: Event Log"
     ] * 2
+
+
+def test_keys_are_computed_by_an_operator_of_the_plan_once_for_each_keyed_stream(
+    env: StreamExecutionEnvironment,
+) -> None:
+    first, second = env.from_collection([1], Types.INT()), env.from_collection([2], Types.INT())
+    keyed = first.union(second).key_by(lambda number: number)
+    keyed.reduce(lambda a, b: a + b).print()
+    keyed.map(lambda number: number).set_parallelism(3).print()
+    nodes = nodes_of(env)
+    (computed,) = [node for node in nodes if node["type"] == "_stream_key_by_map_operator"]
+    assert computed["parallelism"] == 1
+    assert [edge["ship_strategy"] for edge in computed["predecessors"]] == ["FORWARD", "FORWARD"]
+    readers = [node for node in nodes if node["type"] in ("Reduce", "Map")]
+    assert [node["predecessors"] for node in readers] == [
+        [{"id": computed["id"], "ship_strategy": "HASH", "side": "second"}]
+    ] * 2
+    assert [node["id"] for node in nodes if node["pact"] != "Data Sink"] == [1, 2, 3, 4, 6]

@@ -19,6 +19,7 @@ from flinkcore.datastream.transformations import PartitionTransformation, Window
 from flinkcore.datastream.window import WindowOperation
 from flinkcore.runtime.tasks.stream_graph import StreamEdge, StreamGraphGenerator, StreamNode
 
+_SINK: Final = "Data Sink"
 _ALL_WINDOW_FUNCTIONS: Final = (AllWindowFunction, ProcessAllWindowFunction)
 
 
@@ -34,36 +35,101 @@ def execution_plan(job: ElementJob, configuration: ExecutionConfig) -> str:
     -----
     Flink's ``JSONGenerator``: sinks come last.
     """
-    nodes = StreamGraphGenerator(job, configuration).generate()
-    ids = {id(node): number for number, node in enumerate(nodes, 1)}
-    shown = sorted(nodes, key=_is_sink)
-    return json.dumps({"nodes": [_node(node, ids) for node in shown]}, indent=2)
+    plan = _Plan(configuration)
+    for node in StreamGraphGenerator(job, configuration).generate():
+        plan.add(node)
+    return plan.as_json()
 
 
-def _is_sink(node: StreamNode) -> bool:
-    return isinstance(node.transformation, SinkTransformation)
+class _Plan:
+    """The nodes of a plan: the operators, and those that compute keys, which PyFlink has as operators of their own."""
+
+    def __init__(self, configuration: ExecutionConfig) -> None:
+        parallelism = configuration.get_parallelism()
+        self._parallelism = 1 if parallelism == ExecutionConfig.PARALLELISM_DEFAULT else parallelism
+        self._nodes: list[dict[str, Any]] = []
+        self._of_operators: dict[int, dict[str, Any]] = {}
+        self._of_partitions: dict[tuple[int, int], dict[str, Any]] = {}
+        self._values: dict[tuple[int, int], dict[str, Any]] = {}
+
+    def as_json(self) -> str:
+        """Return the plan with the sinks last."""
+        return json.dumps({"nodes": sorted(self._nodes, key=_is_sink)}, indent=2)
+
+    def add(self, node: StreamNode) -> None:
+        """Add an operator, whose inputs are there."""
+        predecessors = [self._read(edge, node) for edges in node.inputs for edge in edges]
+        step = node.transformation
+        is_sink = isinstance(step, SinkTransformation)
+        pact = _SINK if is_sink else "Operator" if node.inputs else "Data Source"
+        prefix = "Sink: " if is_sink else "" if node.inputs else "Source: "
+        name = prefix + (step.settings.name or step.operator_name)
+        shown = self._add(name, pact, _described(node) or name, node.parallelism)
+        self._of_operators[id(node)] = shown
+        if predecessors:
+            shown["predecessors"] = [
+                read for n, read in enumerate(predecessors) if read not in predecessors[:n]
+            ]
+
+    def _add(self, name: str, pact: str, contents: str, parallelism: int) -> dict[str, Any]:
+        shown: dict[str, Any] = {
+            "id": len(self._nodes) + 1,
+            "type": name,
+            "pact": pact,
+            "contents": contents,
+            "parallelism": parallelism,
+        }
+        self._nodes.append(shown)
+        return shown
+
+    def _read(self, edge: StreamEdge, node: StreamNode) -> dict[str, Any]:
+        source = self._of_operators[id(edge.source)]
+        if edge.partitioning is not None:
+            return _edge(source, edge.partitioning.name)
+        partition = edge.partition
+        if isinstance(partition, CustomPartitionTransformation):
+            keyed = self._computed(partition, source, "_partition_custom_map_operator")
+            values = self._values.get(_of_stream(partition))
+            if values is None:
+                name = "_keyed_stream_values_operator"
+                values = self._values[_of_stream(partition)] = self._add(
+                    name, "Operator", name, self._parallelism
+                )
+                values["predecessors"] = [_edge(keyed, "CUSTOM")]
+            return _edge(values, _forwarded(values, node.parallelism))
+        if isinstance(partition, PartitionTransformation) and partition.key_columns:
+            return _edge(source, "HASH")
+        return _edge(self._computed(partition, source, "_stream_key_by_map_operator"), "HASH")
+
+    def _computed(self, partition: Any, source: dict[str, Any], name: str) -> dict[str, Any]:
+        """Return the node that computes the keys of a stream, which reads a source."""
+        shown = self._of_partitions.get(_of_stream(partition))
+        if shown is None:
+            shown = self._add(name, "Operator", name, source["parallelism"])
+            shown["predecessors"] = []
+            self._of_partitions[_of_stream(partition)] = shown
+        read = _edge(source, _forwarded(source, shown["parallelism"]))
+        if read not in shown["predecessors"]:
+            shown["predecessors"].append(read)
+        return shown
 
 
-def _node(node: StreamNode, ids: dict[int, int]) -> dict[str, Any]:
-    step = node.transformation
-    kind = "Data Sink" if _is_sink(node) else "Operator" if node.inputs else "Data Source"
-    prefix = {"Data Sink": "Sink: ", "Data Source": "Source: "}.get(kind, "")
-    name = prefix + (step.settings.name or step.operator_name)
-    shown: dict[str, Any] = {
-        "id": ids[id(node)],
-        "type": name,
-        "pact": kind,
-        "contents": _described(node) or name,
-        "parallelism": node.parallelism,
-    }
-    if node.inputs:
-        shown["predecessors"] = [
-            # Flink gives all inputs the same side.
-            {"id": ids[id(edge.source)], "ship_strategy": _ship_strategy(edge), "side": "second"}
-            for edges in node.inputs
-            for edge in edges
-        ]
-    return shown
+def _of_stream(partition: Any) -> tuple[int, int]:
+    """Return what tells a partitioned stream from others: each of its readers has a partitioning of its own."""
+    return id(partition.input), id(getattr(partition, "key_selector", None))
+
+
+def _is_sink(shown: dict[str, Any]) -> bool:
+    return bool(shown["pact"] == _SINK)
+
+
+def _edge(source: dict[str, Any], strategy: str) -> dict[str, Any]:
+    # Flink gives all inputs the same side.
+    return {"id": source["id"], "ship_strategy": strategy, "side": "second"}
+
+
+def _forwarded(source: dict[str, Any], parallelism: int) -> str:
+    return "FORWARD" if source["parallelism"] == parallelism else "REBALANCE"
 
 
 def _described(node: StreamNode) -> str | None:
@@ -97,9 +163,3 @@ def _shown_assigner(assigner: Any) -> str:
     )
     sizes = ", ".join(str(value) for value in values if isinstance(value, int))
     return f"{type(assigner).__name__}({sizes})"
-
-
-def _ship_strategy(edge: StreamEdge) -> str:
-    if edge.partitioning is not None:
-        return edge.partitioning.name
-    return "CUSTOM" if isinstance(edge.partition, CustomPartitionTransformation) else "HASH"

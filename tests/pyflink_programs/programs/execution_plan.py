@@ -1,4 +1,4 @@
-"""The plan of a job as JSON, without the operators that compute keys."""
+"""The plan of a job as JSON."""
 
 import json
 
@@ -17,8 +17,6 @@ from pyflink.datastream.window import (
     GlobalWindows,
     TumblingEventTimeWindows,
 )
-
-INTERNAL = ("_stream_key_by_map_operator", "_partition_custom_map_operator", "_keyed_stream_values_operator")
 
 
 class Passed(ProcessFunction):
@@ -89,18 +87,9 @@ def run(env):
 
 
 def shown(nodes):
-    by_id = {node["id"]: node for node in nodes}
-
-    def read(node):
-        """What a node reads, past the operators that PyFlink has for keys."""
-        for edge in node.get("predecessors", []):
-            source, strategy = by_id[edge["id"]], edge["ship_strategy"]
-            if source["type"] not in INTERNAL:
-                yield source["type"], strategy, edge["side"]
-            else:
-                for name, before, side in read(source):
-                    yield name, before if strategy == "FORWARD" else strategy, side
-
+    names = {node["id"]: node["type"] for node in nodes}
     for node in nodes:
-        if node["type"] not in INTERNAL:
-            yield [node["type"], node["pact"], node["contents"], node["parallelism"], *map(list, read(node))]
+        reads = [
+            [names[edge["id"]], edge["ship_strategy"], edge["side"]] for edge in node.get("predecessors", [])
+        ]
+        yield [node["type"], node["pact"], node["contents"], node["parallelism"], *reads]
