@@ -334,6 +334,7 @@ NEVER_WITHOUT_THE_GIL = {
     "CallContext",
     "ColumnArray",
     "ConversionUnless",
+    "CsvTokens",
     "CurrentKey",
     "CurrentKeyValues",
     "ExtractedTimestamps",
