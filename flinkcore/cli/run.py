@@ -18,7 +18,6 @@ from flinkcore.cli.spark_environment import spark_environment
 from flinkcore.common import Configuration
 from flinkcore.common.settings import check_settings
 from flinkcore.datastream import StreamExecutionEnvironment
-from flinkcore.datastream.python_dependencies import python_file
 from flinkcore.errors import ConfigurationError, FlinkcoreError, SourceError
 
 _PACKAGE = Path(flinkcore.__file__).parent
@@ -75,7 +74,7 @@ def run_program(arguments: argparse.Namespace) -> int:
         _new_environment,
         _configuration(arguments),
         arguments.master,
-        [python_file(path) for path in arguments.py_files],
+        _python_files(arguments.py_files),
     )
     import_module("flinkcore.pyflink")
     before = sys.argv, sys.path[:]
@@ -107,6 +106,14 @@ def _configuration(arguments: argparse.Namespace) -> Configuration:
         configuration.set_string("flinkcore.clock", arguments.clock)
     check_settings(configuration)
     return configuration
+
+
+def _python_files(paths: Sequence[str]) -> list[Path]:
+    if not paths:
+        return []
+    from flinkcore.datastream.python_dependencies import python_file  # loads what reads archives
+
+    return [python_file(path) for path in paths]
 
 
 def _new_environment(
