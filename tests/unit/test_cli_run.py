@@ -141,17 +141,20 @@ def test_what_cannot_be_run_is_said_before_anything_runs(
 
 
 @pytest.mark.parametrize(
-    ("module", "error"),
+    ("statement", "error"),
     [
-        ("pyflink.datastream.connectors.kafka", "dump the topic into files"),
-        ("pyflink.table", "the Table API and SQL are not there"),
-        ("pyflink.nothing", "flinkcore has no module flinkcore.nothing, and so none for pyflink.nothing"),
+        ("import pyflink.datastream.connectors.kafka", "dump the topic into files"),
+        ("from pyflink.table import StreamTableEnvironment", "the Table API and SQL are not there"),
+        (
+            "import pyflink.nothing",
+            "flinkcore has no module flinkcore.nothing, and so none for pyflink.nothing",
+        ),
     ],
 )
-def test_a_module_that_is_not_there_is_an_error_that_says_what_to_use(
-    folder: Path, capsys: pytest.CaptureFixture[str], module: str, error: str
+def test_what_is_not_there_is_an_error_that_says_what_to_use(
+    folder: Path, capsys: pytest.CaptureFixture[str], statement: str, error: str
 ) -> None:
-    (folder / "program.py").write_text(f"import {module}\n")
+    (folder / "program.py").write_text(f"{statement}\n")
     assert main(["run", str(folder / "program.py")]) == 1
     assert error in capsys.readouterr().err
 
