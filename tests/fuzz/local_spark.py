@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.errors import PythonException
 from pyspark.sql import Row
+from pyspark.sql.types import StructType
 
 from flinkcore.errors import SchemaError
 from flinkcore.replay.log.plain_columns import plain_schema
@@ -61,13 +62,18 @@ class LocalFrame:
         ]
         return frame
 
+    @property
+    def columns(self) -> list[str]:
+        return [] if self.schema is None else list(self.schema.names)
+
     def select(self, *columns: str) -> LocalFrame:
         names = [column[1:-1].replace("``", "`") for column in columns]
 
         def of(partition: Partition) -> Partition:
             return lambda: (batch.select(names) for batch in partition())
 
-        return LocalFrame([of(partition) for partition in self.partitions])
+        schema = None if self.schema is None else StructType([self.schema[name] for name in names])
+        return LocalFrame([of(partition) for partition in self.partitions], schema)
 
     def localCheckpoint(self) -> LocalFrame:
         """The rows of this evaluation."""

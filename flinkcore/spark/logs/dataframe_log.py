@@ -48,13 +48,13 @@ class DataFrameLog(LogData):
         """Return the DataFrame with columns of the log; in its order, if it has one."""
         wanted = list(dict.fromkeys(names))
         of_log = [name for name in wanted if name != POSITION]
-        rows = self.dataframe.select(*map(_column, of_log))
+        rows = self.dataframe.select(*map(_quoted, of_log))
         if not self.ordered_by:
             return rows
         # What is the same in all columns that are read may come in any order.
         by_content = [_orderable(field) for field in rows.schema]
         ordered = rows.sort(*self.ordered_by, *by_content)
-        return ordered.withColumn(POSITION, F.monotonically_increasing_id()).select(*map(_column, wanted))
+        return ordered.withColumn(POSITION, F.monotonically_increasing_id()).select(*map(_quoted, wanted))
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         return self.schema.empty_table().__arrow_c_stream__(requested_schema)
@@ -105,7 +105,7 @@ class DataFrameLog(LogData):
         position : iterable of str or pyspark.sql.Column
             The first one counts most.
         """
-        ordered_by = tuple(_column(given) if isinstance(given, str) else given for given in position)
+        ordered_by = tuple(F.col(_quoted(given)) if isinstance(given, str) else given for given in position)
         self.dataframe.sort(*ordered_by)  # which refuses columns that there are not
         return DataFrameLog(self.dataframe, ordered_by)
 
@@ -128,13 +128,13 @@ def log_schema(dataframe: Any) -> pa.Schema:
     return plain_schema(to_arrow_schema(dataframe.schema, **_SCHEMA_ZONE))
 
 
-def _column(name: str) -> Any:
-    return F.col("`" + name.replace("`", "``") + "`")
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
 
 
 def _orderable(field: StructField) -> Any:
     """Return a column by which Spark can sort, in place of one that may have maps in it."""
-    inner, column = field.dataType, _column(field.name)
+    inner, column = field.dataType, F.col(_quoted(field.name))
     while isinstance(inner, ArrayType):
         inner = inner.elementType
     return column if isinstance(inner, AtomicType) else column.cast("string")
