@@ -503,3 +503,30 @@ def test_an_order_is_of_a_dataframe_and_of_its_columns(spark: Any) -> None:
         env.from_event_log(rides(), timestamp="ended", position="received")
     log = env.from_event_log(spark.range(3), timestamp="id", arrival="id", position="id")
     assert "Spark puts its rows into the order of position=" in log.explain()
+
+
+def test_logs_of_one_dataframe_have_each_their_own_order_and_the_same_columns(spark: Any) -> None:
+    dataframe = spark.createDataFrame(
+        [(1000, "a", i) for i in (2, 0, 3, 1)], "ts long, part string, number long"
+    )
+    env = SparkExecutionEnvironment(spark)
+    strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(5))
+
+    def log(**settings: Any) -> DataStream:
+        stream = env.from_event_log(dataframe, timestamp="ts", **settings)
+        return stream.assign_timestamps_and_watermarks(strategy)
+
+    down, up = log(arrival="ts", position=F.col("number").desc()), log(arrival="ts", position="number")
+    keyed = down.union(up, log(arrival=F.col("ts") + 1)).key_by("part")
+    windows = keyed.window(TumblingEventTimeWindows.of(Time.seconds(1)))
+    (numbers,) = windows.aggregate(numbers=collect("number")).to_arrow().column("numbers").to_pylist()
+    assert numbers[:8] == [3, 2, 1, 0, 0, 1, 2, 3]
+    assert sorted(numbers[8:]) == [0, 1, 2, 3]
+
+
+def test_a_column_that_may_give_the_order_is_not_replaced(spark: Any) -> None:
+    log = SparkExecutionEnvironment(spark).from_event_log(
+        spark.range(3), timestamp="id", arrival="id", position="id"
+    )
+    with pytest.raises(ConfigurationError, match="column 'id' is computed behind position="):
+        log.with_columns(id=-F.col("id"))

@@ -39,7 +39,7 @@ from flinkcore.replay.log.column_ops import Decode, Select, expression_columns, 
 from flinkcore.replay.log.plain_columns import decoded_type
 from flinkcore.replay.plans.batch_mode import refuse_in_batch_mode
 from flinkcore.replay.plans.keys import check_keys, require_alike_keys
-from flinkcore.replay.plans.log_plan import LogPlan, column_op, plan_of_log
+from flinkcore.replay.plans.log_plan import LogPlan, column_op, plan_of_log, visible
 from flinkcore.replay.plans.operators import (
     BatchProcess,
     ConnectedProcess,
@@ -484,7 +484,7 @@ def _united(branches: Sequence[_Branch]) -> tuple[str, ...] | None:
 
 def _whole_schema(plan: LogPlan, steps: tuple[Transformation, ...]) -> pa.Schema:
     ops = [column_op(step) for step in steps if not isinstance(step, TimestampsAndWatermarksTransformation)]
-    return output_schema(ops, plan.log.schema)
+    return visible(output_schema(ops, plan.log.schema))
 
 
 def _shown(schema: pa.Schema) -> str:

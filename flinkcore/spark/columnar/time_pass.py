@@ -15,6 +15,7 @@ from flinkcore.replay.time_plane.time_pass import TimePass, combine_logs, time_p
 from flinkcore.replay.time_plane.timeline import TimePlane
 from flinkcore.spark.exchange.collecting import collected_in_parts
 from flinkcore.spark.exchange.row_format import RowFormat
+from flinkcore.spark.logs.dataframe_log import DataFrameLog
 from flinkcore.spark.logs.log_input import FileInput, LogInput
 from flinkcore.spark.logs.spark_log import SparkLog, UnreadDataFrame
 from flinkcore.spark.shipping.task_errors import task_errors_raised
@@ -73,27 +74,28 @@ def run_time_passes(
     """
     passes = time_passes([log.plan for log in logs], cuts, stops)
     read: list[SparkLog] = []
-    evaluated: dict[int, SparkLog] = {}
+    evaluated: list[tuple[DataFrameLog, SparkLog]] = []
     with ExitStack() as reading:
         times = []
         for log, time_pass in zip(logs, passes, strict=True):
             told: Iterator[bytes] | None = None
             if isinstance(log, UnreadDataFrame):
-                same = id(log.data.dataframe)
-                if same in evaluated:
-                    log = evaluated[same].on_another_way(log.plan)
+                data = log.data
+                known = next((each for given, each in evaluated if data.has_rows_of(given)), None)
+                if known is not None:
+                    log = known.on_another_way(log.plan)
                 else:
-                    ways = [each.plan for each in logs if _is_of(each, log.data.dataframe)]
+                    ways = [each.plan for each in logs if _is_of(each, data)]
                     log, told = log.kept(spark, time_pass, ways)
-                    evaluated[same] = log
+                    evaluated.append((data, log))
             read.append(log)
             times.append(reading.enter_context(closing(_summaries(spark, time_pass, log, told))))
         time_planes = combine_logs(passes, times)
     return list(zip(time_planes, read, strict=True))
 
 
-def _is_of(log: SparkLog | UnreadDataFrame, dataframe: Any) -> bool:
-    return isinstance(log, UnreadDataFrame) and log.data.dataframe is dataframe
+def _is_of(log: SparkLog | UnreadDataFrame, data: DataFrameLog) -> bool:
+    return isinstance(log, UnreadDataFrame) and log.data.has_rows_of(data)
 
 
 def _summaries(

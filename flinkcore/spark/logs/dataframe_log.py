@@ -13,6 +13,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import ArrayType, AtomicType, StructField
 
 from flinkcore.datastream.transformations import LogData
+from flinkcore.errors import ConfigurationError
 from flinkcore.replay.log.column_ops import COMPUTED_PREFIX
 from flinkcore.replay.log.plain_columns import plain_schema
 
@@ -62,6 +63,15 @@ class DataFrameLog(LogData):
     def __str__(self) -> str:
         return f"Spark DataFrame[{', '.join(self.dataframe.columns)}]"
 
+    def has_rows_of(self, other: DataFrameLog) -> bool:
+        """Return whether both have the same rows in the same order."""
+        orders = zip(self.ordered_by, other.ordered_by, strict=False)
+        return (
+            self.dataframe is other.dataframe
+            and len(self.ordered_by) == len(other.ordered_by)
+            and all(own is its for own, its in orders)
+        )
+
     @property
     def position(self) -> str | None:
         return POSITION if self.ordered_by else None
@@ -80,6 +90,12 @@ class DataFrameLog(LogData):
         """Return the log with columns of Spark, new or in the place of others."""
         if not all(map(is_spark_column, expressions.values())):
             return None
+        replaced = [name for name in expressions if name in self.dataframe.columns]
+        if self.ordered_by and replaced:
+            raise ConfigurationError(
+                f"column {replaced[0]!r} is computed behind position=, which orders the rows as they were recorded: "
+                "give the computed column another name"
+            )
         return DataFrameLog(self.dataframe.withColumns(dict(expressions)), self.ordered_by)
 
     def with_column_of(self, setting: str, expression: Any) -> tuple[DataFrameLog, str]:

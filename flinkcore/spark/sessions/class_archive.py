@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from hashlib import sha256
@@ -115,8 +116,12 @@ def _end_jvm() -> None:
     gateway.shutdown()
     # The JVM of a driver in Python ends with its standard input, and writes the archive.
     gateway.proc.stdin.close()
-    gateway.proc.wait(_SECONDS_TO_WRITE)
     SparkContext._gateway = SparkContext._jvm = None
+    try:
+        gateway.proc.wait(_SECONDS_TO_WRITE)
+    except subprocess.TimeoutExpired as error:
+        gateway.proc.kill()
+        raise OSError(f"Java has not written it within {_SECONDS_TO_WRITE} s") from error
 
 
 def _logged(level: str) -> str:
