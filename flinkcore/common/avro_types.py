@@ -6,6 +6,7 @@ import datetime
 import uuid
 from collections.abc import Callable
 from decimal import Decimal
+from itertools import combinations
 from typing import Any, Final
 
 from flinkcore.errors import ConfigurationError, DataError
@@ -33,14 +34,13 @@ _LOGICAL: Final = {
     ("long", "local-timestamp-micros"): ("timestamp", "us"),
 }
 _CLASSES: Final[dict[str, tuple[type, ...]]] = {
-    "null": (type(None),),
     "boolean": (bool,),
     "int": (int, datetime.date, datetime.time),
     "long": (int, datetime.datetime, datetime.time),
     "float": (float,),
     "double": (float,),
-    "bytes": (bytes, Decimal),
-    "fixed": (bytes, Decimal),
+    "bytes": (bytes, bytearray, Decimal),
+    "fixed": (bytes, bytearray, Decimal),
     "string": (str, uuid.UUID),
     "enum": (str,),
     "array": (list,),
@@ -48,6 +48,7 @@ _CLASSES: Final[dict[str, tuple[type, ...]]] = {
     "record": (dict,),
     "error": (dict,),
 }
+"""The classes of values of a type, of any logical type of it."""
 
 
 class AvroTypes:
@@ -59,7 +60,8 @@ class AvroTypes:
         Of :func:`~flinkcore.common.avro_files.parsed_schema`.
     takes_unions : bool
         Whether a union of several types is a struct with the fields member0, member1, ..., all but one null, as in
-        Parquet; otherwise it is a ConfigurationError.
+        Parquet; otherwise it is a ConfigurationError. One with types whose values have a Python class in common, such
+        as two records, always is: nothing says of which of them a value is.
     """
 
     def __init__(self, schema: Any, takes_unions: bool = True) -> None:
@@ -90,8 +92,10 @@ class AvroTypes:
             if len(branches) != 1:
                 if not branches or not self._takes_unions:
                     raise ConfigurationError(
-                        f"a field has one type beside null, not those of the union {schema!r:.200}: write another one"
+                        f"a field has one type beside null, not those of the union of {_listed(schema)}: "
+                        "write another one"
                     )
+                self._classes_of_union(branches)
                 return branches, len(branches) != len(schema)
             return self._resolved(branches[0])[0], len(branches) != len(schema)
         if isinstance(schema, str) and schema in self._named:
@@ -99,6 +103,23 @@ class AvroTypes:
         if isinstance(schema, dict) and isinstance(schema["type"], list | dict):
             return self._resolved(schema["type"])
         return schema, schema == "null"
+
+    def _classes(self, schema: Any) -> set[type]:
+        schema, _ = self._resolved(schema)
+        if isinstance(schema, list):
+            return set().union(*self._classes_of_union(schema))
+        return set(_CLASSES[schema if isinstance(schema, str) else schema["type"]])
+
+    def _classes_of_union(self, branches: list[Any]) -> list[set[type]]:
+        """Return the classes of each branch; raise ConfigurationError if two branches have one in common."""
+        classes = [self._classes(branch) for branch in branches]
+        for (first, ours), (second, theirs) in combinations(zip(branches, classes, strict=True), 2):
+            if ours & theirs:
+                raise ConfigurationError(
+                    f"the union of {_listed(branches)} is not taken: values of {_listed([first])} and of "
+                    f"{_listed([second])} cannot be told apart; write a record with a field for each, null but for one"
+                )
+        return classes
 
     def fields(self) -> list[tuple[str, Any]]:
         """Return names and types of the fields of the records; raise ConfigurationError if there are no records."""
@@ -116,8 +137,11 @@ class AvroTypes:
     def _arrow_field(self, name: str, schema: Any) -> Any:
         import pyarrow as pa
 
-        resolved, is_nullable = self._resolved(schema)
-        return pa.field(name, self.arrow_type(resolved), is_nullable)
+        try:
+            resolved, is_nullable = self._resolved(schema)
+            return pa.field(name, self.arrow_type(resolved), is_nullable)
+        except ConfigurationError as failure:
+            raise ConfigurationError(f"field {name!r}: {failure}") from failure
 
     def arrow_type(self, schema: Any) -> Any:
         """Return the ``pyarrow.DataType`` of a type; ConfigurationError if it is a union of several."""
@@ -156,14 +180,19 @@ class AvroTypes:
         return self._conversion(schema, dict, None, self._from_union)
 
     def _to_union(self, branches: list[Any]) -> Conversion:
-        members = [(f"member{index}", branch, self.to_arrow(branch)) for index, branch in enumerate(branches)]
+        classes = self._classes_of_union(branches)
+        if not any(int in each for each in classes):  # an integer is a fraction then
+            classes = [each | {int} if float in each else each for each in classes]
+        members = [
+            (f"member{index}", tuple(each), bool in each, self.to_arrow(branch))
+            for index, (branch, each) in enumerate(zip(branches, classes, strict=True))
+        ]
 
         def convert(value: Any) -> Any:
-            for exact in (True, False):
-                for name, branch, inner in members:
-                    if self._fits(branch, value, exact):
-                        return {name: value if inner is None else inner(value)}
-            raise DataError(f"{value!r:.80} is of no type of the union {branches!r:.200}")
+            for name, taken, takes_booleans, inner in members:
+                if isinstance(value, taken) and (takes_booleans or not isinstance(value, bool)):
+                    return {name: value if inner is None else inner(value)}
+            raise DataError(f"{value!r:.80} is of no type of the union of {_listed(branches)}")
 
         return convert
 
@@ -178,18 +207,6 @@ class AvroTypes:
             return None
 
         return convert
-
-    def _fits(self, schema: Any, value: Any, exact: bool) -> bool:
-        schema, _ = self._resolved(schema)
-        if isinstance(schema, list):
-            return any(self._fits(branch, value, exact) for branch in schema)
-        kind = schema if isinstance(schema, str) else schema["type"]
-        classes = _CLASSES[kind]
-        if isinstance(value, bool):
-            return bool in classes
-        return isinstance(value, classes) or (
-            not exact and kind in ("float", "double") and isinstance(value, int)
-        )
 
     def _conversion(
         self,
@@ -222,6 +239,17 @@ class AvroTypes:
                 return of_map
             return lambda pairs: _with_values(of_map(pairs), value)
         return of_uuid if kind == "string" and schema.get("logicalType") == "uuid" else None
+
+
+def _listed(schemas: list[Any]) -> str:
+    return ", ".join(map(_name, schemas))
+
+
+def _name(schema: Any) -> str:
+    if not isinstance(schema, dict):
+        return str(schema)
+    kind = schema.get("name") or schema["type"]
+    return f"{schema['logicalType']} ({kind})" if "logicalType" in schema else _name(kind)
 
 
 def _with_fields(record: dict[str, Any], fields: dict[str, Conversion]) -> dict[str, Any]:

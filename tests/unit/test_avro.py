@@ -468,6 +468,73 @@ def test_values_of_unions_are_members_in_parquet_and_in_logs(
         AvroRowDeserializationSchema(avro_schema_string=json.dumps(definition))
 
 
+def union_of(*branches: Any) -> dict[str, Any]:
+    return record("r", ts="long", s=record("inner", u=["null", *branches]))
+
+
+@pytest.mark.parametrize(
+    ("definition", "value", "message"),
+    [
+        (union_of(record("A", a="int"), record("B", b="string")), {"b": "x"}, "values of A and of B"),
+        (union_of("float", "double"), 0.1, "values of float and of double"),
+        (union_of("int", "long"), 2**40, "values of int and of long"),
+        (
+            union_of(logical("int", "date"), "string", logical("long", "timestamp-millis")),
+            datetime.datetime(2020, 1, 2, 3, 4, 5, tzinfo=UTC),
+            r"values of date \(int\) and of timestamp-millis \(long\)",
+        ),
+        (
+            union_of({"type": "enum", "name": "E", "symbols": ["X"]}, "string"),
+            "Y",
+            "values of E and of string",
+        ),
+        (union_of("string", logical("string", "uuid")), "Y", "values of string and of .*string.*"),
+        (union_of("bytes", {"type": "fixed", "name": "F", "size": 1}), b"x", "values of bytes and of F"),
+        (
+            union_of({"type": "map", "values": "int"}, record("A", a="int")),
+            {"a": 1},
+            "values of map and of A",
+        ),
+    ],
+)
+def test_unions_of_types_whose_values_cannot_be_told_apart_are_refused(
+    definition: dict[str, Any], value: Any, message: str, tmp_path: Path
+) -> None:
+    message = (
+        f"field 's': field 'u': the union of .* is not taken: {message} cannot be told apart; write a record"
+    )
+    schema = AvroSchema(json.dumps(definition))
+    for make in (AvroParquetWriters, AvroParquetReaders):
+        with pytest.raises(ConfigurationError, match=message):
+            make.for_generic_record(schema)
+    (tmp_path / "a.avro").write_bytes(container([{"ts": 1, "s": {"u": value}}], definition))
+    with pytest.raises(SchemaError, match=f"a\\.avro: {message}"):
+        log_of(tmp_path / "a.avro")
+
+
+def test_values_of_unions_of_different_classes_are_those_that_were_written(
+    env: StreamExecutionEnvironment, tmp_path: Path
+) -> None:
+    definition = union_of(
+        {"type": "array", "items": ["null", "int"]},
+        logical("long", "timestamp-millis"),
+        "boolean",
+        "double",
+        logical("bytes", "decimal", precision=4, scale=1),
+        {"type": "enum", "name": "E", "symbols": ["X"]},
+        {"type": "map", "values": ["int", "string"]},
+    )
+    moment = datetime.datetime(2020, 1, 2, 3, 4, 5, tzinfo=UTC)
+    values = [[1, None], moment, True, 0.1, Decimal("1.5"), "X", {"k": 1, "l": "x"}, None, False, []]
+    records = [{"ts": 1, "s": {"u": value}} for value in values]
+    schema = AvroSchema(json.dumps(definition))
+    path = written(env, tmp_path / "p", AvroParquetWriters.for_generic_record(schema), records)
+    assert read(env, AvroParquetReaders.for_generic_record(schema), path) == records
+    (tmp_path / "a.avro").write_bytes(container(records, definition))
+    (batch,) = log_of(tmp_path / "a.avro")
+    assert batch.column(1).to_pylist() == pq.read_table(path)["s"].to_pylist()
+
+
 def test_parquet_without_a_column_of_the_schema_is_an_error(
     env: StreamExecutionEnvironment, tmp_path: Path
 ) -> None:
