@@ -274,6 +274,13 @@ def test_a_decimal_anywhere_in_a_type_keeps_the_digits_of_all_fractions() -> Non
     assert json_of(f'{{"s":1e5,"d":[{digits}]}}'.encode(), types) == ("1E+5", [Decimal(digits)])
 
 
+@pytest.mark.parametrize("number", ["1e99999999999999999999", "-1e-99999999999999999999"])
+def test_a_fraction_of_json_with_too_large_an_exponent_is_refused(number: str) -> None:
+    message = f'{{"v":{number}}}'.encode()
+    assert json_of(message, one(Types.BIG_DEC())) == REFUSED
+    assert json_of(message, one(Types.BIG_DEC()), "ignore_parse_errors") is None
+
+
 def test_json_that_is_nested_without_measure_is_an_error() -> None:
     assert json_of(b'{"s":' + b"[" * 100_000 + b"]" * 100_000 + b"}") == REFUSED
 

@@ -72,7 +72,7 @@ def has_decimals(type_info: TypeInformation) -> bool:
 
 def json_decoder(exact: bool) -> json.JSONDecoder:
     """Return a decoder; an `exact` one gives fractions as decimals without zeros at their ends."""
-    fraction = (lambda text: Decimal(text).normalize(_EXACT)) if exact else float
+    fraction = (lambda text: decimal_of(text).normalize(_EXACT)) if exact else float
     return json.JSONDecoder(parse_float=fraction, parse_constant=_no_constant)
 
 
