@@ -2,6 +2,7 @@
 
 import asyncio
 import functools
+import sys
 import threading
 from pathlib import Path
 from typing import Any, ClassVar
@@ -37,6 +38,8 @@ from flinkcore.datastream.async_retry_strategies import (
 )
 from flinkcore.errors import ConfigurationError, DataError, JobCancelledError, UserCodeError
 from flinkcore.replay.elements import async_levels
+from flinkcore.runtime.elements import StreamRecord
+from flinkcore.runtime.operators.async_calls import AsyncCalls
 
 LONG = Time.seconds(60)
 CLOCKS = pytest.mark.parametrize("clock", ["arrival", "system"])
@@ -203,12 +206,11 @@ def test_elements_that_do_not_wait_are_held_back_by_no_more_than_a_line_holds(
 
 
 class Hanging(AsyncFunction[Any, Any]):
-    """Calls for odd numbers never end."""
+    """Calls never end."""
 
     async def async_invoke(self, value: Any) -> list[Any]:
-        if value % 2:
-            await asyncio.Event().wait()
-        return [value]
+        await asyncio.Event().wait()
+        return []
 
     def timeout(self, value: Any) -> list[Any]:
         return [f"no {value}"]
@@ -218,7 +220,7 @@ class Hanging(AsyncFunction[Any, Any]):
 def test_calls_that_take_too_long_give_what_timeout_gives(clock: Any) -> None:
     stream = environment(clock).from_collection([1, 2, 3])
     waited = AsyncDataStream.ordered_wait(stream, Hanging(), Time.milliseconds(30))
-    assert list(waited.execute_and_collect()) == ["no 1", 2, "no 3"]
+    assert list(waited.execute_and_collect()) == ["no 1", "no 2", "no 3"]
 
 
 class HoldsUpTheLoop(Hanging):
@@ -326,6 +328,147 @@ def test_a_coroutine_that_is_cancelled_from_within_fails_the_job(clock: Any) -> 
     waited = AsyncDataStream.ordered_wait(environment(clock).from_collection([1]), Cancelled(), LONG)
     with pytest.raises(UserCodeError, match="the coroutine was cancelled"):
         list(waited.execute_and_collect())
+
+
+class Gone(BaseException):
+    """Neither an Exception nor known to asyncio."""
+
+
+async def exits() -> None:
+    sys.exit(3)
+
+
+class Ending(AsyncFunction[Any, Any]):
+    """Ends in one of several ways what calls it, at the element 3; other calls may wait for a retry."""
+
+    def __init__(self, how: str) -> None:
+        self.how = how
+
+    async def async_invoke(self, value: Any) -> list[Any]:
+        if value != 3:
+            return [value]
+        if self.how == "sys.exit":
+            sys.exit(3)
+        if self.how == "another error":
+            raise Gone("gone")
+        if self.how == "GeneratorExit":
+            raise GeneratorExit
+        if self.how == "in a task":
+            await asyncio.create_task(exits())
+        if self.how == "in a callback":
+            asyncio.get_running_loop().call_soon(sys.exit, 3)
+        elif self.how == "all tasks":
+            for task in asyncio.all_tasks():
+                task.cancel()
+        elif self.how == "loop":
+            asyncio.get_running_loop().stop()
+        await asyncio.Event().wait()
+        return []
+
+
+@CLOCKS
+@pytest.mark.parametrize("seconds", [0, 60])
+@pytest.mark.parametrize(
+    ("how", "told"),
+    [
+        ("sys.exit", r"the element 3 .*SystemExit: 3"),
+        ("another error", r"the element 3 .*Gone: gone"),
+        ("GeneratorExit", r"the element 3 .*GeneratorExit"),
+        ("in a task", r"the element 3 .*SystemExit: 3"),
+        ("in a callback", r"the loop .* ended by SystemExit: 3"),
+        ("all tasks", r"cancelled"),
+        ("loop", r"the loop .* was stopped"),
+    ],
+)
+def test_what_ends_a_coroutine_or_the_loop_fails_the_job(
+    clock: Any, seconds: int, how: str, told: str
+) -> None:
+    stream = environment(clock).from_collection(list(range(9)))
+    waited = AsyncDataStream.ordered_wait(stream, Ending(how), Time.seconds(seconds), 2)
+    with pytest.raises(UserCodeError, match=rf"Ending.async_invoke failed at .*{told}"):
+        list(waited.execute_and_collect())
+
+
+def test_a_call_after_the_end_of_the_loop_has_failed() -> None:
+    ended = threading.Event()
+    calls = AsyncCalls(Ending("loop"), NoRetryStrategy(), 0, lambda call: ended.set())
+    calls.start()
+    first = calls.call(StreamRecord(3))
+    assert ended.wait(20)
+    second = calls.call(StreamRecord(1))
+    calls.stop()
+    assert (first.is_done, second.is_done) == (True, True)
+    assert first.failure is second.failure
+    assert "was stopped" in str(second.failure)
+
+
+@CLOCKS
+def test_what_ends_a_coroutine_is_no_reason_to_try_again(clock: Any) -> None:
+    strategy = AsyncRetryStrategy.fixed_delay(9, 60_000, None, async_retry_predicates.has_exception_predicate)
+    stream = environment(clock).from_collection([3])
+    waited = AsyncDataStream.ordered_wait_with_retry(stream, Ending("sys.exit"), LONG, strategy)
+    with pytest.raises(UserCodeError, match="SystemExit: 3"):
+        list(waited.execute_and_collect())
+
+
+class CancelsOthers(AsyncFunction[Any, Any]):
+    """The second call cancels the first one, which waits to be tried again."""
+
+    def open(self, runtime_context: Any) -> None:
+        self.has_failed = asyncio.Event()
+
+    async def async_invoke(self, value: Any) -> list[Any]:
+        if value == 1:
+            self.has_failed.set()
+            raise ValueError
+        await self.has_failed.wait()
+        for task in asyncio.all_tasks() - {asyncio.current_task()}:
+            task.cancel()
+        return [value]
+
+
+@CLOCKS
+def test_a_call_that_is_cancelled_before_it_is_tried_again_fails_the_job(clock: Any) -> None:
+    strategy = AsyncRetryStrategy.fixed_delay(9, 60_000, None, async_retry_predicates.has_exception_predicate)
+    stream = environment(clock).from_collection([1, 2])
+    waited = AsyncDataStream.ordered_wait_with_retry(stream, CancelsOthers(), Time.seconds(600), strategy)
+    with pytest.raises(UserCodeError, match=r"async_invoke failed at the element 1 .*cancelled"):
+        list(waited.execute_and_collect())
+
+
+class ExitsLate(HangingWithDefault):
+    def timeout(self, value: Any) -> list[Any]:
+        sys.exit(2)
+
+
+class ExitsAsItIsRead(AsyncFunction[Any, Any]):
+    """Gives results that end the process as they are read."""
+
+    async def async_invoke(self, value: Any) -> Any:
+        return (sys.exit(number) for number in [2])
+
+
+@CLOCKS
+@pytest.mark.parametrize(
+    ("function", "method", "timeout"),
+    [(ExitsLate(), "timeout", Time.milliseconds(10)), (ExitsAsItIsRead(), "async_invoke", LONG)],
+)
+def test_a_function_that_exits_outside_of_its_coroutine_fails_the_job(
+    clock: Any, function: Any, method: str, timeout: Time
+) -> None:
+    stream = environment(clock).from_collection([1])
+    waited = AsyncDataStream.ordered_wait(stream, function, timeout)
+    with pytest.raises(UserCodeError, match=rf"{method} failed at the element 1 .*SystemExit: 2"):
+        list(waited.execute_and_collect())
+
+
+@CLOCKS
+def test_a_predicate_that_exits_fails_the_job(clock: Any) -> None:
+    strategy = AsyncRetryStrategy.fixed_delay(5, 1, lambda result: sys.exit(2), None)
+    with pytest.raises(
+        UserCodeError, match=r"Flaky.retry strategy failed at the element '[ab]'.*SystemExit: 2"
+    ):
+        retried(Flaky(0), strategy, clock)
 
 
 class Flaky(AsyncFunction[Any, Any]):

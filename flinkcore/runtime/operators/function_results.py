@@ -50,7 +50,7 @@ class FunctionResults(ResultCollector):
         self._key_context = key_context
 
     def failed(
-        self, method: str, subject: Subject, failure: Exception, culprit: object | None = None
+        self, method: str, subject: Subject, failure: BaseException, culprit: object | None = None
     ) -> UserCodeError:
         """Return the error to raise from a failure of the function, or of another object of the user."""
         name = self._function if culprit is None else function_name(called_function(culprit))
