@@ -56,7 +56,7 @@ class SettingType(Generic[T]):
         """Return the value that is given for a setting; ConfigurationError if it is none."""
         try:
             return self.read(given)
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError, OverflowError) as error:
             reason = str(error) if isinstance(error, ConfigurationError) else ""
             why = f": {reason}" if reason else ""
             raise ConfigurationError(f"{key} must be {self.expected}, not {given!r}{why}") from None
@@ -71,15 +71,19 @@ def _boolean(value: Any) -> bool:
 
 
 def _whole_number(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | str):
+    if isinstance(value, bool) or not isinstance(value, int | str) or _has_underscore(value):
         raise ValueError(value)
     return int(value)
 
 
 def _number(value: Any) -> float:
-    if isinstance(value, bool):
+    if isinstance(value, bool) or _has_underscore(value):
         raise ValueError(value)
     return float(value)
+
+
+def _has_underscore(value: Any) -> bool:
+    return isinstance(value, str) and "_" in value  # Python reads 1_0 as ten, Java does not
 
 
 def _text(value: Any) -> str:
@@ -88,14 +92,16 @@ def _text(value: Any) -> str:
 
 def _duration(value: Any) -> Duration:
     """Return a duration as ``TimeUtils.parseDuration`` does; a number without a unit is milliseconds."""
-    duration = value if isinstance(value, Duration) else _spelled_duration(value)
-    if not MIN_TIMESTAMP <= duration.to_millis() <= MAX_TIMESTAMP:
+    if isinstance(value, str):
+        length = _spelled_duration(value.strip())
+    else:
+        length = value if isinstance(value, Duration) else Duration.of_millis(_whole_number(value))
+    if not MIN_TIMESTAMP <= length.to_millis() <= MAX_TIMESTAMP:
         raise ValueError(value)
-    return duration
+    return length
 
 
-def _spelled_duration(value: Any) -> Duration:
-    text = str(_whole_number(value)) if not isinstance(value, str) else value.strip()
+def _spelled_duration(text: str) -> Duration:
     found = re.fullmatch(r"(\d+)\s*(\D*)", text, re.ASCII)
     if found is not None:
         return Duration(int(found[1]) * _NANOS[_known_unit(found[2].lower())])
@@ -238,6 +244,18 @@ def integer(lowest: int = -(1 << 63), highest: int = (1 << 63) - 1) -> SettingTy
 
     is_any = lowest == -(1 << 63) and highest == (1 << 63) - 1
     return SettingType("an integer" if is_any else f"an integer from {lowest} to {highest}", read)
+
+
+def number(lowest: float, highest: float) -> SettingType[float]:
+    """Return the type of floating point numbers from the lowest to the highest."""
+
+    def read(value: Any) -> float:
+        found = _number(value)
+        if not lowest <= found <= highest:
+            raise ValueError(value)
+        return found
+
+    return SettingType(f"a number from {lowest:g} to {highest:g}", read)
 
 
 def duration(least_ms: int) -> SettingType[Duration]:

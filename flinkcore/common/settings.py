@@ -24,6 +24,7 @@ from flinkcore.common.setting_types import (
     as_text,
     duration,
     integer,
+    number,
     one_of,
 )
 from flinkcore.errors import ConfigurationError, SourceError
@@ -90,16 +91,16 @@ def _refused(key: str, kind: SettingType[T], default: Any, note: str, *fallback_
 PARALLELISM_DEFAULT: Final = -1
 """The parallelism that leaves the choice to the executor."""
 
+NUMBER_OF_KEY_GROUPS: Final = integer(1, UPPER_BOUND_MAX_PARALLELISM)
+
 
 def _parallelism(value: Any) -> int:
-    number = integer(-1, UPPER_BOUND_MAX_PARALLELISM).read(value)
-    if number == 0:
-        raise ValueError(value)
-    return number
+    subtasks = integer().read(value)
+    return subtasks if subtasks == PARALLELISM_DEFAULT else NUMBER_OF_KEY_GROUPS.read(subtasks)
 
 
 _PARALLELISM_TYPE: Final = SettingType(
-    f"an integer from 1 to {UPPER_BOUND_MAX_PARALLELISM}, or -1 for the default", _parallelism
+    f"{NUMBER_OF_KEY_GROUPS.expected}, or {PARALLELISM_DEFAULT} for the default", _parallelism
 )
 _COUNT: Final = integer(0, (1 << 31) - 1)
 
@@ -215,7 +216,7 @@ CLOCK: Final = _obeyed(
 )
 ARRIVAL_RATE: Final = _obeyed(
     "flinkcore.arrival-rate",
-    DOUBLE,
+    number(1e-6, 1e12),
     1000.0,
     "Elements per second and split of sources that are no event logs, on the job's clock. Not one of Flink's.",
 )

@@ -9,10 +9,10 @@ from enum import Enum
 from typing import Any, ClassVar, Literal
 
 from flinkcore.common.boundedness import Boundedness
-from flinkcore.common.execution_config import ExecutionConfig
 from flinkcore.common.expressions import Expression
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.schemas import Schema, require_row_schema
+from flinkcore.common.settings import NUMBER_OF_KEY_GROUPS, PARALLELISM, PARALLELISM_DEFAULT
 from flinkcore.common.split_origin import SplitOrigin
 from flinkcore.common.typeinfo import TypeInformation, Types
 from flinkcore.common.watermark_strategy import WatermarkStrategy
@@ -69,13 +69,12 @@ class OperatorSettings:
 
     def set_parallelism(self, parallelism: int) -> None:
         """Set the number of subtasks; ConfigurationError unless it is from 1 to 32,768."""
-        ExecutionConfig().set_parallelism(parallelism)
-        self.parallelism = None if parallelism == ExecutionConfig.PARALLELISM_DEFAULT else parallelism
+        number = PARALLELISM.type.value("parallelism", parallelism)
+        self.parallelism = None if number == PARALLELISM_DEFAULT else number
 
     def set_max_parallelism(self, max_parallelism: int) -> None:
         """Set the number of key groups; ConfigurationError unless it is from 1 to 32,768."""
-        ExecutionConfig().set_max_parallelism(max_parallelism)
-        self.max_parallelism = max_parallelism
+        self.max_parallelism = NUMBER_OF_KEY_GROUPS.value("max_parallelism", max_parallelism)
 
     def set_text(self, what: str, text: str) -> None:
         """Set name, uid or description; ConfigurationError unless it is a text."""

@@ -100,9 +100,16 @@ def test_an_environment_takes_the_settings_that_have_a_meaning() -> None:
         env.configure(Configuration().set_string("pipeline.auto-watermark-interval", "soon"))
 
 
-def test_the_arrival_rate_is_a_number_above_zero() -> None:
+def test_the_arrival_rate_is_checked_by_its_key_as_by_its_setter() -> None:
     env = StreamExecutionEnvironment.get_execution_environment()
     assert env.get_config().get_arrival_rate() == 1000
-    for rate in (0, -1, float("inf"), True, "fast"):
-        with pytest.raises(ConfigurationError, match="number of elements per second above zero"):
+    message = r"flinkcore\.arrival-rate must be a number from 1e-06 to 1e\+12, not"
+    numbers = (0, -1, float("inf"), float("nan"), True, 10**400)
+    for rate in (*numbers, "fast", "0", "-5", "nan", "inf", "1e-15", "1_0"):
+        with pytest.raises(ConfigurationError, match=message):
             env.get_config().set_arrival_rate(rate)  # type: ignore[arg-type]
+        with pytest.raises(ConfigurationError, match=message):
+            env.configure({"flinkcore.arrival-rate": rate})  # type: ignore[dict-item]
+    assert env.get_config().get_arrival_rate() == 1000
+    env.configure({"flinkcore.arrival-rate": "2.5"})
+    assert env.get_config().get_arrival_rate() == 2.5

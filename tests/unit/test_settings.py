@@ -199,6 +199,7 @@ def test_lists_and_pairs_are_spelled_as_in_flink(
         (MAP, "a:b:c", "put a value that contains one in quotation marks"),
         (MAP, 5, "a.key must be pairs"),
         (integer(), "1.5", "a.key must be an integer, not '1.5'"),
+        (integer(), "1_0", "a.key must be an integer, not '1_0'"),
         (integer(1, 3), 4, "a.key must be an integer from 1 to 3, not 4"),
     ],
 )
