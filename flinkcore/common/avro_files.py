@@ -20,6 +20,7 @@ _MOST_BLOCK_BYTES: Final = 1 << 28
 _MOST_HEADER_BYTES: Final = 1 << 24
 _MOST_VARINT_BYTES: Final = 10
 _STEP_BYTES: Final = 1 << 20
+_ARRAY_END: Final = b"\x00"
 _PRIMITIVES: Final = {"null", "boolean", "int", "long", "float", "double", "bytes", "string"}
 
 
@@ -182,9 +183,9 @@ class AvroFile:
         DataError
             If the file is truncated or damaged, or its records do not fit the schema.
         """
-        reader = avro_library().reader
-        written_as = self.schema if raw is None else raw
-        header = _header(written_as, self._marker)
+        library = avro_library()
+        written_as = _array_of(self.schema if raw is None else raw)
+        read_as = None if schema is None else _array_of(schema)
         while self._has_more():
             count = self._long("a block")
             payload = self._decompress(self._bytes(self._long("a block"), "a block"))
@@ -192,13 +193,15 @@ class AvroFile:
                 raise DataError("a block does not end with the file's marker")
             if not 0 <= count <= len(payload):
                 raise DataError(f"a block of {len(payload)} bytes cannot have {count} records")
-            block = b"".join([header, _encoded(count), _encoded(len(payload)), payload, self._marker])
+            array = BytesIO(b"".join([_encoded(count), payload, _ARRAY_END]))
             try:
-                records = list(reader(BytesIO(block), schema))
+                records = library.schemaless_reader(array, written_as, read_as)
             except Exception as failure:  # of any kind, as the library does not check all that it reads
                 raise DataError(
                     f"a block cannot be decoded: {type(failure).__name__}: {failure}"
                 ) from failure
+            if len(records) != count or array.tell() != len(array.getbuffer()):
+                raise DataError(f"a block has more than the {count} records that it claims to have")
             yield records
 
     def _metadata(self) -> dict[str, bytes]:
@@ -254,18 +257,16 @@ def _encoded(value: int) -> bytes:
     return bytes(encoded)
 
 
-def _header(schema: Any, marker: bytes) -> bytes:
-    """The header of a file without compression."""
-    entries = ((b"avro.codec", b"null"), (b"avro.schema", json.dumps(unparsed_schema(schema)).encode()))
-    written = b"".join(_encoded(len(each)) + each for entry in entries for each in entry)
-    return _MAGIC + _encoded(len(entries)) + written + _encoded(0) + marker
+def _array_of(schema: Any) -> Any:
+    """Return the schema of an array, as which the records of a block are decoded at once."""
+    return avro_library().parse_schema({"type": "array", "items": _unparsed(schema)})
 
 
-def unparsed_schema(schema: Any) -> Any:
+def _unparsed(schema: Any) -> Any:
     """Return a schema without what the library adds to it."""
     if isinstance(schema, dict):
-        return {key: unparsed_schema(value) for key, value in schema.items() if not key.startswith("__")}
-    return [unparsed_schema(each) for each in schema] if isinstance(schema, list) else schema
+        return {key: _unparsed(value) for key, value in schema.items() if not key.startswith("__")}
+    return [_unparsed(each) for each in schema] if isinstance(schema, list) else schema
 
 
 # ---- compression

@@ -304,6 +304,13 @@ def with_block(payload: bytes, count: int, size: int | None = None, codec: bytes
         (with_block(b"\x02", 1, 1 << 27), "it ends within a block"),
         (with_block(b"\x02\x02", 1, 1), "does not end with the file's marker"),
         (with_block(b"\x80", 1), "a block cannot be decoded"),
+        (with_block(b"\x02", 2), "cannot have 2 records"),
+        (with_block(b"\x80\x02", 2), "a block cannot be decoded"),
+        *(
+            (with_block(payload, 1), "a block has more than the 1 records|a block cannot be decoded")
+            for payload in (b"\x02\x00", b"\x02\x02", b"\x02\x02\x04", b"\x02\x01", b"\x02\x01\x02\x02")
+        ),
+        (with_block(b"\x00", 0), "a block has more than the 0 records"),
         (with_block(b"\x02", 1, codec=b"gzip"), "it is compressed by b'gzip'"),
         (
             with_block(b"\x02", 1, codec=b"deflate"),
