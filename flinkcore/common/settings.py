@@ -576,6 +576,7 @@ FAMILIES: Final[Mapping[str, str]] = {
             "blob.",
             "classloader.",
             "cleanup-strategy",
+            "cleanup-strategy.",
             "client.",
             "cluster.",
             "compiler.",
@@ -586,17 +587,19 @@ FAMILIES: Final[Mapping[str, str]] = {
             "execution.shutdown-on-application-finish",
             "execution.submit-failed-job-on-application-error",
             "execution.terminate-application-on-any-job-terminated-exceptionally",
-            "external-resource",
+            "external-resource.",
+            "external-resources",
             "flink.hadoop.",
             "flink.yarn.",
             "heartbeat.",
             "high-availability",
+            "high-availability.",
             "io.tmp.dirs",
             "jmx.",
             "job-event.",
             "job-result-store.",
             "job-manager.",
-            "jobmanager",
+            "jobmanager.",
             "jobstore.",
             "kubernetes.",
             "library-cache-manager.",
@@ -610,7 +613,7 @@ FAMILIES: Final[Mapping[str, str]] = {
             "recovery.",
             "resourcemanager.",
             "security.",
-            "shuffle",
+            "shuffle-service-factory.",
             "slot.",
             "slotmanager.",
             "slow-task-detector.",
@@ -650,11 +653,19 @@ FAMILIES: Final[Mapping[str, str]] = {
     "python.internal.": "Set by PyFlink itself.",
     **dict.fromkeys(("python.job-options", "python.loopback-server."), "Set by PyFlink itself."),
 }
-"""Beginnings of keys that have no meaning here, and why; a key with a meaning of its own comes first."""
+"""Keys that have no meaning here, and why: all that begin so where it ends with a dot, else this one.
+
+A key with a meaning of its own comes first.
+"""
 
 _CANONICAL: Final = {
     key: setting for setting in SETTINGS.values() for key in (*setting.fallback_keys, setting.name)
 }
+
+
+_WITH_MEANING: Final = [
+    key for key, setting in _CANONICAL.items() if setting.meaning is not Meaning.WITHOUT_MEANING
+]
 
 
 def check_settings(configuration: Configuration) -> None:
@@ -714,12 +725,20 @@ def check_cached_files(entries: Sequence[str]) -> None:
             raise SourceError(f"there is no file {path} to be cached as {file['name']!r}")
 
 
+def is_of_family(key: str) -> bool:
+    """Return whether a key is one of FAMILIES."""
+    return any(key.startswith(family) if family.endswith(".") else key == family for family in FAMILIES)
+
+
 def _warn_of_unknown(key: str) -> None:
-    if any(key.startswith(family) for family in FAMILIES):
-        return
     from difflib import get_close_matches
 
-    near = get_close_matches(key, _CANONICAL, 1, 0.75)
+    if is_of_family(key):
+        near = get_close_matches(key, _WITH_MEANING, 1, 0.85)  # a slip, where keys of Flink have 0.75 at most
+        if not near:
+            return
+    else:
+        near = get_close_matches(key, _CANONICAL, 1, 0.75)
     hint = (
         f"did you mean {near[0]}?" if near else "functions read a pipeline.global-job-parameters of your own"
     )

@@ -36,7 +36,7 @@ def _families() -> str:
     for family, note in FAMILIES.items():
         by_note.setdefault(note, []).append(f"`{family}`")
     rows = [f"| {', '.join(families)} | {note} |\n" for note, families in by_note.items()]
-    return "".join(["| keys that begin with | |\n", "|---|---|\n", *rows])
+    return "".join(["| keys, or beginnings of keys that end with a dot | |\n", "|---|---|\n", *rows])
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from models.settings_page import PAGE, page_with_tables
 from flinkcore.common import Configuration, Duration, RestartStrategies, Types, settings
 from flinkcore.common.memory_size import MemorySize
 from flinkcore.common.setting_types import DURATION, LIST, MAP, MEMORY_SIZE, SettingType, as_text, integer
-from flinkcore.common.settings import FAMILIES, SETTINGS, Meaning, settings_of
+from flinkcore.common.settings import FAMILIES, SETTINGS, Meaning, is_of_family, settings_of
 from flinkcore.datastream import (
     CheckpointingMode,
     EmbeddedRocksDBStateBackend,
@@ -50,7 +50,7 @@ def env() -> StreamExecutionEnvironment:
 
 def is_known(key: str) -> bool:
     older = {key for setting in SETTINGS.values() for key in setting.fallback_keys}
-    return key in SETTINGS or key in older or any(key.startswith(family) for family in FAMILIES)
+    return key in SETTINGS or key in older or is_of_family(key)
 
 
 def test_every_setting_of_flink_is_obeyed_or_without_meaning_or_refused() -> None:
@@ -71,13 +71,23 @@ def test_every_family_is_one_of_flink() -> None:
         "sql-gateway.",
         "table.",
     }
-    others |= {"materialized-table.", "state.backend.async", "shuffle", "source.reader."}
+    others |= {"materialized-table.", "state.backend.async", "source.reader."}
     keys = {key for name, flinks in FLINKS.items() for key in (name, *flinks["older"])}
     assert [
         family
         for family in FAMILIES
-        if family not in others and not any(key.startswith(family) for key in keys)
+        if family not in others | keys
+        and not (family.endswith(".") and any(key.startswith(family) for key in keys))
     ] == []
+
+
+def test_no_key_of_flink_is_taken_for_a_slip_of_another() -> None:
+    keys = {key for name, flinks in FLINKS.items() for key in (name, *flinks["older"])}
+    keys -= {key for setting in SETTINGS.values() for key in (setting.name, *setting.fallback_keys)}
+    assert len(keys) > 500
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert list(settings_of(Configuration.from_dict(dict.fromkeys(keys, "1")))) == []
 
 
 @pytest.mark.parametrize("key", sorted(SETTINGS))
@@ -283,6 +293,11 @@ def test_a_setting_that_a_program_would_rely_on_is_refused() -> None:
     [
         ("pipeline.operator-chaning", "is ignored: did you mean pipeline.operator-chaining?"),
         ("execution.runtime-modus", "did you mean execution.runtime-mode?"),
+        ("metrics.latency.intervall", "did you mean metrics.latency.interval?"),
+        ("metrics.latency.histroy-size", "did you mean metrics.latency.history-size?"),
+        ("shuffleeee", "functions read a pipeline.global-job-parameters of your own"),
+        ("jobmanagers.memory", "is ignored: "),
+        ("high-availabilities", "is ignored: "),
         ("city", "functions read a pipeline.global-job-parameters of your own"),
     ],
 )
