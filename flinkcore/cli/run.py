@@ -16,7 +16,7 @@ from typing import Any
 import flinkcore
 from flinkcore.cli.spark_environment import spark_environment
 from flinkcore.common import Configuration
-from flinkcore.common.settings import check_settings
+from flinkcore.common.settings import check_settings, unknown_settings
 from flinkcore.datastream import StreamExecutionEnvironment
 from flinkcore.errors import ConfigurationError, FlinkcoreError, SourceError
 
@@ -105,6 +105,9 @@ def _configuration(arguments: argparse.Namespace) -> Configuration:
     if arguments.clock is not None:
         configuration.set_string("flinkcore.clock", arguments.clock)
     check_settings(configuration)
+    for key, warning in unknown_settings(configuration).items():
+        print(f"flinkcore: {warning}", file=sys.stderr)
+        configuration.remove_config(key)
     return configuration
 
 

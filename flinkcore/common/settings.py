@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -681,16 +680,10 @@ def settings_of(configuration: Configuration) -> Iterator[tuple[Setting[Any], An
     ------
     ConfigurationError
         If a value is invalid, or refused.
-
-    Warns
-    -----
-    UserWarning
-        If there is no such setting.
     """
     for key, given in configuration.entries():
         setting = _CANONICAL.get(key)
         if setting is None:
-            _warn_of_unknown(key)
             continue
         if key != setting.name and configuration.contains_key(setting.name):
             continue  # as in Flink, an older key counts where the newer one is not set
@@ -730,16 +723,22 @@ def is_of_family(key: str) -> bool:
     return any(key.startswith(family) if family.endswith(".") else key == family for family in FAMILIES)
 
 
-def _warn_of_unknown(key: str) -> None:
+def unknown_settings(configuration: Configuration) -> dict[str, str]:
+    """Return what is to be said of keys that are no settings, by key."""
+    unknown = (key for key, _ in configuration.entries() if key not in _CANONICAL)
+    return {key: warning for key in unknown if (warning := _warning_of(key)) is not None}
+
+
+def _warning_of(key: str) -> str | None:
     from difflib import get_close_matches
 
     if is_of_family(key):
         near = get_close_matches(key, _WITH_MEANING, 1, 0.85)  # a slip, where keys of Flink have 0.75 at most
         if not near:
-            return
+            return None
     else:
         near = get_close_matches(key, _CANONICAL, 1, 0.75)
     hint = (
         f"did you mean {near[0]}?" if near else "functions read a pipeline.global-job-parameters of your own"
     )
-    warnings.warn(f"there is no setting {key}, which is ignored: {hint}", UserWarning, stacklevel=4)
+    return f"there is no setting {key}, which is ignored: {hint}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import reprlib
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from os import PathLike
@@ -22,7 +23,7 @@ from flinkcore.common.locations import absolute_location, path_text
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.restart_strategy import RestartStrategyConfiguration
 from flinkcore.common.setting_types import as_text
-from flinkcore.common.settings import Setting, check_cached_files, settings_of
+from flinkcore.common.settings import Setting, check_cached_files, settings_of, unknown_settings
 from flinkcore.common.split_origin import FILE, SplitOrigin
 from flinkcore.common.time import Duration, Time, timeout_ms
 from flinkcore.common.typeinfo import TypeInformation
@@ -115,7 +116,7 @@ class StreamExecutionEnvironment:
         new_environment = StreamExecutionEnvironment._new_context_environment
         environment = StreamExecutionEnvironment() if new_environment is None else new_environment()
         if configuration is not None:
-            environment.configure(configuration)
+            environment._configure(configuration)
         return environment
 
     @staticmethod
@@ -151,9 +152,15 @@ class StreamExecutionEnvironment:
         SourceError
             If there is no such file of Python.
         """
+        self._configure(configuration)
+
+    def _configure(self, configuration: Configuration | Mapping[str, str]) -> None:
+        """Apply settings for a method that a program calls: a warning has the line of its call."""
         if isinstance(configuration, Mapping):
             configuration = Configuration.from_dict(configuration)
         changed = list(settings_of(configuration))
+        for warning in unknown_settings(configuration).values():
+            warnings.warn(warning, UserWarning, stacklevel=3)
         for setting, value in changed:
             if setting is settings.CACHED_FILES:
                 self._add_cached_files(value)

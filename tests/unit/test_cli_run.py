@@ -140,6 +140,19 @@ def test_what_cannot_be_run_is_said_before_anything_runs(
     assert not printed.out
 
 
+def test_an_unknown_setting_of_the_command_is_told_of_once(
+    folder: Path, capsys: pytest.CaptureFixture[str], recwarn: pytest.WarningsRecorder
+) -> None:
+    environment = (
+        "from pyflink.datastream import StreamExecutionEnvironment as E\nE.get_execution_environment()\n"
+    )
+    (folder / "program.py").write_text(environment + "E.get_execution_environment()\n")
+    assert main(["run", "-D", "paralelism.default=2", str(folder / "program.py")]) == 0
+    printed = "flinkcore: there is no setting paralelism.default, which is ignored: did you mean parallelism.default?\n"
+    assert capsys.readouterr().err == printed
+    assert not recwarn.list
+
+
 @pytest.mark.parametrize(
     ("statement", "error"),
     [
