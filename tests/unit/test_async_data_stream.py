@@ -39,7 +39,10 @@ from flinkcore.datastream.async_retry_strategies import (
 from flinkcore.errors import ConfigurationError, DataError, JobCancelledError, UserCodeError
 from flinkcore.replay.elements import async_levels
 from flinkcore.runtime.elements import StreamRecord
-from flinkcore.runtime.operators.async_calls import AsyncCalls
+from flinkcore.runtime.operators.async_calls import AsyncCall, AsyncCalls
+from flinkcore.runtime.tasks import stream_element_queues
+from flinkcore.runtime.tasks.mailbox import TaskMailbox
+from flinkcore.runtime.tasks.stream_element_queues import MailboxQueue
 
 LONG = Time.seconds(60)
 CLOCKS = pytest.mark.parametrize("clock", ["arrival", "system"])
@@ -203,6 +206,26 @@ def test_elements_that_do_not_wait_are_held_back_by_no_more_than_a_line_holds(
     both = waited.map(lambda pair: pair[0]).union(stream.map(lambda value: -value))
     expected = [each for value in range(100) for each in ([value] if value % 20 == 0 else []) + [-value]]
     assert list(both.execute_and_collect()) == expected
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+def test_on_the_system_clock_no_more_than_that_waits_for_a_call(
+    monkeypatch: pytest.MonkeyPatch, ordered: bool
+) -> None:
+    monkeypatch.setattr(stream_element_queues, "MOST_WAITING", 5)
+    call, emitted = AsyncCall(StreamRecord("a"), None), list[Any]()
+
+    def nothing() -> None:
+        pass
+
+    mailbox = TaskMailbox(nothing, nothing, nothing, lambda is_waiting: queue.done(call))
+    queue = MailboxQueue(mailbox, 100, ordered)
+    queue.add_call(call, functools.partial(emitted.append, "call"))
+    for number in range(5):
+        queue.add_other(functools.partial(emitted.append, number))
+    assert emitted == []
+    queue.add_other(functools.partial(emitted.append, 5))
+    assert emitted == ["call", 0, 1, 2, 3, 4, 5]
 
 
 class Hanging(AsyncFunction[Any, Any]):

@@ -27,12 +27,9 @@ from typing import Final
 from flinkcore.replay.elements.job_clock import JobClock, PlacedClock, TaskClock
 from flinkcore.runtime.elements import StreamElement, StreamRecord
 from flinkcore.runtime.operators.async_calls import AsyncCall
-from flinkcore.runtime.operators.async_wait_operator import AsyncElementQueue, Emit
+from flinkcore.runtime.operators.async_wait_operator import MOST_WAITING, AsyncElementQueue, Emit
 from flinkcore.runtime.tasks.stream_graph import JobVertex, StreamEdge, StreamNode, is_async
 from flinkcore.runtime.tasks.task_output import InputChannel
-
-MOST_WAITING: Final = 8192
-"""So many elements, beside those of calls, wait in a line at most."""
 
 CHECK_SECONDS: Final = 0.05
 """So often a thread that waits for a call looks whether the job is to stop, and can be interrupted."""

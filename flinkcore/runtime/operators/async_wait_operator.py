@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from flinkcore.common.watermark import Watermark
 from flinkcore.datastream.functions import AsyncFunction, AsyncRetryStrategy, RuntimeContext
@@ -14,6 +14,9 @@ from flinkcore.runtime.operators.async_calls import AsyncCall, AsyncCalls
 from flinkcore.runtime.operators.function_results import FunctionResults
 from flinkcore.runtime.operators.stream_operator import OneInputStreamOperator
 from flinkcore.runtime.output import Output
+
+MOST_WAITING: Final = 8192
+"""So much that is no call waits for calls at most."""
 
 Emit = Callable[[], None]
 """Emits what has waited."""
@@ -32,7 +35,7 @@ class AsyncElementQueue(ABC):
 
     @abstractmethod
     def add_other(self, emit: Emit) -> None:
-        """Add what waits for the calls before it alone."""
+        """Add what waits for the calls before it alone; wait first if :data:`MOST_WAITING` of these are there."""
 
     @abstractmethod
     def done(self, call: AsyncCall) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import partial
 
 from flinkcore.runtime.operators.async_calls import AsyncCall
-from flinkcore.runtime.operators.async_wait_operator import AsyncElementQueue, Emit
+from flinkcore.runtime.operators.async_wait_operator import MOST_WAITING, AsyncElementQueue, Emit
 from flinkcore.runtime.tasks.mailbox import TaskMailbox
 
 
@@ -120,6 +120,7 @@ class MailboxQueue(AsyncElementQueue):
         self._order: _Order = OrderedStreamElementQueue() if ordered else UnorderedStreamElementQueue()
         self._calls: dict[AsyncCall, _Waiting] = {}
         self._n_calls = 0
+        self._n_others = 0
 
     def make_room(self) -> None:
         self._run_mail_until(lambda: self._n_calls < self._capacity)
@@ -130,6 +131,8 @@ class MailboxQueue(AsyncElementQueue):
         self._order.add(waiting)
 
     def add_other(self, emit: Emit) -> None:
+        self._run_mail_until(lambda: self._n_others < MOST_WAITING)
+        self._n_others += 1
         self._order.add(_Waiting(emit, is_call=False))
         self._emit_ready()
 
@@ -153,5 +156,8 @@ class MailboxQueue(AsyncElementQueue):
 
     def _emit_ready(self) -> None:
         while (waiting := self._order.take_ready()) is not None:
-            self._n_calls -= waiting.is_call
+            if waiting.is_call:
+                self._n_calls -= 1
+            else:
+                self._n_others -= 1
             waiting.emit()
