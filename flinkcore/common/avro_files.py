@@ -155,6 +155,7 @@ class AvroFile:
     def __init__(self, stream: Any) -> None:
         self._stream = stream
         self._held = b""
+        self._at = 0
         avro_library()
         if self._bytes(len(_MAGIC), "its header") != _MAGIC:
             raise DataError("it does not begin as a file of Avro")
@@ -220,8 +221,8 @@ class AvroFile:
         return metadata
 
     def _has_more(self) -> bool:
-        if not self._held:
-            self._held = read_block(self._stream, _STEP_BYTES)
+        if self._at == len(self._held):
+            self._held, self._at = read_block(self._stream, _STEP_BYTES), 0
         return bool(self._held)
 
     def _bytes(self, count: int, place: str) -> bytes:
@@ -232,7 +233,8 @@ class AvroFile:
         while count:
             if not self._has_more():
                 raise DataError(f"it ends within {place}")
-            part, self._held = self._held[:count], self._held[count:]
+            part = self._held[self._at : self._at + count]
+            self._at += len(part)
             parts.append(part)
             count -= len(part)
         return b"".join(parts)

@@ -326,6 +326,17 @@ def test_forged_files_are_refused_with_their_reason(damaged: bytes, message: str
         list(AvroFile(pa.BufferReader(damaged)).blocks())
 
 
+def test_numbers_are_read_without_copies_of_what_follows() -> None:
+    whole = container([{"a": number} for number in range(400)], record("r", a="int"), sync_interval=1)
+    whole += bytes(avro_files._STEP_BYTES - len(whole))
+    opened = AvroFile(pa.BufferReader(whole))
+    blocks = opened.blocks()
+    next(blocks)
+    held = opened._held
+    assert [records for records, _ in zip(blocks, range(300), strict=False)][-1] == [{"a": 300}]
+    assert opened._held is held
+
+
 def test_a_block_that_unpacks_to_too_much_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(avro_files, "_MOST_BLOCK_BYTES", 1 << 20)
     packed = zlib.compress(bytes(1 << 21))[2:-4]
