@@ -43,8 +43,8 @@ def parsed_schema(schema: Any) -> Any:
     Raises
     ------
     ConfigurationError
-        If it is none, a type has itself within it, values of an array take no bytes, or types are nested without
-        measure: data of a few bytes could then fill the memory.
+        If it is none, a decimal has no valid precision and scale, a type has itself within it, values of an array take
+        no bytes, or types are nested without measure: data of a few bytes could then fill the memory.
     """
     parse = avro_library().parse_schema
     try:
@@ -81,6 +81,8 @@ def _takes_no_bytes(schema: Any, named: dict[str, bool | None], depth: int) -> b
     if not isinstance(schema, dict):
         _refuse(schema, "a type is a name, an object or an array")
     kind = schema.get("type")
+    if kind in ("bytes", "fixed") and schema.get("logicalType") == "decimal":
+        _check_decimal(schema)
     if kind in ("record", "error"):
         named[schema["name"]] = None
         found = [_takes_no_bytes(field["type"], named, depth + 1) for field in schema["fields"]]
@@ -101,6 +103,15 @@ def _takes_no_bytes(schema: Any, named: dict[str, bool | None], depth: int) -> b
             _refuse(schema, "the items of an array take no bytes")
         return False
     return _takes_no_bytes(kind, named, depth + 1)
+
+
+def _check_decimal(schema: dict[str, Any]) -> None:
+    """Check what the library leaves out: a missing precision, 0, and values that are no numbers but pass as such."""
+    precision, scale = schema.get("precision"), schema.get("scale", 0)
+    if type(precision) is not int or precision < 1:
+        _refuse(schema, "the precision of a decimal is a whole number from 1")
+    if type(scale) is not int:
+        _refuse(schema, "the scale of a decimal is a whole number")
 
 
 _LOGICAL_TYPES: Final = {

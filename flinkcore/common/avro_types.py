@@ -33,6 +33,7 @@ _LOGICAL: Final = {
     ("long", "local-timestamp-millis"): ("timestamp", "ms"),
     ("long", "local-timestamp-micros"): ("timestamp", "us"),
 }
+_MOST_DIGITS: Final = 76
 _CLASSES: Final[dict[str, tuple[type, ...]]] = {
     "boolean": (bool,),
     "int": (int, datetime.date, datetime.time),
@@ -161,7 +162,11 @@ class AvroTypes:
             return pa.map_(pa.string(), self.arrow_type(schema["values"]))
         if kind == "enum":
             return pa.string()
-        if logical == "decimal" and kind in ("bytes", "fixed") and 0 < schema["precision"] <= 76:
+        if logical == "decimal" and kind in ("bytes", "fixed"):
+            if schema["precision"] > _MOST_DIGITS:
+                raise ConfigurationError(
+                    f"a decimal has up to {_MOST_DIGITS} digits in Arrow, not {schema['precision']}: write it as a text"
+                )
             make = pa.decimal128 if schema["precision"] <= 38 else pa.decimal256
             return make(schema["precision"], schema.get("scale", 0))
         if kind == "fixed":

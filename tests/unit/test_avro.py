@@ -245,6 +245,21 @@ def test_a_schema_is_read_from_a_file_and_shown_as_json(tmp_path: Path) -> None:
         ('{"type":"array"}', "is no schema of Avro"),
         ('{"type":"enum","name":"e","symbols":5}', "is no schema of Avro"),
         ('{"type":"fixed","name":"e","size":-1}', "the size of a fixed type"),
+        *(
+            (
+                json.dumps(logical(kind, "decimal", name="d", size=4, **more)),
+                f"the {message} of a decimal is|: decimal {message}",
+            )  # type: ignore[arg-type]
+            for kind in ("bytes", "fixed")
+            for message, more in (
+                ("precision", {}),
+                ("precision", {"precision": "x"}),
+                ("precision", {"precision": 0}),
+                ("scale", {"precision": 4, "scale": 6}),
+                ("scale", {"precision": 4, "scale": -1}),
+                ("scale", {"precision": 4, "scale": None}),
+            )
+        ),
         ('{"type":"array","items":"null"}', "items of an array take no bytes"),
         (json.dumps({"type": "array", "items": record("e")}), "items of an array take no bytes"),
         (json.dumps(record("r", next=["null", "r"])), "a type has itself within it"),
@@ -413,6 +428,28 @@ def test_a_log_that_cannot_be_read_is_an_error(
 ) -> None:
     (tmp_path / "a.avro").write_bytes(content)
     with pytest.raises(error, match=message):
+        log_of(tmp_path / "a.avro")
+
+
+def with_schema(definition: Any) -> bytes:
+    text = json.dumps(definition).encode()
+    size = io.BytesIO()
+    fastavro.schemaless_writer(size, "long", len(text))
+    return b"Obj\x01\x02\x16avro.schema" + size.getvalue() + text + b"\x00" + b"m" * 16
+
+
+def test_a_file_with_a_decimal_that_is_refused_is_named(
+    env: StreamExecutionEnvironment, tmp_path: Path
+) -> None:
+    (tmp_path / "a.avro").write_bytes(with_schema(record("r", a=logical("bytes", "decimal"))))
+    with pytest.raises(SourceError, match=r"a\.avro cannot be read: .*the precision of a decimal is"):
+        log_of(tmp_path / "a.avro")
+    with pytest.raises(DataError, match=r"a\.avro does not have records .*the precision of a decimal is"):
+        read(env, AvroInputFormat(str(tmp_path), AvroSchema('"int"')), tmp_path)
+    (tmp_path / "a.avro").write_bytes(with_schema(record("r", a=logical("bytes", "decimal", precision=77))))
+    with pytest.raises(
+        SchemaError, match=r"a\.avro: field 'a': a decimal has up to 76 digits in Arrow, not 77"
+    ):
         log_of(tmp_path / "a.avro")
 
 
