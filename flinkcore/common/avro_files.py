@@ -8,7 +8,7 @@ import lzma
 import zlib
 from collections.abc import Callable, Iterator
 from io import BytesIO
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NamedTuple, NoReturn
 
 from flinkcore.common.extras import library
 from flinkcore.common.text_files import MOST_LEVELS, read_block
@@ -21,6 +21,7 @@ _MOST_HEADER_BYTES: Final = 1 << 24
 _MOST_VARINT_BYTES: Final = 10
 _STEP_BYTES: Final = 1 << 20
 _ARRAY_END: Final = b"\x00"
+_MOST_TYPES: Final = 1 << 14
 _PRIMITIVES: Final = {"null", "boolean", "int", "long", "float", "double", "bytes", "string"}
 
 
@@ -44,14 +45,15 @@ def parsed_schema(schema: Any) -> Any:
     ------
     ConfigurationError
         If it is none, a decimal has no valid precision and scale, a type has itself within it, values of an array take
-        no bytes, or types are nested without measure: data of a few bytes could then fill the memory.
+        no bytes, or types are nested, or refer to others, without measure: data of a few bytes could then fill the
+        memory.
     """
     parse = avro_library().parse_schema
     try:
         parsed = parse(schema)
     except Exception as failure:  # of any kind, as the library does not check all that it takes
         raise ConfigurationError(f"{_shown(schema)} is no schema of Avro: {failure}") from failure
-    _takes_no_bytes(parsed, {}, 0)
+    _extent(parsed, {}, 0)
     return parsed
 
 
@@ -63,21 +65,29 @@ def _refuse(schema: Any, reason: str) -> NoReturn:
     raise ConfigurationError(f"the schema of Avro is not taken: {reason}: {_shown(schema)}")
 
 
-def _takes_no_bytes(schema: Any, named: dict[str, bool | None], depth: int) -> bool:
-    """Check a schema, and return whether its values take no bytes; a named type is None while it is walked through."""
+class _Extent(NamedTuple):
+    """What values of a type consist of, with the types that it refers to by name in full."""
+
+    is_empty: bool  # values take no bytes
+    types: int = 1
+    levels: int = 1
+
+
+def _extent(schema: Any, named: dict[str, _Extent | None], depth: int) -> _Extent:
+    """Check a schema, and return its extent; that of a named type is None while it is walked through."""
     if depth > MOST_LEVELS:
         _refuse(schema, f"types are more than {MOST_LEVELS} levels deep")
     if isinstance(schema, str):
         if schema in _PRIMITIVES:
-            return schema == "null"
-        is_empty = named.get(schema)
-        if is_empty is None:
+            return _Extent(schema == "null")
+        found = named.get(schema)
+        if found is None:
             _refuse(schema, "a type has itself within it")
-        return is_empty
+        if depth + found.levels > MOST_LEVELS:
+            _refuse(schema, f"types are more than {MOST_LEVELS} levels deep")
+        return found
     if isinstance(schema, list):
-        for branch in schema:
-            _takes_no_bytes(branch, named, depth + 1)
-        return False
+        return _of_parts(schema, schema, named, depth)._replace(is_empty=False)
     if not isinstance(schema, dict):
         _refuse(schema, "a type is a name, an object or an array")
     kind = schema.get("type")
@@ -85,24 +95,33 @@ def _takes_no_bytes(schema: Any, named: dict[str, bool | None], depth: int) -> b
         _check_decimal(schema)
     if kind in ("record", "error"):
         named[schema["name"]] = None
-        found = [_takes_no_bytes(field["type"], named, depth + 1) for field in schema["fields"]]
-        named[schema["name"]] = all(found)
-        return all(found)
+        found = _of_parts(schema, [field["type"] for field in schema["fields"]], named, depth)
+        named[schema["name"]] = found
+        return found
     if kind == "enum":
-        named[schema["name"]] = False
-        return False
+        named[schema["name"]] = found = _Extent(False)
+        return found
     if kind == "fixed":
         size = schema.get("size")
         if type(size) is not int or size < 0:
             _refuse(schema, "the size of a fixed type is a whole number")
-        named[schema["name"]] = size == 0
-        return size == 0
+        named[schema["name"]] = found = _Extent(size == 0)
+        return found
     if kind in ("array", "map"):
-        items = schema["items" if kind == "array" else "values"]
-        if _takes_no_bytes(items, named, depth + 1) and kind == "array":
+        found = _of_parts(schema, [schema["items" if kind == "array" else "values"]], named, depth)
+        if found.is_empty and kind == "array":
             _refuse(schema, "the items of an array take no bytes")
-        return False
-    return _takes_no_bytes(kind, named, depth + 1)
+        return found._replace(is_empty=False)
+    return _extent(kind, named, depth + 1)
+
+
+def _of_parts(schema: Any, parts: list[Any], named: dict[str, _Extent | None], depth: int) -> _Extent:
+    found = [_extent(part, named, depth + 1) for part in parts]
+    types = 1 + sum(part.types for part in found)
+    if types > _MOST_TYPES:
+        _refuse(schema, f"written out, it has more than {_MOST_TYPES:,} types")
+    levels = 1 + max((part.levels for part in found), default=0)
+    return _Extent(all(part.is_empty for part in found), types, levels)
 
 
 def _check_decimal(schema: dict[str, Any]) -> None:
@@ -176,7 +195,7 @@ class AvroFile:
             self.schema = parsed_schema(json.loads(metadata["avro.schema"]))
         except (KeyError, ValueError, RecursionError) as failure:
             raise DataError(f"its header has no schema that can be read: {failure}") from failure
-        if _takes_no_bytes(self.schema, {}, 0):
+        if _extent(self.schema, {}, 0).is_empty:
             raise DataError("its records have no bytes")
         self._marker = self._bytes(_SYNC_BYTES, "its header")
 

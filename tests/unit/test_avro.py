@@ -236,6 +236,22 @@ def test_a_schema_is_read_from_a_file_and_shown_as_json(tmp_path: Path) -> None:
     )
 
 
+def doubled(times: int) -> dict[str, Any]:
+    """A type that has the one before it twice, which has the one before it twice, ..."""
+    definition = record("R0", a="null")
+    for number in range(1, times + 1):
+        definition = record(f"R{number}", a=definition, b=f"R{number - 1}")
+    return record("Top", n="int", r=definition)
+
+
+def chained(length: int) -> dict[str, Any]:
+    """A record of types side by side, each of which has the one before it."""
+    types = {"t0": record("R0", a="int")}
+    for number in range(1, length):
+        types[f"t{number}"] = record(f"R{number}", a=f"R{number - 1}")
+    return record("Top", **types)
+
+
 @pytest.mark.parametrize(
     ("definition", "message"),
     [
@@ -263,6 +279,8 @@ def test_a_schema_is_read_from_a_file_and_shown_as_json(tmp_path: Path) -> None:
         ('{"type":"array","items":"null"}', "items of an array take no bytes"),
         (json.dumps({"type": "array", "items": record("e")}), "items of an array take no bytes"),
         (json.dumps(record("r", next=["null", "r"])), "a type has itself within it"),
+        (json.dumps(doubled(30)), "written out, it has more than 16,384 types"),
+        (json.dumps(chained(150)), "levels deep"),
         ('{"type":"array","items":' * 150 + '"int"' + "}" * 150, "levels deep"),
         ('{"type":"array","items":' * 100_000, "is JSON, not"),
     ],
@@ -270,6 +288,12 @@ def test_a_schema_is_read_from_a_file_and_shown_as_json(tmp_path: Path) -> None:
 def test_what_is_no_schema_or_may_fill_the_memory_is_refused(definition: str, message: str) -> None:
     with pytest.raises(ConfigurationError, match=message):
         AvroSchema(definition)
+
+
+def test_schemas_of_many_types_are_taken() -> None:
+    wide = record("r", **{f"c{number}": ["null", "double"] for number in range(5_000)})
+    for definition in (wide, doubled(10), chained(80)):
+        assert AvroSchema(json.dumps(definition)).types.arrow_schema().names
 
 
 # ---- damaged files
