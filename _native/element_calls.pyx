@@ -268,6 +268,8 @@ cdef class ResultCollector:
         Takes an OutputTag and a record.
     side_output : type
         The class of output tags.
+    output_full : type
+        The class of the error of an output that is full.
 
     Attributes
     ----------
@@ -283,11 +285,13 @@ cdef class ResultCollector:
     cdef object _collect
     cdef object _collect_side
     cdef object _side_output
+    cdef object _output_full
 
-    def __cinit__(self, collect, collect_side, side_output, *arguments, **named):
+    def __cinit__(self, collect, collect_side, side_output, output_full, *arguments, **named):
         self._collect = collect
         self._collect_side = collect_side
         self._side_output = side_output
+        self._output_full = output_full
 
     def emit(self, results, timestamp, side_timestamp, method, subject):
         """Emit the results that a call of a function yields or has returned.
@@ -338,7 +342,7 @@ cdef class ResultCollector:
                     )
                 else:
                     self._collect(_new_record(result, timestamp))
-            except BaseException:
+            except self._output_full:
                 self.waiting = iterator
                 raise
 

@@ -59,6 +59,7 @@ class ResultCollector:
         collect: Callable[[StreamRecord[Any]], None],
         collect_side: Callable[[Any, StreamRecord[Any]], None],
         side_output: type,
+        output_full: type[BaseException],
         *arguments: Any,
         **named: Any,
     ) -> Self: ...

@@ -193,7 +193,7 @@ def test_results_go_to_the_main_output_and_to_side_outputs() -> None:
     main: list[Record] = []
     sides: list[tuple[OutputTag, Record]] = []
     late = OutputTag("late")
-    results = Collected(main.append, lambda tag, record: sides.append((tag, record)), OutputTag)
+    results = Collected(main.append, lambda tag, record: sides.append((tag, record)), OutputTag, Full)
     results.emit(iter([1, (late, 2), (3, 4)]), 7, None, "flat_map", None)
     assert main == [StreamRecord(1, 7), StreamRecord((3, 4), 7)]
     assert sides == [(late, StreamRecord(2, -(2**63)))]
@@ -207,7 +207,7 @@ def test_a_function_that_fails_as_its_results_are_taken_is_named() -> None:
         raise ValueError("broken")
 
     main: list[Record] = []
-    results = Collected(main.append, unexpected, OutputTag)
+    results = Collected(main.append, unexpected, OutputTag, Full)
     with pytest.raises(LookupError, match="process: broken"):
         results.emit(given(), None, None, "process", None)
     assert main == [StreamRecord(1)]
@@ -221,13 +221,24 @@ def test_results_wait_where_an_output_is_full() -> None:
         if len(main) == 2:
             raise Full
 
-    results = Collected(collect, unexpected, OutputTag)
+    results = Collected(collect, unexpected, OutputTag, Full)
     with pytest.raises(Full):
         results.emit([1, 2, 3], 0, 0, "process", None)
     waiting = results.waiting
     assert waiting is not None
     results.emit(waiting, 0, 0, "process", None)
     assert [record.value for record in main] == [1, 2, 3]
+    assert results.waiting is None
+
+
+def test_results_of_a_function_are_let_go_where_what_takes_them_fails() -> None:
+    def collect(record: Record) -> None:
+        raise LookupError("behind")
+
+    results = Collected(collect, unexpected, OutputTag, Full)
+    given = (number for number in range(3))
+    with pytest.raises(LookupError, match="behind"):
+        results.emit(given, 0, 0, "process", None)
     assert results.waiting is None
 
 

@@ -13,7 +13,7 @@ from flinkcore.errors import DataError, UserCodeError, in_words
 from flinkcore.runtime.elements import StreamRecord
 from flinkcore.runtime.key_context import NO_KEY, KeyContext
 from flinkcore.runtime.messages import shown, shown_time
-from flinkcore.runtime.output import Output
+from flinkcore.runtime.output import Output, OutputFullError
 from flinkcore.runtime.timers import InternalTimer
 
 Subject = StreamRecord[Any] | InternalTimer | Window
@@ -41,7 +41,7 @@ class FunctionResults(ResultCollector):
     def __new__(
         cls, function: FunctionOrCallable, output: Output, key_context: KeyContext | None = None
     ) -> FunctionResults:
-        return super().__new__(cls, output.collect, output.collect_side, OutputTag)
+        return super().__new__(cls, output.collect, output.collect_side, OutputTag, OutputFullError)
 
     def __init__(
         self, function: FunctionOrCallable, output: Output, key_context: KeyContext | None = None
