@@ -1,6 +1,7 @@
 """Schemas of messages: the bytes and rows that Flink 2.3.0 made of the same rows and bytes."""
 
 import datetime
+import io
 import math
 import pickle
 from decimal import Decimal
@@ -12,7 +13,12 @@ from flinkcore.common import ByteArraySchema, Row, SimpleStringSchema, Types
 from flinkcore.common.serialization import RowFieldExtractorSchema
 from flinkcore.common.typeinfo import TypeInformation
 from flinkcore.datastream import StreamExecutionEnvironment
-from flinkcore.datastream.formats.csv import CsvRowDeserializationSchema, CsvRowSerializationSchema
+from flinkcore.datastream.formats.csv import (
+    CsvBulkWriters,
+    CsvRowDeserializationSchema,
+    CsvRowSerializationSchema,
+    CsvSchema,
+)
 from flinkcore.datastream.formats.json import JsonRowDeserializationSchema, JsonRowSerializationSchema
 from flinkcore.errors import ConfigurationError, DataError
 
@@ -416,6 +422,14 @@ def test_schemas_travel_with_their_settings(schema: Any) -> None:
 def test_settings_that_have_no_meaning_are_refused(make: Any, message: str) -> None:
     with pytest.raises(ConfigurationError, match=message):
         make()
+
+
+def test_none_is_no_row_of_csv() -> None:
+    with pytest.raises(DataError, match="None is no row of CSV"):
+        CsvRowSerializationSchema.Builder(ROW).build().serialize(None)
+    writer = CsvBulkWriters.for_schema(CsvSchema.builder().add_string_column("s").build())
+    with pytest.raises(DataError, match="None is no row of CSV"):
+        writer.create(io.BytesIO()).add_element(None)
 
 
 @pytest.mark.parametrize("value", ["x", 2**31, [1]])

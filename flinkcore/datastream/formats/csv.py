@@ -570,7 +570,7 @@ class CsvRowSerializationSchema(SerializationSchema):
         return CsvRowSerializationSchema, self._settings
 
     def serialize(self, element: Any) -> bytes:
-        """Return the message of a row; raise DataError if a field is not of its type."""
+        """Return the message of a row; raise DataError if it is None, or a field is not of its type."""
         return self._line_of(self._conversion(element)).encode(errors="replace")
 
     class Builder(_CsvSchemaBuilder):

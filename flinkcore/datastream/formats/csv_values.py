@@ -380,16 +380,18 @@ def column_reader(
 
 def row_writer(
     names: Sequence[str], types: Sequence[CsvValueType], dialect: CsvDialect
-) -> Callable[[Sequence[Any]], str]:
+) -> Callable[[Sequence[Any] | None], str]:
     """Return the function from the values of a row to its line, with the line separator at its end.
 
-    The function raises a DataError that names the column whose value is not of its type.
+    The function raises a DataError if the row is None, and one that names the column whose value is not of its type.
     """
     quoted, null = dialect.quoting(), dialect.null_value or ""
     columns = list(zip(types, names, strict=True))
     separator, end = dialect.separator, dialect.line_separator
 
-    def line_of(values: Sequence[Any]) -> str:
+    def line_of(values: Sequence[Any] | None) -> str:
+        if values is None:
+            raise DataError("None is no row of CSV: drop it before")
         if len(values) != len(columns):
             raise DataError(f"{values!r:.200} has {len(values)} values, not {len(columns)}")
         texts = []
