@@ -293,13 +293,6 @@ SAVEPOINT_DIRECTORY: Final = _without_meaning(
     "state.savepoints.dir",
     "savepoints.state.backend.fs.dir",
 )
-INCREMENTAL_CHECKPOINTS: Final = _without_meaning(
-    "execution.checkpointing.incremental",
-    BOOLEAN,
-    False,
-    _NO_PERIODIC_CHECKPOINTS,
-    "state.backend.incremental",
-)
 SNAPSHOT_COMPRESSION: Final = _without_meaning(
     "execution.checkpointing.snapshot-compression",
     BOOLEAN,
@@ -307,6 +300,7 @@ SNAPSHOT_COMPRESSION: Final = _without_meaning(
     "Checkpoints are Parquet files, whose columns are compressed.",
 )
 _CHECKPOINTING: Final[tuple[tuple[Any, ...], ...]] = (
+    ("incremental", BOOLEAN, False, "state.backend.incremental"),
     ("interval-during-backlog", DURATION, None),
     ("num-retained", _COUNT, 1, "state.checkpoints.num-retained"),
     ("create-subdir", BOOLEAN, True, "state.checkpoints.create-subdir"),
@@ -389,36 +383,27 @@ TASK_CANCELLATION_INTERVAL: Final = _without_meaning(
 TASK_CANCELLATION_TIMEOUT: Final = _without_meaning(
     "task.cancellation.timeout", DURATION, "3 min", "A cancelled job ends between two elements."
 )
-STATE_BACKEND: Final = _without_meaning("state.backend.type", STRING, "hashmap", _IN_MEMORY, "state.backend")
 STATE_CHANGELOG: Final = _without_meaning(
     "state.changelog.enabled", BOOLEAN, None, _IN_MEMORY, "state.backend.changelog.enabled"
 )
 RESTART_STRATEGY: Final = _without_meaning(
     "restart-strategy.type", STRING, None, _NO_RESTARTS, "restart-strategy"
 )
-FIXED_DELAY_ATTEMPTS: Final = _without_meaning(
-    "restart-strategy.fixed-delay.attempts", integer(0, (1 << 31) - 1), 1, _NO_RESTARTS
+_RESTART_STRATEGIES: Final[tuple[tuple[Any, ...], ...]] = (
+    ("fixed-delay.attempts", _COUNT, 1),
+    ("fixed-delay.delay", DURATION, "1 s"),
+    ("failure-rate.max-failures-per-interval", _COUNT, 1),
+    ("failure-rate.failure-rate-interval", DURATION, "1 min"),
+    ("failure-rate.delay", DURATION, "1 s"),
+    ("exponential-delay.attempts-before-reset-backoff", _COUNT, (1 << 31) - 1),
+    ("exponential-delay.backoff-multiplier", DOUBLE, 1.5),
+    ("exponential-delay.initial-backoff", DURATION, "1 s"),
+    ("exponential-delay.jitter-factor", DOUBLE, 0.1),
+    ("exponential-delay.max-backoff", DURATION, "1 min"),
+    ("exponential-delay.reset-backoff-threshold", DURATION, "1 h"),
 )
-FIXED_DELAY: Final = _without_meaning("restart-strategy.fixed-delay.delay", DURATION, "1 s", _NO_RESTARTS)
-FAILURE_RATE: Final = _without_meaning(
-    "restart-strategy.failure-rate.max-failures-per-interval", _COUNT, 1, _NO_RESTARTS
-)
-FAILURE_RATE_INTERVAL: Final = _without_meaning(
-    "restart-strategy.failure-rate.failure-rate-interval", DURATION, "1 min", _NO_RESTARTS
-)
-FAILURE_RATE_DELAY: Final = _without_meaning(
-    "restart-strategy.failure-rate.delay", DURATION, "1 s", _NO_RESTARTS
-)
-_EXPONENTIAL_DELAY: Final[tuple[tuple[Any, ...], ...]] = (
-    ("attempts-before-reset-backoff", _COUNT, (1 << 31) - 1),
-    ("backoff-multiplier", DOUBLE, 1.5),
-    ("initial-backoff", DURATION, "1 s"),
-    ("jitter-factor", DOUBLE, 0.1),
-    ("max-backoff", DURATION, "1 min"),
-    ("reset-backoff-threshold", DURATION, "1 h"),
-)
-for _key, _kind, _default in _EXPONENTIAL_DELAY:
-    _without_meaning(f"restart-strategy.exponential-delay.{_key}", _kind, _default, _NO_RESTARTS)
+for _key, _kind, _default in _RESTART_STRATEGIES:
+    _without_meaning(f"restart-strategy.{_key}", _kind, _default, _NO_RESTARTS)
 
 _OTHERS: Final[tuple[tuple[Any, ...], ...]] = (
     ("execution.attached", BOOLEAN, False, "`execute()` waits for the job, `execute_async()` does not."),
@@ -514,6 +499,7 @@ _OTHERS: Final[tuple[tuple[Any, ...], ...]] = (
         True,
         "Functions see the environment of the process that they run in.",
     ),
+    ("state.backend.type", STRING, "hashmap", _IN_MEMORY, "state.backend"),
     ("scheduler-mode", STRING, None, "There is no cluster of Flink's."),
 )
 for _key, _kind, _default, _note, *_older in _OTHERS:

@@ -21,7 +21,7 @@ from flinkcore.common.job_client import JobClient
 from flinkcore.common.job_execution_result import JobExecutionResult
 from flinkcore.common.locations import absolute_location, path_text
 from flinkcore.common.output_tag import OutputTag
-from flinkcore.common.restart_strategy import RestartStrategyConfiguration
+from flinkcore.common.restart_strategy import RestartStrategies, RestartStrategyConfiguration
 from flinkcore.common.setting_types import as_text
 from flinkcore.common.settings import Setting, check_cached_files, settings_of, unknown_settings
 from flinkcore.common.split_origin import FILE, SplitOrigin
@@ -99,7 +99,7 @@ class StreamExecutionEnvironment:
         if executor is None and self._default_local_parallelism is not None:
             self._config.set_parallelism(self._default_local_parallelism)
         self._state_backend: StateBackend | None = None
-        self._restart_strategy: RestartStrategyConfiguration | None = None
+        self._restart_strategy: RestartStrategyConfiguration = RestartStrategies.fall_back_restart()
         self._time_characteristic = TimeCharacteristic.EventTime
         self._sinks: list[SinkTransformation] = []
         self._steps: list[Transformation] = []
@@ -165,6 +165,8 @@ class StreamExecutionEnvironment:
             if setting is settings.CACHED_FILES:
                 self._add_cached_files(value)
                 continue
+            if setting is settings.RESTART_STRATEGY:
+                self._restart_strategy = RestartStrategies.fall_back_restart()
             self._configuration.set(setting, value)
             self._add_python_dependencies(setting, value)
 
@@ -917,7 +919,7 @@ class StreamExecutionEnvironment:
         return self
 
     def get_state_backend(self) -> StateBackend | None:
-        """Return the state backend that was set, or None."""
+        """Return what `set_state_backend` has set, or None; as in Flink, whatever ``state.backend.type`` is."""
         return self._state_backend
 
     def enable_changelog_state_backend(self: S, enabled: bool) -> S:
@@ -953,8 +955,8 @@ class StreamExecutionEnvironment:
         self._restart_strategy = restart_strategy_configuration
         return self
 
-    def get_restart_strategy(self) -> RestartStrategyConfiguration | None:
-        """Return the restart strategy that was set, or None."""
+    def get_restart_strategy(self) -> RestartStrategyConfiguration:
+        """Return what `set_restart_strategy` has set since ``restart-strategy.type`` was; else that of the cluster."""
         return self._restart_strategy
 
     def add_jars(self, *jars_path: str) -> None:

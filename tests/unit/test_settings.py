@@ -405,6 +405,8 @@ def test_state_backends_and_storages_of_checkpoints_are_held(env: StreamExecutio
     assert backend.get_number_of_transfer_threads() == 8
     assert env.set_state_backend(backend).get_state_backend() is backend
     assert isinstance(env.set_state_backend(HashMapStateBackend()).get_state_backend(), HashMapStateBackend)
+    env.configure({"state.backend.type": "rocksdb"})
+    assert isinstance(env.get_state_backend(), HashMapStateBackend)
     with pytest.raises(ConfigurationError, match="a state backend is one such as"):
         env.set_state_backend("rocksdb")  # type: ignore[arg-type]
 
@@ -428,11 +430,15 @@ def test_state_backends_and_storages_of_checkpoints_are_held(env: StreamExecutio
 
 def test_restart_strategies_are_held(env: StreamExecutionEnvironment) -> None:
     fixed = RestartStrategies.fixed_delay_restart(3, 10_000)
-    assert env.get_restart_strategy() is None
+    assert env.get_restart_strategy() == RestartStrategies.fall_back_restart()
     assert env.set_restart_strategy(fixed).get_restart_strategy() == RestartStrategies.fixed_delay_restart(
         3, timedelta(seconds=10)
     )
     assert fixed.get_description() == "Restart with fixed delay (10000 ms). #3 restart attempts."
+    env.configure({"restart-strategy.fixed-delay.attempts": "5"})
+    assert env.get_restart_strategy() == fixed
+    env.configure({"restart-strategy": "failure-rate"})
+    assert env.get_restart_strategy() == RestartStrategies.fall_back_restart()
     rate = RestartStrategies.failure_rate_restart(5, timedelta(minutes=1), 500)
     assert rate.get_failure_interval() == timedelta(minutes=1)
     assert rate.get_delay_between_attempts_interval() == timedelta(milliseconds=500)
