@@ -163,17 +163,61 @@ cdef class ExtractedTimestamps:
                 return timestamp
         return self.converted(timestamp, value, record_timestamp)
 
+    def __reduce__(self):
+        return new_extracted_timestamps, (type(self), self._extract_timestamp), getattr(self, "__dict__", None)
+
+
+def new_extracted_timestamps(cls, extract_timestamp):
+    """Return new timestamps of a class, as yet without the attributes that its `__init__` sets."""
+    return ExtractedTimestamps.__new__(cls, extract_timestamp)
+
 
 cdef class LargestTimestamp:
-    """The largest timestamp that a generator of watermarks has seen, in ms since the epoch."""
+    """The largest timestamp that a generator of watermarks has seen.
 
-    cdef public int64_t _max_timestamp
+    Attributes
+    ----------
+    _max_timestamp : int
+        In ms since the epoch; a subclass sets it first.
+    """
+
+    cdef int64_t _largest
+    cdef bint _is_set
+
+    @property
+    def _max_timestamp(self):
+        self._require_set()
+        return self._largest
+
+    @_max_timestamp.setter
+    def _max_timestamp(self, int64_t timestamp):
+        self._largest = timestamp
+        self._is_set = True
+
+    cdef int _require_set(self) except -1:
+        if not self._is_set:
+            raise AttributeError(
+                f"_max_timestamp of {type(self).__qualname__} is not set: its __init__ should call super().__init__(...)"
+            )
+        return 0
 
     @cython.binding(False)
     def on_event(self, event, int64_t event_timestamp, output):
         """Take the timestamp of an event."""
-        if event_timestamp > self._max_timestamp:
-            self._max_timestamp = event_timestamp
+        if not self._is_set:
+            self._require_set()
+        if event_timestamp > self._largest:
+            self._largest = event_timestamp
+
+    def __getstate__(self):
+        cdef dict state = dict(getattr(self, "__dict__", ()))
+        if self._is_set:
+            state["_max_timestamp"] = self._largest
+        return state
+
+    def __setstate__(self, dict state not None):
+        for name, value in state.items():
+            setattr(self, name, value)
 
 
 # ---- state of the current key ------------------------------------------------------------------------------------

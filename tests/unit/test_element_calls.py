@@ -23,8 +23,10 @@ from flinkcore._native.element_calls import (
     TimestampCall,
     emit_elements,
 )
-from flinkcore.common import OutputTag
-from flinkcore.errors import LifecycleError
+from flinkcore.common import Duration, OutputTag, TimestampAssigner
+from flinkcore.common.timestamp_assigner import CheckedTimestampAssigner
+from flinkcore.common.watermark_generators import BoundedOutOfOrdernessWatermarks
+from flinkcore.errors import LifecycleError, UserCodeError
 from flinkcore.runtime.key_context import KeyContext
 
 Record = StreamRecord[Any]
@@ -101,6 +103,11 @@ class Timestamps(ExtractedTimestamps):
         return -1
 
 
+class ValueIsTime(TimestampAssigner):
+    def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
+        return int(value)
+
+
 def test_timestamps_are_ints_of_64_bits_or_are_converted() -> None:
     extracted = Timestamps(lambda value, before: value)
     for value in (0, 2**63 - 1, -(2**63)):
@@ -128,9 +135,38 @@ def test_errors_of_assigners_are_told_but_for_those_that_say_it_themselves() -> 
 
 def test_the_largest_timestamp_does_not_go_back() -> None:
     largest = LargestTimestamp()
+    largest._max_timestamp = -(2**63)
     for timestamp, expected in ((5, 5), (3, 5), (9, 9)):
         largest.on_event(None, timestamp, None)
         assert largest._max_timestamp == expected
+
+
+def test_generators_and_assigners_are_copied_and_pickled_with_all_that_they_hold() -> None:
+    generator = BoundedOutOfOrdernessWatermarks(Duration.of_millis(5))
+    generator.on_event(None, 100, None)
+    generator.note = "kept"  # type: ignore[attr-defined]
+    assigner = CheckedTimestampAssigner(ValueIsTime(), "a")
+    for copied in (copy.copy, copy.deepcopy, lambda each: pickle.loads(pickle.dumps(each))):
+        other = copied(generator)
+        assert (type(other), other.snapshot_state(), other.note) == (type(generator), 100, "kept")
+        other.on_event(None, 200, None)
+        assert (other.snapshot_state(), generator.snapshot_state()) == (200, 100)
+        assert copied(assigner).extract_timestamp(7, 0) == 7
+        with pytest.raises(UserCodeError, match=r"ValueIsTime.extract_timestamp of split 'a'"):
+            copied(assigner).extract_timestamp("x", 0)
+
+
+class Forgetful(BoundedOutOfOrdernessWatermarks):
+    def __init__(self) -> None:
+        pass
+
+
+def test_a_generator_that_does_not_initialise_its_base_fails() -> None:
+    for forgetful in (Forgetful(), copy.copy(Forgetful())):
+        with pytest.raises(AttributeError, match=r"_max_timestamp .*Forgetful.*super\(\).__init__"):
+            forgetful.on_event(None, 5, None)
+        with pytest.raises(AttributeError, match=r"super\(\).__init__"):
+            forgetful.snapshot_state()
 
 
 # ---- state ----
