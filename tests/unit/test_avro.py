@@ -626,6 +626,31 @@ def test_parquet_without_a_column_of_the_schema_is_an_error(
         read(env, AvroParquetReaders.for_generic_record(schema), tmp_path)
 
 
+def test_a_record_without_a_field_that_parquet_needs_is_an_error() -> None:
+    definition = record("r", a="int")
+    definition["fields"][0]["default"] = 7
+    writer = AvroParquetWriters.for_generic_record(AvroSchema(json.dumps(definition))).create(io.BytesIO())
+    writer.add_element({})
+    with pytest.raises(DataError, match="records are not of the schema: Column 'a' is declared non-nullable"):
+        writer.finish()
+
+
+@pytest.mark.parametrize(
+    "writers",
+    [
+        AvroParquetWriters.for_generic_record(AvroSchema(json.dumps(record("r", a="int")))),
+        AvroParquetWriters.for_generic_record(
+            AvroSchema(json.dumps(record("r", a={"type": "map", "values": "int"})))
+        ),
+        ParquetBulkWriters.for_row_type(Types.ROW([Types.INT()])),
+        OrcBulkWriters.for_row_type(Types.ROW([Types.INT()])),
+    ],
+)
+def test_none_is_no_row_of_a_file_of_columns(writers: Any) -> None:
+    with pytest.raises(DataError, match=r"None is no (row|record) of"):
+        writers.create(io.BytesIO()).add_element(None)
+
+
 def test_names_of_parquet_columns_may_differ_in_case(env: StreamExecutionEnvironment, tmp_path: Path) -> None:
     pq.write_table(pa.table({"User": ["ann"], "N": [1]}), tmp_path / "a.parquet")
     people = DataTypes.ROW(

@@ -114,7 +114,10 @@ class ArrowRowWriter(BulkWriter):
 
     def add_element(self, element: Any) -> None:
         """Buffer a row, and write a batch when there are enough."""
-        self._rows.append(self._conversion(element))
+        row = self._conversion(element)
+        if row is None:
+            raise DataError(f"None is no row of {self._row_type!r}: drop it before")
+        self._rows.append(row)
         if len(self._rows) == ROWS_AT_ONCE:
             self._write()
 

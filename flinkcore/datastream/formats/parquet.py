@@ -207,6 +207,8 @@ class _AvroParquetWriter(BulkWriter):
     def add_element(self, element: Any) -> None:
         """Buffer a record, and write a batch when there are enough."""
         record = generic_record(element)
+        if record is None:
+            raise DataError("None is no record of Avro: drop it before")
         self._check(record)
         self._records.append(self._convert(record))
         if len(self._records) == ROWS_AT_ONCE:
@@ -226,6 +228,6 @@ class _AvroParquetWriter(BulkWriter):
             return
         try:
             batch = pa.RecordBatch.from_pylist(records, self._arrow_schema)
+            self._writer.write_batch(batch)
         except (pa.ArrowException, OverflowError, TypeError, ValueError) as failure:
             raise DataError(f"records are not of the schema: {failure}") from failure
-        self._writer.write_batch(batch)
