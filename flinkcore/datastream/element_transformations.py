@@ -205,6 +205,13 @@ class ElementProcessTransformation(ElementTransformation):
         return "KEYED PROCESS" if isinstance(self.function, KeyedProcessFunction) else "PROCESS"
 
 
+class KeyedCollectTransformation(ElementProcessTransformation):
+    """Each element of a keyed stream behind its key, for the program that collects the stream."""
+
+    verb = "collect"
+    is_of_program = False
+
+
 @dataclass(frozen=True, eq=False)
 class ElementWindowTransformation(_WithDeclaredType, OneInputTransformation):
     """Windows of functions, over the elements of each key.

@@ -22,6 +22,7 @@ from flinkcore.datastream.declared_type import (
 from flinkcore.datastream.element_transformations import (
     ElementProcessTransformation,
     ElementWindowTransformation,
+    KeyedCollectTransformation,
     KeyedTransformation,
     Partitioning,
     ReduceTransformation,
@@ -138,7 +139,7 @@ class KeyedStream(DataStream):
     def _collected(self) -> Transformation:
         key_type = declared_type(self._key_type)
         pair = Types.ROW_NAMED(["f0", "f1"], [key_type, self._transformation.element_type])
-        return ElementProcessTransformation(self._input(), _WithKey(), pair)
+        return KeyedCollectTransformation(self._input(), _WithKey(), pair)
 
     def window(self, window_assigner: WindowAssigner[Any, Any]) -> WindowedStream:
         """Return this stream cut into windows.

@@ -94,6 +94,8 @@ class Transformation:
         call a Python function for each row.
     needs_rows : bool
         Whether a job with this step runs element by element, all of it.
+    is_of_program : bool
+        Whether it stands for a call of the program, which can give it a uid.
     settings : OperatorSettings
         Name, parallelism and so on.
     uid : str or None
@@ -106,6 +108,7 @@ class Transformation:
 
     path: ClassVar[str] = "columnar"
     needs_rows: ClassVar[bool] = False
+    is_of_program: ClassVar[bool] = True
 
     settings: OperatorSettings = field(default_factory=OperatorSettings, kw_only=True, repr=False)
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from models.settings_page import PAGE, page_with_tables
 
-from flinkcore.common import Configuration, Duration, RestartStrategies, Types, settings
+from flinkcore.common import Configuration, Duration, RestartStrategies, Row, Types, settings
 from flinkcore.common.memory_size import MemorySize
 from flinkcore.common.setting_types import DURATION, LIST, MAP, MEMORY_SIZE, SettingType, as_text, integer
 from flinkcore.common.settings import FAMILIES, SETTINGS, Meaning, is_of_family, settings_of, unknown_settings
@@ -338,6 +338,8 @@ def test_a_job_without_generated_uids_names_each_operator(env: StreamExecutionEn
         doubled.execute_and_collect()
     with doubled.uid("double").execute_and_collect() as results:
         assert list(results) == [2]
+    with doubled.key_by(lambda number: "all", Types.STRING()).execute_and_collect() as results:
+        assert list(results) == [Row(f0="all", f1=2)]
 
 
 def test_a_job_is_restored_from_where_the_settings_say(

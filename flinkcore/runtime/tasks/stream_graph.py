@@ -211,7 +211,8 @@ class StreamGraphGenerator:
         settings = step.settings
         if not collects:
             self._refuse_in_batch_mode(step)
-            self._configuration.require_uid(settings.uid, settings.name or str(step))
+            if step.is_of_program:
+                self._configuration.require_uid(settings.uid, settings.name or str(step))
         alone_only = collects or (is_source(step) and not isinstance(step, _ELEMENT_SOURCES))
         parallelism = 1 if alone_only else settings.parallelism or self._unset_parallelism(step, inputs)
         max_parallelism = settings.max_parallelism or self._configuration.get_max_parallelism()
