@@ -39,13 +39,20 @@ cdef struct Value:
     Py_ssize_t capacity
 
 
-cdef int append(Value* value, Py_UCS4 character) except -1:
+cdef int check_length(Py_ssize_t length, int64_t line) except -1:
+    if length > MOST_CHARACTERS:
+        raise DataError(
+            f"line {line}: a value has more than {MOST_CHARACTERS:,} characters: is its quote closed?"
+        )
+    return 0
+
+
+cdef int append(Value* value, Py_UCS4 character, int64_t line) except -1:
     cdef Py_UCS4* grown
     cdef Py_ssize_t capacity
     if value.length == value.capacity:
-        if value.length >= MOST_CHARACTERS:
-            raise DataError(f"a value has more than {MOST_CHARACTERS:,} characters: is its quote closed?")
-        capacity = max(64, 2 * value.capacity)
+        check_length(value.length + 1, line)
+        capacity = min(max(64, 2 * value.capacity), <Py_ssize_t> MOST_CHARACTERS)
         grown = <Py_UCS4*> PyMem_Realloc(value.characters, capacity * sizeof(Py_UCS4))
         if grown is NULL:
             raise MemoryError
@@ -184,6 +191,7 @@ cdef class CsvTokens:
                         ):
                             break
                         end += 1
+                    check_length(end - i, self._line)
                     if end < n and following == self._separator:
                         self._row.append(PyUnicode_Substring(text, i, end))
                         i = end
@@ -196,7 +204,7 @@ cdef class CsvTokens:
                         c = following
                     else:
                         self._place = PLAIN
-                        append(&self._value, c)
+                        append(&self._value, c, self._line)
             elif self._place == PLAIN:
                 if c == self._separator:
                     self._end_value()
@@ -206,16 +214,16 @@ cdef class CsvTokens:
                 elif c == self._escape:
                     self._place = PLAIN_ESCAPE
                 else:
-                    append(&self._value, c)
+                    append(&self._value, c, self._line)
             elif self._place == QUOTED:
                 if c == self._quote:
                     self._place = QUOTE
                 elif c == self._escape:
                     self._place = QUOTED_ESCAPE
                 else:
-                    append(&self._value, c)
+                    append(&self._value, c, self._line)
             elif self._place == QUOTE and c == self._quote:
-                append(&self._value, c)
+                append(&self._value, c, self._line)
                 self._place = QUOTED
             elif self._place == QUOTE or self._place == QUOTED_END:
                 if c == self._separator:
@@ -230,7 +238,7 @@ cdef class CsvTokens:
                         f"line {self._line}: {chr(c)!r} follows the end of a quoted value; a quote in it is written twice"
                     )
             elif self._place == PLAIN_ESCAPE or self._place == QUOTED_ESCAPE:
-                append(&self._value, unescaped(c))
+                append(&self._value, unescaped(c), self._line)
                 self._place = PLAIN if self._place == PLAIN_ESCAPE else QUOTED
             elif c == u"\n" or c == u"\r":  # of a comment, or a line that is skipped
                 self._place = LINE_START
@@ -269,7 +277,7 @@ cdef class CsvTokens:
             self._place = PLAIN_ESCAPE
         else:
             self._place = PLAIN
-            append(&self._value, c)
+            append(&self._value, c, self._line)
         return 0
 
     cdef int _end_value(self) except -1:

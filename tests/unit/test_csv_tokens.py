@@ -100,6 +100,14 @@ def test_a_value_without_an_end_is_an_error_before_it_fills_the_memory() -> None
         rows_of(['"', *["x" * (1 << 20)] * 40])
 
 
+@pytest.mark.parametrize("form", ["{0}\n", "{0},a\n", '"{0}"\n', "{0}"])
+def test_a_value_has_up_to_the_characters_that_jackson_takes(form: str) -> None:
+    most = "x" * 20_000_000
+    assert [len(row[0]) for row in rows_of([form.format(most)])] == [len(most)]
+    with pytest.raises(DataError, match="line 1: a value has more than 20,000,000 characters"):
+        rows_of([form.format(most + "x")])
+
+
 def test_separators_quotes_and_escapes_are_single_characters() -> None:
     for characters in (("", '"', None), (",", "''", None), (",", None, "ab")):
         with pytest.raises(ConfigurationError, match="is one character"):
