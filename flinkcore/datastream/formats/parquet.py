@@ -175,7 +175,8 @@ class AvroParquetWriters:
     Notes
     -----
     Follows ``pyflink.datastream.formats.parquet.AvroParquetWriters``. Lists are written as Arrow's, in three levels; a
-    value of a union of several types is a group with the fields member0, member1, ..., all but one null.
+    value of a union of several types is a group with the fields member0, member1, ..., all but one null. A union of
+    types whose values cannot be told apart, such as two records or int and long, is a ConfigurationError.
     """
 
     @staticmethod
