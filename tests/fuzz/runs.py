@@ -395,7 +395,12 @@ def source_of(log: Log, rows: list[int], way: Way, folder: Path, session: Any) -
             return Source(UnorderedRows(log.table(rows)), column)
         frame = LocalFrame.of(log.table(rows), way.files)
         if frame is not None and way.place == "session":
-            return Source(session.createDataFrame(frame.toArrow()), column)
+            rows_of_frame = frame.toArrow()
+            if rows_of_frame.num_rows:
+                # PySpark cannot take apart slices of nested values with nulls.
+                copied = [batch.take(pa.array(range(len(batch)))) for batch in rows_of_frame.to_batches()]
+                rows_of_frame = pa.Table.from_batches(copied, rows_of_frame.schema)
+            return Source(session.createDataFrame(rows_of_frame), column)
         return None if frame is None else Source(frame, column)
     parts = rows_of_files(log, rows, way)
     if parts is None:

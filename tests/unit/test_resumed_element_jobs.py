@@ -89,6 +89,24 @@ def resumed(stream: DataStream, path: Path) -> list[Any]:
 # ---- what goes on ----
 
 
+@pytest.mark.parametrize("parallelism", [1, 2])
+def test_what_was_idle_at_the_checkpoint_is_heard_again(parallelism: int, tmp_path: Path) -> None:
+    def stream(rows: list[tuple[int, str]]) -> DataStream:
+        env = environment(parallelism)
+        log = pa.table({"ts": [ts for ts, _ in rows], "part": [part for _, part in rows]})
+        events = env.from_event_log(log, timestamp="ts", arrival="ts", split="part")
+        strategy = WatermarkStrategy.for_monotonous_timestamps().with_idleness(Duration.of_millis(3))
+        mapped = events.assign_timestamps_and_watermarks(strategy).map(lambda row: ("k", row.ts))
+        keyed = mapped.key_by(lambda pair: pair[0], Types.STRING())
+        return keyed.window(TumblingEventTimeWindows.of(Time.milliseconds(10))).process(Sums())
+
+    env_rows = [(4, "a"), (34, "b")], [(34, "c"), (50, "a")]
+    whole = list(stream(env_rows[0] + env_rows[1]).execute_and_collect())
+    cut = stopped(stream(env_rows[0]), tmp_path / "c") + resumed(stream(env_rows[1]), tmp_path / "c")
+    assert sorted(cut) == sorted(whole)
+    assert len(whole) == 3
+
+
 def test_keys_that_are_lists_and_dictionaries_go_on(tmp_path: Path) -> None:
     def keyed(elements: list[Any]) -> DataStream:
         stream = environment(2).from_collection(elements, PAIR)

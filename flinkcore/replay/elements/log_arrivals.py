@@ -30,7 +30,7 @@ from flinkcore.replay.time_plane.timeline import TimePlane
 from flinkcore.replay.time_plane.total_order import Events, TotalOrderMerge
 from flinkcore.runtime.checkpoint import OperatorSnapshot
 from flinkcore.runtime.element_rows import element_rows
-from flinkcore.runtime.elements import StreamRecord
+from flinkcore.runtime.elements import StreamRecord, WatermarkStatus
 from flinkcore.runtime.processing_time import ProcessingTimeService
 from flinkcore.runtime.tasks.subtask_state import broadcast_state
 from flinkcore.runtime.tasks.task_output import ElementCall, TaskOutput
@@ -240,6 +240,11 @@ class LogArrivals(Origin):
                 is_batch,
                 restored,
             )
+            if restored is not None and restored.is_idle:
+                # What reads the output was restored as idle, and has to hear when that ends.
+                output.emit_watermark_status(WatermarkStatus.IDLE)
+                if not self._watermarks.is_idle:
+                    output.emit_watermark_status(WatermarkStatus.ACTIVE)
             self._processes = [self._watermarks.process(number) for number in range(len(splits))]
         self._record: StreamRecord[Any] = StreamRecord(None)
         self._end_ms = end_ms

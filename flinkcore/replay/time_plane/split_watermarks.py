@@ -97,6 +97,12 @@ class RestoredSplits(NamedTuple):
     watermark_ms: int
     next_tick_ms: int
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether all splits were idle, of which there was one at least."""
+        known = [split for split in self.splits if split is not None]
+        return bool(known) and all(is_idle for _, is_idle in (split.channel for split in known))
+
 
 class SplitWatermarks:
     """The operators of timestamps and watermarks of a source's splits, one each, merged by a valve.

@@ -92,6 +92,10 @@ class AbstractStreamOperator:
         """Forward a status."""
         self._output.emit_watermark_status(status)
 
+    def announce_idleness(self) -> None:
+        """Let what reads the output know that it is idle, as that of a restored operator may be."""
+        self._output.emit_watermark_status(WatermarkStatus.IDLE)
+
     def process_latency_marker(self, latency_marker: LatencyMarker) -> None:
         """Measure a latency marker, and forward it."""
         if self.latency_stats is not None:

@@ -102,8 +102,12 @@ class Subtask:
             opened.open(context)
         self._inputs = self._opened_inputs()
         self._register_metrics()
-        if restored is not None and self.is_head:
-            restored.restore_inputs(self.setup, self.input_processors)
+        if restored is not None:
+            if self.is_head:
+                restored.restore_inputs(self.setup, self.input_processors)
+            if restored.is_idle(self):
+                # What reads the output is idle, too, and has to hear when that ends.
+                self.operator.announce_idleness()
 
     @property
     def is_head(self) -> bool:

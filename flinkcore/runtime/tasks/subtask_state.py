@@ -97,6 +97,13 @@ class RestoredSubtasks:
                     channels += [(own_ms, bool(idle))] * len(source_indices(edge, setup.index))
                 processor.restore(channels, last_ms)
 
+    def is_idle(self, subtask: Subtask) -> bool:
+        """Return whether a restored operator is idle by itself, and not because the one before it in its chain is."""
+        own = subtask.is_head or isinstance(
+            subtask.operator, TimestampsAndWatermarksOperator | TwoInputStreamOperator
+        )
+        return own and stream_state(subtask, {})[1]
+
     def _states(self, setup: OperatorSetup) -> Mapping[str, OperatorStateSnapshot]:
         return self.checkpoint.operator_states(self.uids[setup.node], setup.node.parallelism)[setup.index]
 
