@@ -147,6 +147,8 @@ class AsyncCalls:
         return None
 
     def _begin(self, call: AsyncCall) -> None:
+        if self._is_stopping:  # the loop ends before the coroutine could begin
+            return
         timer = None
         if call.deadline_s is not None:  # the loop's clock is the monotonic one
             timer = self._loop.call_at(call.deadline_s, self._time_out, call)
