@@ -158,7 +158,9 @@ def test_settings_of_the_jvm_are_held_and_given_back() -> None:
     assert config.set_use_snapshot_compression(True).is_use_snapshot_compression()
     assert config.set_task_cancellation_interval(7).get_task_cancellation_interval() == 7
     assert config.set_task_cancellation_timeout(0).get_task_cancellation_timeout() == 0
-    with pytest.raises(ConfigurationError, match=r"task.cancellation.timeout must be a length of time .* not -1"):
+    with pytest.raises(
+        ConfigurationError, match=r"task.cancellation.timeout must be a length of time .* not -1"
+    ):
         config.set_task_cancellation_timeout(-1)
     assert config.get_default_kryo_serializer_classes() == {}
     assert config.get_registered_kryo_types() == config.get_registered_pojo_types() == []

@@ -1,6 +1,5 @@
 """Jobs on the system clock: timers between elements that are long in coming, and how such jobs end."""
 
-import os
 import signal
 import threading
 import time
@@ -339,13 +338,21 @@ def test_ctrl_c_ends_an_endless_job(
 
     def interrupt() -> None:
         wait_for(Dropping.dropped, 1)
-        os.kill(os.getpid(), signal.SIGINT)
+        while not cancelled:  # Python loses an interrupt that comes in a callback of its garbage collector
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+            time.sleep(2)
 
-    interrupting = threading.Thread(target=interrupt)
-    interrupting.start()
-    with pytest.raises(KeyboardInterrupt):
-        env.execute()
-    interrupting.join()
+    before = signal.signal(
+        signal.SIGINT, signal.default_int_handler
+    )  # not that of a Spark that has been stopped
+    try:
+        interrupting = threading.Thread(target=interrupt)
+        interrupting.start()
+        with pytest.raises(KeyboardInterrupt):
+            env.execute()
+        interrupting.join()
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert cancelled == ["x"]
     assert len(closed) == 1
 
