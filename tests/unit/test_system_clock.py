@@ -342,9 +342,8 @@ def test_ctrl_c_ends_an_endless_job(
             signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
             time.sleep(2)
 
-    before = signal.signal(
-        signal.SIGINT, signal.default_int_handler
-    )  # not that of a Spark that has been stopped
+    # Not the handler of a Spark that has been stopped.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         interrupting = threading.Thread(target=interrupt)
         interrupting.start()
