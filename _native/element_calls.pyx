@@ -429,9 +429,15 @@ cdef inline object _converted(object conversion, object value):
 # ---- calls of operators ------------------------------------------------------------------------------------------
 
 
-@cython.final
-cdef class KeyedCall:
-    """Calls a function's method for the records of an input, with the record's key as the current key.
+cdef inline object _selected_key(object select_key, object key_failed, StreamRecord record):
+    try:
+        return select_key(record.value)
+    except Exception as failure:
+        raise key_failed(record, failure) from failure
+
+
+cdef class CallOfKey:
+    """A call for the records of an input, each with its key.
 
     Parameters
     ----------
@@ -440,53 +446,32 @@ cdef class KeyedCall:
         Called once for each record; always the same list.
     select_key : callable or None
         From an element to its key; None: records come with their keys.
-    method : callable
-        Takes an element and the context.
-    context : CallContext
-    emit : callable
-        Takes what the method gives, unless that is None, and the record.
-    key_failed, failed : callable
-        From a record and the exception of `select_key` or of the method to the error to raise.
+    key_failed : callable
+        From a record and the exception of `select_key` to the error to raise.
     """
 
     cdef CurrentKey _current_key
     cdef list _cleanups
     cdef object _select_key
-    cdef object _method
-    cdef CallContext _context
-    cdef object _emit
     cdef object _key_failed
-    cdef object _failed
 
     def __cinit__(
         self,
         CurrentKey current_key not None,
         list cleanups not None,
         select_key,
-        method,
-        CallContext context not None,
-        emit,
         key_failed,
-        failed,
+        *arguments,
     ):
         self._current_key = current_key
         self._cleanups = cleanups
         self._select_key = select_key
-        self._method = method
-        self._context = context
-        self._emit = emit
         self._key_failed = key_failed
-        self._failed = failed
 
     @cython.binding(False)
     def process(self, StreamRecord record not None):
         """Process a record."""
-        cdef object key
-        try:
-            key = self._select_key(record.value)
-        except Exception as failure:
-            raise self._key_failed(record, failure) from failure
-        self._process(key, record)
+        self._process(_selected_key(self._select_key, self._key_failed, record), record)
 
     @cython.binding(False)
     def process_of_key(self, key, StreamRecord record not None):
@@ -494,10 +479,58 @@ cdef class KeyedCall:
         self._process(key, record)
 
     cdef int _process(self, object key, StreamRecord record) except -1:
-        cdef object given, clean_up
+        raise NotImplementedError
+
+    cdef int _begin(self, object key) except -1:
+        """Make a key the current one, and clean up what was left from the last record."""
+        cdef object clean_up
         self._current_key.set_key(key)
         for clean_up in self._cleanups:
             clean_up()
+        return 0
+
+
+@cython.final
+cdef class KeyedCall(CallOfKey):
+    """Calls a function's method for the records of an input, with the record's key as the current key.
+
+    Parameters
+    ----------
+    current_key, cleanups, select_key, key_failed
+        As of :class:`CallOfKey`.
+    method : callable
+        Takes an element and the context.
+    context : CallContext
+    emit : callable
+        Takes what the method gives, unless that is None, and the record.
+    failed : callable
+        From a record and the exception of the method to the error to raise.
+    """
+
+    cdef object _method
+    cdef CallContext _context
+    cdef object _emit
+    cdef object _failed
+
+    def __cinit__(
+        self,
+        current_key,
+        cleanups,
+        select_key,
+        key_failed,
+        method,
+        CallContext context not None,
+        emit,
+        failed,
+    ):
+        self._method = method
+        self._context = context
+        self._emit = emit
+        self._failed = failed
+
+    cdef int _process(self, object key, StreamRecord record) except -1:
+        cdef object given
+        self._begin(key)
         self._context.subject = record
         try:
             try:
@@ -634,7 +667,7 @@ cdef class ReduceCall:
     conversion, collect, failed, misfit
         As of :class:`MapCall`.
     key_failed : callable
-        As of :class:`KeyedCall`.
+        As of :class:`CallOfKey`.
     """
 
     cdef CurrentKey _current_key
@@ -675,12 +708,8 @@ cdef class ReduceCall:
     @cython.binding(False)
     def process(self, StreamRecord record not None):
         """Process a record."""
-        cdef object key, before, value = record.value
-        try:
-            key = self._select_key(value)
-        except Exception as failure:
-            raise self._key_failed(record, failure) from failure
-        self._current_key.set_key(key)
+        cdef object before, value = record.value
+        self._current_key.set_key(_selected_key(self._select_key, self._key_failed, record))
         before = self._state._value()
         if before is not None:
             try:
@@ -700,16 +729,13 @@ cdef class ReduceCall:
 
 
 @cython.final
-cdef class OpenPaneCall:
+cdef class OpenPaneCall(CallOfKey):
     """Adds elements to panes that are open: the contents, for one key, of the windows of a slot, which is a range of timestamps.
 
     Parameters
     ----------
-    current_key : CurrentKey
-    cleanups : list of callable
-    select_key : callable or None
-    key_failed : callable
-        These as of :class:`KeyedCall`.
+    current_key, cleanups, select_key, key_failed
+        As of :class:`CallOfKey`.
     create : callable or None
         From the first element of a pane to its contents; None: the element itself is.
     add : callable or None
@@ -729,10 +755,6 @@ cdef class OpenPaneCall:
         From a record and the exception of a function to the error to raise.
     """
 
-    cdef CurrentKey _current_key
-    cdef list _cleanups
-    cdef object _select_key
-    cdef object _key_failed
     cdef object _create
     cdef object _add
     cdef bint _contents_first
@@ -747,8 +769,8 @@ cdef class OpenPaneCall:
 
     def __cinit__(
         self,
-        CurrentKey current_key not None,
-        list cleanups not None,
+        current_key,
+        cleanups,
         select_key,
         key_failed,
         create,
@@ -760,10 +782,6 @@ cdef class OpenPaneCall:
         drop,
         failed,
     ):
-        self._current_key = current_key
-        self._cleanups = cleanups
-        self._select_key = select_key
-        self._key_failed = key_failed
         self._create = create
         self._add = add
         self._contents_first = contents_first
@@ -784,21 +802,6 @@ cdef class OpenPaneCall:
         """Add elements to no panes, until some are opened."""
         self.open(0, 0, [])
 
-    @cython.binding(False)
-    def process(self, StreamRecord record not None):
-        """Process a record."""
-        cdef object key
-        try:
-            key = self._select_key(record.value)
-        except Exception as failure:
-            raise self._key_failed(record, failure) from failure
-        self._process(key, record)
-
-    @cython.binding(False)
-    def process_of_key(self, key, StreamRecord record not None):
-        """Process a record of a key."""
-        self._process(key, record)
-
     cdef bint _is_open(self, StreamRecord record) except -1:
         cdef int beyond = 0
         cdef int64_t timestamp_ms
@@ -808,14 +811,12 @@ cdef class OpenPaneCall:
         return not beyond and self._low_ms <= timestamp_ms < self._high_ms
 
     cdef int _process(self, object key, StreamRecord record) except -1:
-        cdef object clean_up, window, end_ms, of_keys, contents, value = record.value
+        cdef object window, end_ms, of_keys, contents, value = record.value
         cdef PyObject* held
         cdef list panes
         if not self._is_open(record) and not self._process_elsewhere(key, record):
             return 0
-        self._current_key.set_key(key)
-        for clean_up in self._cleanups:
-            clean_up()
+        self._begin(key)
         panes = self._panes
         try:
             for window, end_ms, of_keys in panes:

@@ -84,21 +84,32 @@ class ResultCollector:
 _Failed = Callable[[str, StreamRecord[Any], Exception], Exception]
 _Misfit = Callable[[str, Any, StreamRecord[Any], Exception], Exception]
 
-@final
-class KeyedCall:
+@disjoint_base
+class CallOfKey:
     def __new__(
         cls,
         current_key: CurrentKey,
         cleanups: list[Callable[[], None]],
         select_key: Callable[[Any], Hashable] | None,
+        key_failed: Callable[[StreamRecord[Any], Exception], Exception],
+        *arguments: Any,
+    ) -> Self: ...
+    def process(self, record: StreamRecord[Any]) -> None: ...
+    def process_of_key(self, key: Hashable, record: StreamRecord[Any]) -> None: ...
+
+@final
+class KeyedCall(CallOfKey):
+    def __new__(
+        cls,
+        current_key: CurrentKey,
+        cleanups: list[Callable[[], None]],
+        select_key: Callable[[Any], Hashable] | None,
+        key_failed: Callable[[StreamRecord[Any], Exception], Exception],
         method: Callable[[Any, Any], Iterable[Any] | None],
         context: CallContext,
         emit: Callable[[Iterable[Any], StreamRecord[Any]], None],
-        key_failed: Callable[[StreamRecord[Any], Exception], Exception],
         failed: Callable[[StreamRecord[Any], Exception], Exception],
     ) -> KeyedCall: ...
-    def process(self, record: StreamRecord[Any]) -> None: ...
-    def process_of_key(self, key: Hashable, record: StreamRecord[Any]) -> None: ...
 
 @final
 class TimestampCall:
@@ -156,7 +167,7 @@ class ConversionUnless:
     def __call__(self, value: Any) -> Any: ...
 
 @final
-class OpenPaneCall:
+class OpenPaneCall(CallOfKey):
     def __new__(
         cls,
         current_key: CurrentKey,
@@ -174,8 +185,6 @@ class OpenPaneCall:
     ) -> OpenPaneCall: ...
     def open(self, low_ms: int, high_ms: int, panes: list[tuple[Any, int, dict[int, Any]]]) -> None: ...
     def close(self) -> None: ...
-    def process(self, record: StreamRecord[Any]) -> None: ...
-    def process_of_key(self, key: Hashable, record: StreamRecord[Any]) -> None: ...
 
 @disjoint_base
 class ArrivalClock:

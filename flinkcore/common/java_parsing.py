@@ -133,8 +133,7 @@ def sql_time_of(text: str) -> datetime.time:
     found = _SQL_TIME.fullmatch(text)
     try:
         if found:
-            hour, minute, second = map(int, found.groups())
-            return datetime.time(hour, minute, second)
+            return clock_time_of(found)
     except ValueError:
         pass
     raise DataError(f"{text!r:.80} is no time such as '03:04:05'")
@@ -171,12 +170,29 @@ def timestamp_of(text: str) -> datetime.datetime:
     found = _TIMESTAMP.fullmatch(trimmed(text))
     try:
         if found:
-            *parts, fraction = found.groups(default="0")
-            year, month, day, hour, minute, second = map(int, parts)
-            return datetime.datetime(year, month, day, hour, minute, second, microseconds_of(fraction))
+            return moment_of(found)
     except ValueError:
         pass
     raise DataError(f"{text!r:.80} is no timestamp such as '2020-01-31 03:04:05'")
+
+
+def moment_of(found: re.Match[str]) -> datetime.datetime:
+    """Return the moment whose year, month, day, hour, minute, second and digits behind it a pattern has found.
+
+    Raises
+    ------
+    ValueError
+        If there is none.
+    """
+    *parts, fraction = found.groups(default="0")
+    year, month, day, hour, minute, second = map(int, parts)
+    return datetime.datetime(year, month, day, hour, minute, second, microseconds_of(fraction))
+
+
+def clock_time_of(found: re.Match[str]) -> datetime.time:
+    """Return the time whose hour, minute and second a pattern has found; raise ValueError if there is none."""
+    hour, minute, second = map(int, found.groups())
+    return datetime.time(hour, minute, second)
 
 
 def microseconds_of(fraction: str) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -11,7 +12,7 @@ from flinkcore.errors import ConfigurationError
 __all__ = ["RestartStrategies", "RestartStrategyConfiguration"]
 
 
-class RestartStrategyConfiguration:
+class RestartStrategyConfiguration(ABC):
     """How a job is run again after a failure.
 
     A job in this process fails at once, and Spark runs lost tasks again: no job is run again as a whole.
@@ -21,9 +22,9 @@ class RestartStrategyConfiguration:
     Follows ``pyflink.common.RestartStrategyConfiguration``.
     """
 
+    @abstractmethod
     def get_description(self) -> str:
         """Return the strategy in words."""
-        raise NotImplementedError
 
 
 class RestartStrategies:

@@ -332,6 +332,7 @@ NEVER_WITHOUT_THE_GIL = {
     "ArrivalClock",
     "Call",
     "CallContext",
+    "CallOfKey",
     "ColumnArray",
     "ConversionUnless",
     "CsvTokens",

@@ -292,10 +292,10 @@ def test_a_keyed_call_sets_the_key_and_shows_the_record_during_the_call() -> Non
         keys,
         [lambda: seen.append("clean up")],
         lambda value: value[0],
+        failed,
         method,
         context,
         lambda given, record: seen.append((given, record)),
-        failed,
         failed,
     )
     record = StreamRecord(("a", 0), 5)

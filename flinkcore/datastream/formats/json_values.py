@@ -14,11 +14,12 @@ from typing import Any, Final, NoReturn
 from flinkcore.common.java_parsing import (
     boolean_of,
     bytes_of,
+    clock_time_of,
     decimal_of,
     double_of,
     float_of,
     integer_of,
-    microseconds_of,
+    moment_of,
     trimmed,
 )
 from flinkcore.common.java_texts import (
@@ -224,8 +225,7 @@ def _time_of(value: Any) -> datetime.time:
     found = _TIME.fullmatch(text_of(value))
     try:
         if found:
-            hour, minute, second = map(int, found.groups())
-            return datetime.time(hour, minute, second)
+            return clock_time_of(found)
     except ValueError:
         pass
     raise DataError(f"{value!r:.80} is no time of UTC without parts of a second, such as '03:04:05Z'")
@@ -235,9 +235,7 @@ def _timestamp_of(value: Any) -> datetime.datetime:
     found = _TIMESTAMP.fullmatch(text_of(value))
     try:
         if found:
-            *parts, fraction = found.groups(default="")
-            year, month, day, hour, minute, second = map(int, parts)
-            return datetime.datetime(year, month, day, hour, minute, second, microseconds_of(fraction))
+            return moment_of(found)
     except ValueError:
         pass
     raise DataError(f"{value!r:.80} is no timestamp of UTC such as '2020-01-31T03:04:05.678Z'")

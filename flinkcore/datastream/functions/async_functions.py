@@ -136,7 +136,27 @@ class NoRetryStrategy(AsyncRetryStrategy[OUT], Generic[OUT]):
 NO_RETRY_STRATEGY: AsyncRetryStrategy[Any] = NoRetryStrategy()
 
 
-class FixedDelayRetryStrategy(AsyncRetryStrategy[OUT], Generic[OUT]):
+class _LimitedRetryStrategy(AsyncRetryStrategy[OUT], Generic[OUT]):
+    """Tries again for two reasons, so many times."""
+
+    def __init__(
+        self,
+        max_attempts: int,
+        result_predicate: ResultPredicate | None,
+        exception_predicate: ExceptionPredicate | None,
+    ) -> None:
+        _require_above_zero(max_attempts=max_attempts)
+        self._max_attempts = max_attempts
+        self._predicate: RetryPredicate[OUT] = RetryPredicate(result_predicate, exception_predicate)
+
+    def can_retry(self, current_attempts: int) -> bool:
+        return current_attempts <= self._max_attempts
+
+    def get_retry_predicate(self) -> AsyncRetryPredicate[OUT]:
+        return self._predicate
+
+
+class FixedDelayRetryStrategy(_LimitedRetryStrategy[OUT], Generic[OUT]):
     """Tries again after the same time, so many times.
 
     Parameters
@@ -161,25 +181,18 @@ class FixedDelayRetryStrategy(AsyncRetryStrategy[OUT], Generic[OUT]):
         result_predicate: ResultPredicate | None,
         exception_predicate: ExceptionPredicate | None,
     ) -> None:
-        _require_above_zero(max_attempts=max_attempts, backoff_time_millis=backoff_time_millis)
-        self._max_attempts = max_attempts
+        super().__init__(max_attempts, result_predicate, exception_predicate)
+        _require_above_zero(backoff_time_millis=backoff_time_millis)
         self._backoff_time_millis = backoff_time_millis
-        self._predicate: RetryPredicate[OUT] = RetryPredicate(result_predicate, exception_predicate)
-
-    def can_retry(self, current_attempts: int) -> bool:
-        return current_attempts <= self._max_attempts
 
     def get_backoff_time_millis(self, current_attempts: int) -> int:
         return self._backoff_time_millis
-
-    def get_retry_predicate(self) -> AsyncRetryPredicate[OUT]:
-        return self._predicate
 
     def __repr__(self) -> str:
         return f"FixedDelayRetryStrategy({self._max_attempts}, {self._backoff_time_millis} ms)"
 
 
-class ExponentialBackoffDelayRetryStrategy(AsyncRetryStrategy[OUT], Generic[OUT]):
+class ExponentialBackoffDelayRetryStrategy(_LimitedRetryStrategy[OUT], Generic[OUT]):
     """Tries again after a time that grows from attempt to attempt, so many times.
 
     Parameters
@@ -219,20 +232,13 @@ class ExponentialBackoffDelayRetryStrategy(AsyncRetryStrategy[OUT], Generic[OUT]
         result_predicate: ResultPredicate | None,
         exception_predicate: ExceptionPredicate | None,
     ) -> None:
+        super().__init__(max_attempts, result_predicate, exception_predicate)
         _require_above_zero(
-            max_attempts=max_attempts,
-            initial_delay=initial_delay,
-            max_retry_delay=max_retry_delay,
-            multiplier=multiplier,
+            initial_delay=initial_delay, max_retry_delay=max_retry_delay, multiplier=multiplier
         )
-        self._max_attempts = max_attempts
         self._initial_delay = initial_delay
         self._max_retry_delay = max_retry_delay
         self._multiplier = multiplier
-        self._predicate: RetryPredicate[OUT] = RetryPredicate(result_predicate, exception_predicate)
-
-    def can_retry(self, current_attempts: int) -> bool:
-        return current_attempts <= self._max_attempts
 
     def get_backoff_time_millis(self, current_attempts: int) -> int:
         delay = self._initial_delay
@@ -242,9 +248,6 @@ class ExponentialBackoffDelayRetryStrategy(AsyncRetryStrategy[OUT], Generic[OUT]
                 break
             delay = following
         return delay
-
-    def get_retry_predicate(self) -> AsyncRetryPredicate[OUT]:
-        return self._predicate
 
     def __repr__(self) -> str:
         return (

@@ -167,10 +167,10 @@ class KeyedCalls:
             backend.key_context,
             backend.cleanups_per_record,
             key_selector,
+            key_selector_failed,
             method,
             context,
             emit,
-            key_selector_failed,
             failed,
         )
 
