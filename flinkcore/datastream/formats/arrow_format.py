@@ -14,7 +14,7 @@ from flinkcore.datastream.connectors.file_system.file_source import BulkFormat
 from flinkcore.errors import DataError, SchemaError
 from flinkcore.table.types import ArrayType, DataType, DecimalType, MapType, RowType
 
-ROWS_AT_ONCE = 8192
+_ROWS_AT_ONCE = 8192
 
 
 def row_schema(declared: RowTypeInfo | RowType) -> Any:
@@ -90,7 +90,55 @@ class ArrowRowFormat(BulkFormat):
             raise DataError(f"{name} does not have rows of {self.row_type!r}: {failure}") from failure
 
 
-class ArrowRowWriter(BulkWriter):
+class BatchWriter(BulkWriter):
+    """Writes elements into a file as batches.
+
+    Parameters
+    ----------
+    writer : object
+        With ``write_batch`` and ``close``.
+    misfit : str
+        What an error says of elements that do not fit the writer's schema.
+    """
+
+    def __init__(self, writer: Any, misfit: str) -> None:
+        self._writer = writer
+        self._misfit = misfit
+        self._elements: list[Any] = []
+
+    def add_element(self, element: Any) -> None:
+        """Buffer an element, and write a batch when there are enough."""
+        self._elements.append(self._checked(element))
+        if len(self._elements) == _ROWS_AT_ONCE:
+            self._write()
+
+    def finish(self) -> None:
+        try:
+            self._write()
+        finally:
+            self._writer.close()
+
+    def _write(self) -> None:
+        import pyarrow as pa
+
+        elements, self._elements = self._elements, []
+        if not elements:
+            return
+        try:
+            self._writer.write_batch(self._batch(elements))
+        except (pa.ArrowException, AttributeError, OverflowError, TypeError, ValueError) as failure:
+            raise DataError(f"{self._misfit}: {failure}") from failure
+
+    @abstractmethod
+    def _checked(self, element: Any) -> Any:
+        """Return what is buffered of an element; a DataError if it does not fit."""
+
+    @abstractmethod
+    def _batch(self, elements: list[Any]) -> Any:
+        """Return the batch of what is buffered of elements."""
+
+
+class ArrowRowWriter(BatchWriter):
     """Writes rows into a file as batches.
 
     Parameters
@@ -109,40 +157,22 @@ class ArrowRowWriter(BulkWriter):
         self._rounded = {
             index: each.rounded for index, each in enumerate(types) if isinstance(each, DecimalType)
         }
-        self._writer = open_writer(self._schema)
-        self._rows: list[Row] = []
+        super().__init__(open_writer(self._schema), f"rows are not of {self._row_type!r}")
 
-    def add_element(self, element: Any) -> None:
-        """Buffer a row, and write a batch when there are enough."""
-        row = self._conversion(element)
+    def _checked(self, element: Any) -> Row:
+        row: Row | None = self._conversion(element)
         if row is None:
             raise DataError(f"None is no row of {self._row_type!r}: drop it before")
-        self._rows.append(row)
-        if len(self._rows) == ROWS_AT_ONCE:
-            self._write()
+        return row
 
-    def finish(self) -> None:
-        try:
-            self._write()
-        finally:
-            self._writer.close()
-
-    def _write(self) -> None:
+    def _batch(self, elements: list[Row]) -> Any:
         import pyarrow as pa
 
-        rows, self._rows = self._rows, []
-        if not rows:
-            return
-        columns: list[Any] = list(zip(*(map(plain, row) for row in rows), strict=True))
-        try:
-            for index, rounded in self._rounded.items():
-                columns[index] = [None if value is None else rounded(value) for value in columns[index]]
-            arrays = [
-                pa.array(values, field.type) for values, field in zip(columns, self._schema, strict=True)
-            ]
-        except (pa.ArrowException, AttributeError, OverflowError, TypeError, ValueError) as failure:
-            raise DataError(f"rows are not of {self._row_type!r}: {failure}") from failure
-        self._writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=self._schema))
+        columns: list[Any] = list(zip(*(map(plain, row) for row in elements), strict=True))
+        for index, rounded in self._rounded.items():
+            columns[index] = [None if value is None else rounded(value) for value in columns[index]]
+        arrays = [pa.array(values, field.type) for values, field in zip(columns, self._schema, strict=True)]
+        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
 
 class ArrowWriterFactory(BulkWriterFactory):

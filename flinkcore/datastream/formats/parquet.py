@@ -10,7 +10,11 @@ from flinkcore.common.serialization import BulkWriter, BulkWriterFactory
 from flinkcore.common.typeinfo import RowTypeInfo
 from flinkcore.common.typeinfo.type_information import Check
 from flinkcore.datastream.connectors.file_system.file_source import StreamFormat
-from flinkcore.datastream.formats.arrow_format import ROWS_AT_ONCE, ArrowRowFormat, ArrowWriterFactory
+from flinkcore.datastream.formats.arrow_format import (
+    ArrowRowFormat,
+    ArrowWriterFactory,
+    BatchWriter,
+)
 from flinkcore.datastream.formats.avro import AvroSchema, GenericRecordAvroTypeInfo, generic_record
 from flinkcore.datastream.formats.row_types import declared_row
 from flinkcore.errors import ConfigurationError, DataError, SchemaError
@@ -195,40 +199,23 @@ class _AvroParquetWriterFactory(BulkWriterFactory):
         return _AvroParquetWriter(file, self._schema, self._type.check())
 
 
-class _AvroParquetWriter(BulkWriter):
+class _AvroParquetWriter(BatchWriter):
     def __init__(self, file: BinaryIO, schema: AvroSchema, check: Check) -> None:
         import pyarrow.parquet as pq
 
         self._check = check
         self._convert = schema.types.to_arrow(schema.types.schema) or (lambda record: record)
         self._arrow_schema = schema.types.arrow_schema()
-        self._writer = pq.ParquetWriter(file, self._arrow_schema)
-        self._records: list[Any] = []
+        super().__init__(pq.ParquetWriter(file, self._arrow_schema), "records are not of the schema")
 
-    def add_element(self, element: Any) -> None:
-        """Buffer a record, and write a batch when there are enough."""
+    def _checked(self, element: Any) -> Any:
         record = generic_record(element)
         if record is None:
             raise DataError("None is no record of Avro: drop it before")
         self._check(record)
-        self._records.append(self._convert(record))
-        if len(self._records) == ROWS_AT_ONCE:
-            self._write()
+        return self._convert(record)
 
-    def finish(self) -> None:
-        try:
-            self._write()
-        finally:
-            self._writer.close()
-
-    def _write(self) -> None:
+    def _batch(self, elements: list[Any]) -> Any:
         import pyarrow as pa
 
-        records, self._records = self._records, []
-        if not records:
-            return
-        try:
-            batch = pa.RecordBatch.from_pylist(records, self._arrow_schema)
-            self._writer.write_batch(batch)
-        except (pa.ArrowException, OverflowError, TypeError, ValueError) as failure:
-            raise DataError(f"records are not of the schema: {failure}") from failure
+        return pa.RecordBatch.from_pylist(elements, self._arrow_schema)
