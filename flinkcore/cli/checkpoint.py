@@ -8,9 +8,9 @@ from itertools import islice
 from typing import Any
 
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
+from flinkcore.common.shown_times import format_timestamp
 from flinkcore.datastream.state import StateDescriptor
 from flinkcore.errors import ConfigurationError
-from flinkcore.replay.results.report import format_timestamp
 from flinkcore.replay.time_plane.time_cut import TimeCut
 from flinkcore.runtime.checkpoint import Checkpoint, OperatorPart
 from flinkcore.runtime.checkpoint.checkpoint_manifest import VERSION

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from flinkcore.cli.spark_environment import spark_environment
 from flinkcore.common import Duration, OutputTag, Time, WatermarkStrategy
+from flinkcore.common.shown_tables import shown_table
 from flinkcore.datastream import (
     FILE,
     Aggregate,
@@ -225,24 +226,6 @@ def _environment(arguments: argparse.Namespace) -> StreamExecutionEnvironment:
     return environment
 
 
-def _shown(value: pa.Scalar) -> str:
-    try:
-        return str(value.as_py())
-    except (OverflowError, ValueError):  # a time that Python has no value for
-        return str(value.cast("int64"))
-
-
-def _print_rows(table: Any, limit: int = 20) -> None:
-    names = table.schema.names
-    columns = [list(map(_shown, column)) for column in table.slice(0, limit).columns]
-    rows = list(zip(*columns, strict=True))
-    widths = [max(len(cell) for cell in column) for column in zip(names, *rows, strict=True)]
-    for row in [names, *rows]:
-        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
-    if table.num_rows > limit:
-        print(f"… {table.num_rows - limit:,} more rows")
-
-
 def _job(
     environment: StreamExecutionEnvironment, arguments: argparse.Namespace, times: dict[str, Any]
 ) -> Any:
@@ -302,7 +285,7 @@ def _replay(arguments: argparse.Namespace) -> None:
         )
         print(f"results: {arguments.output}")
     else:
-        _print_rows(result.to_arrow())
+        print(shown_table(result.to_arrow(), 20))
         print(result.report)
     if arguments.late_output:
         print(f"late events: {arguments.late_output}")

@@ -47,6 +47,9 @@ class BroadcastStream:
         self.input_stream = input_stream
         self.broadcast_state_descriptors = tuple(broadcast_state_descriptors)
 
+    def __repr__(self) -> str:
+        return f"BroadcastStream({self.input_stream!r})"
+
 
 class ConnectedStreams:
     """Two streams of rows that may differ in their columns, to be processed by one function.
@@ -62,6 +65,9 @@ class ConnectedStreams:
     def __init__(self, stream1: DataStream, stream2: DataStream) -> None:
         self.stream1 = stream1
         self.stream2 = stream2
+
+    def __repr__(self) -> str:
+        return f"ConnectedStreams({self.stream1!r}, {self.stream2!r})"
 
     def key_by(
         self, key_selector1: Key, key_selector2: Key, key_type: TypeInformation | None = None
@@ -199,6 +205,9 @@ class BroadcastConnectedStream:
     def __init__(self, non_broadcast_stream: DataStream, broadcast_stream: BroadcastStream) -> None:
         self.non_broadcast_stream = non_broadcast_stream
         self.broadcast_stream = broadcast_stream
+
+    def __repr__(self) -> str:
+        return f"BroadcastConnectedStream({self.non_broadcast_stream!r}, {self.broadcast_stream!r})"
 
     def process(
         self,

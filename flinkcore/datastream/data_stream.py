@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 
 from flinkcore.common.execution_config import ExecutionConfig
 from flinkcore.common.expressions import Expression, is_expression
+from flinkcore.common.html_text import html_lines
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.typeinfo import TupleTypeInfo, TypeInformation, Types
 from flinkcore.datastream.columnar_windows import why_not_columnar
@@ -227,6 +228,12 @@ class DataStream(ConfiguredStream):
                 f"{name} needs a keyed stream: call key_by('column') right before it, behind filter, select and "
                 f"with_columns, which give streams without keys{without.get(name, '')}"
             )
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._input()})"
+
+    def _repr_html_(self) -> str:
+        return html_lines(f"{type(self).__name__}\n{_numbered_steps(self._input())}")
 
     def get_execution_environment(self) -> StreamExecutionEnvironment:
         """Return the environment that this stream belongs to."""
@@ -893,6 +900,18 @@ class DataStream(ConfiguredStream):
         """Run the job and yield its rows as ``pyarrow.RecordBatch``, as they are made."""
         return self.execute().to_batches()
 
+    def to_pandas(self) -> Any:
+        """Run the job and return its rows as a ``pandas.DataFrame`` (``flinkcore[pandas]``)."""
+        return self.execute().to_pandas()
+
+    def to_polars(self) -> Any:
+        """Run the job and return its rows as a ``polars.DataFrame`` (``flinkcore[polars]``)."""
+        return self.execute().to_polars()
+
+    def show(self, rows: int = 20) -> None:
+        """Run the job until it has given so many rows, and print them."""
+        self.execute().show(rows)
+
     def to_dataframe(self) -> Any:
         """Run the job and return its rows as a Spark DataFrame.
 
@@ -1076,11 +1095,10 @@ class DataStream(ConfiguredStream):
             f"{config.get_max_parallelism()} key groups, "
             f"watermarks every {config.get_auto_watermark_interval()} ms"
         )
-        steps = list(self._transformation.in_order())
         return "\n".join(
             [
                 head,
-                *(f"{number:>3}. [{_path(step, needs_rows)}] {step}" for number, step in enumerate(steps, 1)),
+                _numbered_steps(self._transformation),
                 *(f"     {line}" for line in executor.explain_execution(graph, config)),
             ]
         )
@@ -1191,6 +1209,12 @@ def _require_expression(value: object, call: str) -> None:
         f"{call} takes a pyarrow expression, such as pyarrow.compute.field('price') > 100, not {value!r}: "
         f"{hint}"
     )
+
+
+def _numbered_steps(last: Transformation) -> str:
+    needs_rows = StreamGraph(last).needs_rows
+    steps = enumerate(last.in_order(), 1)
+    return "\n".join(f"{number:>3}. [{_path(step, needs_rows)}] {step}" for number, step in steps)
 
 
 def _refuse_repeated(columns: tuple[str, ...], call: str, what: str = "columns") -> None:

@@ -51,6 +51,9 @@ class _TwoStreams(Generic[F]):
         self.call = call
         self.function_types = function_types
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.stream1!r}, {self.stream2!r})"
+
     def where(self, *key_columns: str) -> Where[F]:
         """Return these streams with the key of the first one.
 

@@ -367,6 +367,9 @@ class _Windows(Generic[Applied, Processed]):
         self._late_tag: OutputTag | None = None
         self._output_mode = OutputMode.ACCUMULATING
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._stream!r}, {self._window_assigner})"
+
     def get_execution_environment(self) -> StreamExecutionEnvironment:
         """Return the environment that the stream belongs to."""
         return self._stream.get_execution_environment()

@@ -135,6 +135,15 @@ class OutputStream(Protocol):
     def to_batches(self) -> Iterator[Any]:
         """Yield the rows as ``pyarrow.RecordBatch``."""
 
+    def to_pandas(self) -> Any:
+        """Return all rows as a ``pandas.DataFrame``."""
+
+    def to_polars(self) -> Any:
+        """Return all rows as a ``polars.DataFrame``."""
+
+    def show(self, rows: int = 20) -> None:
+        """Print the first rows."""
+
     def to_dataframe(self) -> Any:
         """Return the rows as a Spark DataFrame; executors without Spark raise ConfigurationError."""
 

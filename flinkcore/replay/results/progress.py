@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TextIO
 
 from flinkcore.common import MIN_TIMESTAMP
-from flinkcore.replay.results.report import format_timestamp
+from flinkcore.common.shown_times import format_timestamp
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta, timezone
 from typing import Any
 
-from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
+from flinkcore.common import MIN_TIMESTAMP
+from flinkcore.common.html_text import html_lines, html_table
+from flinkcore.common.shown_times import format_timestamp
 from flinkcore.errors import ConfigurationError, FlinkcoreError
 from flinkcore.replay.plans.job_plan import JobPlan
 from flinkcore.replay.plans.operators import OverWindows, WindowAggregation
@@ -16,19 +17,6 @@ from flinkcore.replay.time_plane.paused_spans import PausedSpans
 from flinkcore.replay.time_plane.time_warnings import time_warnings
 from flinkcore.replay.time_plane.timed_log import TimedLog
 from flinkcore.replay.time_plane.timeline import SplitTimes, Timeline, TimePlane
-
-
-def format_timestamp(timestamp_ms: int) -> str:
-    """Milliseconds since the epoch as ISO 8601 in UTC; the ends of the int64 range as words."""
-    if timestamp_ms == MIN_TIMESTAMP:
-        return "none yet"
-    if timestamp_ms == MAX_TIMESTAMP:
-        return "the maximum"
-    try:
-        moment = datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(milliseconds=timestamp_ms)
-    except OverflowError:
-        return f"{timestamp_ms} ms"
-    return moment.isoformat(sep=" ", timespec="milliseconds").replace("+00:00", "Z")
 
 
 @dataclass
@@ -265,19 +253,24 @@ class ReplayReport:
             )
 
     def __str__(self) -> str:
-        lines = [f"{_counted(self.events_read, 'event')} from {_counted(self.splits, 'split')}"]
-        if self.min_timestamp_ms is not None and self.max_timestamp_ms is not None:
-            lines[0] += (
-                f", event time {format_timestamp(self.min_timestamp_ms)} to {format_timestamp(self.max_timestamp_ms)}"
-            )
-        lines += [f"order of the events{order}" for order in self.orders]
-        lines += self._fate_lines()
+        lines = self._head_lines() + self._fate_lines()
         for number, later in enumerate(self.later_operators, start=2):
             origin = " from the one before" if self._is_chain else ""
             lines += [
                 f"operator {number}: {_counted(later.events_read, 'row')}{origin}",
                 *later._fate_lines(),
             ]
+        return "\n".join(lines + self._time_lines())
+
+    def _head_lines(self) -> list[str]:
+        head = f"{_counted(self.events_read, 'event')} from {_counted(self.splits, 'split')}"
+        if self.min_timestamp_ms is not None and self.max_timestamp_ms is not None:
+            first, last = map(format_timestamp, (self.min_timestamp_ms, self.max_timestamp_ms))
+            head += f", event time {first} to {last}"
+        return [head, *(f"order of the events{order}" for order in self.orders)]
+
+    def _time_lines(self) -> list[str]:
+        lines = []
         if self.watermark_ms != MIN_TIMESTAMP:
             lines.append(f"watermark before the end of the log: {format_timestamp(self.watermark_ms)}")
         if self.paused_ms:
@@ -291,26 +284,44 @@ class ReplayReport:
                 f"arrivals went back {_counted(self.arrival_regressions, 'time')} from one "
                 "event to the next of its split: running maximum taken"
             )
-        lines += [f"warning: {warning}" for warning in self.warnings]
-        return "\n".join(lines)
+        return lines + [f"warning: {warning}" for warning in self.warnings]
 
-    def _fate_lines(self) -> list[str]:
-        lines: list[str] = []
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        head, *lines = self._head_lines()
+        parts = [html_lines("\n".join([head, *lines]))]
+        for number, each in enumerate(self.by_operator, start=1):
+            if self.later_operators:
+                parts.append(html_lines(f"operator {number}: {_counted(each.events_read, 'row')}"))
+            parts.append(
+                html_table([], [(f"{count:,}", fate) for count, fate in each.fates()], [True, False])
+            )
+            parts.append(html_lines("\n".join(each._result_lines())))
+        parts.append(html_lines("\n".join(self._time_lines())))
+        return "".join(parts)
+
+    def fates(self) -> list[tuple[int, str]]:
+        """What became of the rows that the operator was given: numbers of them, which add up to all, and words."""
         if self._has_windows:
-            lines.append(f"  {self.windowed:>14,} in windows")
-            lines.append(f"  {self.late:>14,} late for all their windows")
+            always = [(self.windowed, "in windows"), (self.late, "late for all their windows")]
         else:
-            lines.append(f"  {self.processed:>14,} processed")
-        for count, label in (
+            always = [(self.processed, "processed")]
+        sometimes = [
             (0 if self._has_windows else self.late, "late: behind the watermark"),
             (self.in_no_window, "between windows (the slide is longer than the size)"),
             (self.filtered, "filtered"),
             (self.passed_on, "straight to later operators"),
             *((count, f"rejected: {reason}") for reason, count in sorted(self.rejected.items())),
-        ):
-            if count:
-                lines.append(f"  {count:>14,} {label}")
-        return lines + (self._process_lines() if self._has_functions else self._window_lines())
+        ]
+        return always + [(count, fate) for count, fate in sometimes if count]
+
+    def _fate_lines(self) -> list[str]:
+        return [f"  {count:>14,} {fate}" for count, fate in self.fates()] + self._result_lines()
+
+    def _result_lines(self) -> list[str]:
+        return self._process_lines() if self._has_functions else self._window_lines()
 
     def _window_lines(self) -> list[str]:
         withdrawn = f"; {self.retractions:,} withdrawn" if self.retractions else ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from os import PathLike
@@ -14,6 +14,7 @@ import pyarrow as pa
 from flinkcore.common import OutputTag
 from flinkcore.errors import ConfigurationError, LifecycleError
 from flinkcore.replay.plans.job_plan import JobPlan
+from flinkcore.replay.results.output_rows import OutputRows, TakenRows
 from flinkcore.replay.results.parquet_outputs import ParquetOutputs
 from flinkcore.replay.results.report import ReplayReport
 from flinkcore.replay.results.result_files import PartNames, ResultFiles, TaskFiles
@@ -33,7 +34,7 @@ class Replay(Protocol):
         """Run; the report is complete when the outputs are."""
 
 
-class TakenBatches(Iterator[pa.RecordBatch]):
+class TakenBatches(TakenRows):
     """Batches that a replay makes as they are taken; `close` ends a replay of which nobody wants more.
 
     Parameters
@@ -72,7 +73,7 @@ class TakenBatches(Iterator[pa.RecordBatch]):
             self._lock.release()
 
 
-class JobResult(ABC):
+class JobResult(OutputRows):
     """Results and side outputs of a job over columns, in whichever form is asked for; nothing runs before.
 
     Parameters
@@ -97,7 +98,7 @@ class JobResult(ABC):
         """All results as a table, those of each partition in the order in which they fired."""
         return self._collect()[None]
 
-    def to_batches(self) -> Iterator[pa.RecordBatch]:
+    def to_batches(self) -> TakenRows:
         """The results as batches, as the job makes them; the first may be empty, for the schema.
 
         They are taken by one thread at a time: LifecycleError if another one is taking the next.
@@ -226,6 +227,12 @@ class JobResult(ABC):
         self._plan.side_output_schema(output_tag)
         return SideOutput(self, output_tag)
 
+    def _rows_schema(self) -> pa.Schema:
+        return self._plan.result_schema()
+
+    def _kept_rows(self) -> pa.Table | None:
+        return None if self._collected is None else self._collected[None]
+
     def _last_report(self) -> ReplayReport:
         assert self._report is not None
         return self._report
@@ -269,7 +276,7 @@ class JobResult(ABC):
         """A DataFrame of one output."""
 
 
-class SideOutput:
+class SideOutput(OutputRows):
     """Rows of one side output of a job over columns."""
 
     def __init__(self, result: JobResult, tag: OutputTag) -> None:
@@ -280,13 +287,20 @@ class SideOutput:
         """All rows as a table; one run serves this and the results' `to_arrow`."""
         return self._result._collect()[self._tag.tag_id]
 
-    def to_batches(self) -> Iterator[pa.RecordBatch]:
+    def to_batches(self) -> TakenRows:
         """The rows as batches."""
         return TakenBatches(self._result._batches(self._tag.tag_id))
 
     def to_dataframe(self) -> Any:
         """The rows as a Spark DataFrame, as those of the results."""
         return self._result._dataframe(self._tag.tag_id)
+
+    def _rows_schema(self) -> pa.Schema:
+        return self._result._plan.output_schemas()[self._tag.tag_id]
+
+    def _kept_rows(self) -> pa.Table | None:
+        kept = self._result._collected
+        return None if kept is None else kept[self._tag.tag_id]
 
 
 class EmbeddedResult(JobResult):

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from flinkcore._native.event_log import steps_before
 from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
+from flinkcore.common.shown_times import format_timestamp
 from flinkcore.errors import DataError, SourceError
 from flinkcore.replay.log.arrays import Int32s, Int64s
 from flinkcore.replay.time_plane.chunk_clock import ChunkClock
@@ -134,6 +135,19 @@ class Timeline:
             first = [*first_step, AFTER_ALL_SPLITS, 0]
             columns = [np.insert(column, 0, value) for column, value in zip(columns, first, strict=False)]
         return cls(*columns) if stops else cls.to_end_of_time(*columns)
+
+    def __repr__(self) -> str:
+        steps = self.steps_before_end
+        if not steps:
+            return "Timeline(no watermark before the end of the log)"
+        clocks, watermarks = (
+            [format_timestamp(int(column[at])) for at in (0, steps - 1)]
+            for column in (self.clock_ms, self.watermark_ms)
+        )
+        return (
+            f"Timeline({steps:,} steps, watermark {watermarks[0]} to {watermarks[1]}, on the replay clock at "
+            f"{clocks[0]} to {clocks[1]})"
+        )
 
     def steps_done(self, restored_arrival_ms: int | None) -> int:
         """How many steps were done before the log, which is resumed from a checkpoint after this arrival."""
@@ -343,6 +357,9 @@ class TimePlane:
     restored_arrival_ms: int | None = None
     cut: TimeCut | None = None
     warnings: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"TimePlane({self.events:,} events, {len(self.split_values):,} splits, {self.timeline!r})"
 
     @property
     def split_values(self) -> list[Any]:

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
+from flinkcore.common.html_text import html_lines, html_table
+from flinkcore.common.shown_times import format_timestamp
 from flinkcore.errors import CheckpointError, ConfigurationError, DataError
 from flinkcore.runtime.checkpoint.checkpoint_manifest import (
     DATA_FOLDER,
@@ -89,6 +91,27 @@ class Checkpoint:
         except DataError as failure:
             raise CheckpointError(f"{where} describes no complete checkpoint: {failure}") from failure
         return cls(storage, manifest)
+
+    def __repr__(self) -> str:
+        manifest = self.manifest
+        operators = ", ".join(map(repr, self.uids)) or "none"
+        return (
+            f"Checkpoint({self.storage.path!r}, written {format_timestamp(manifest.written_ms)}, "
+            f"{manifest.max_parallelism} key groups, operators: {operators})"
+        )
+
+    def _repr_html_(self) -> str:
+        manifest = self.manifest
+        sizes: dict[tuple[str, str], list[int]] = {}
+        for part in manifest.parts:
+            for table in part.tables:
+                sizes.setdefault((part.uid, str(table)), []).append(table.n_rows)
+        rows = [(*names, f"{len(parts):,}", f"{sum(parts):,}") for names, parts in sorted(sizes.items())]
+        columns = [(name, "") for name in ("operator", "table", "parts", "rows")]
+        return html_lines(
+            f"checkpoint {self.storage.path}\nwritten {format_timestamp(manifest.written_ms)}, "
+            f"{manifest.max_parallelism} key groups"
+        ) + html_table(columns, rows, [False, False, True, True])
 
     def was_replaced(self) -> bool:
         """Return whether another checkpoint has been completed in the directory since this one was opened."""

@@ -1,0 +1,122 @@
+"""Rows of an output of a job, in the forms in which they are looked at."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any, Final
+
+import pyarrow as pa
+
+from flinkcore.common.extras import library
+from flinkcore.common.html_text import html_table
+from flinkcore.common.shown_tables import html_of_table, shown_schema, shown_table
+from flinkcore.errors import ConfigurationError
+
+_SHOWN_ROWS: Final = 10
+
+
+class TakenRows(Iterator[pa.RecordBatch], ABC):
+    """Batches of rows as a job makes them."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """End the job; it may have ended already."""
+
+
+class OutputRows(ABC):
+    """Rows of an output of a job over columns; nothing runs before they are asked for."""
+
+    @abstractmethod
+    def to_arrow(self) -> pa.Table:
+        """All rows as a table."""
+
+    @abstractmethod
+    def to_batches(self) -> TakenRows:
+        """The rows as batches, as the job makes them."""
+
+    @abstractmethod
+    def _rows_schema(self) -> pa.Schema:
+        """Columns of the rows."""
+
+    @abstractmethod
+    def _kept_rows(self) -> pa.Table | None:
+        """All rows, if they are kept; None: the job would have to run."""
+
+    def to_pandas(self) -> Any:
+        """All rows as a ``pandas.DataFrame``; one run serves this and `to_arrow`.
+
+        Raises
+        ------
+        ConfigurationError
+            If pandas is not installed.
+        """
+        library("pandas", "pandas", "to_pandas()")
+        return self.to_arrow().to_pandas()
+
+    def to_polars(self) -> Any:
+        """All rows as a ``polars.DataFrame``; one run serves this and `to_arrow`.
+
+        Raises
+        ------
+        ConfigurationError
+            If polars is not installed.
+        """
+        polars = library("polars", "polars", "to_polars()")
+        return polars.from_arrow(self.to_arrow())
+
+    def show(self, rows: int = 20) -> None:
+        """Print the first rows.
+
+        Unless all are kept by `to_arrow`, the job runs until it has given so many rows, which are those of one of its
+        partitions first; it then leaves neither a report nor a checkpoint.
+
+        Parameters
+        ----------
+        rows
+            At most so many.
+
+        Raises
+        ------
+        ConfigurationError
+            If it is no number of rows.
+        """
+        if isinstance(rows, bool) or not isinstance(rows, int) or rows < 0:
+            raise ConfigurationError(f"show() takes a number of rows, 0 or more, not {rows!r}")
+        kept = self._kept_rows()
+        if kept is not None:
+            print(shown_table(kept, rows))
+            return
+        first = self._first_rows(rows + 1)
+        print(shown_table(first.slice(0, rows), rows))
+        if first.num_rows > rows:
+            print("… more rows")
+
+    def _first_rows(self, rows: int) -> pa.Table:
+        found: list[pa.RecordBatch] = []
+        with closing(self.to_batches()) as batches:
+            for batch in batches:
+                found.append(batch)
+                if sum(each.num_rows for each in found) >= rows:
+                    break
+        return pa.Table.from_batches(found, self._rows_schema()).slice(0, rows)
+
+    def __repr__(self) -> str:
+        kept = self._kept_rows()
+        rows = "" if kept is None else f", {kept.num_rows:,} rows"
+        return f"{type(self).__name__}{shown_schema(self._rows_schema())}{rows}"
+
+    def _repr_html_(self) -> str:
+        kept = self._kept_rows()
+        if kept is None:
+            columns = [(field.name, str(field.type)) for field in self._rows_schema()]
+            return html_table(columns, (), [False] * len(columns)) + (
+                "<small>not run yet: <code>show()</code>, <code>to_arrow()</code> or <code>to_pandas()</code> runs the "
+                "job</small>"
+            )
+        more = kept.num_rows - _SHOWN_ROWS
+        return html_of_table(kept, _SHOWN_ROWS) + (
+            f"<small>{kept.num_rows:,} rows of {kept.num_columns} columns"
+            f"{f', {more:,} not shown' if more > 0 else ''}</small>"
+        )
