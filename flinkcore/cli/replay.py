@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import re
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -255,7 +254,7 @@ def _job(
         windowed = windowed.side_output_late_data(LATE)
     results = windowed.aggregate(**named_aggregates(arguments.aggregate))
     return results.execute(
-        progress=None if arguments.quiet else _progress_line(),
+        progress=False if arguments.quiet else None,
         restore_from=arguments.restore_from,
         stop_with_checkpoint=arguments.checkpoint,
     )
@@ -293,15 +292,7 @@ def _replay(arguments: argparse.Namespace) -> None:
         print(f"checkpoint: {arguments.checkpoint}")
 
 
-def _progress_line() -> Any:
-    from flinkcore.replay.results.progress import ProgressLine
-
-    return ProgressLine() if sys.stderr.isatty() else None
-
-
 def _demo(arguments: argparse.Namespace) -> None:
     from flinkcore.examples import flights
 
-    flights.run(
-        _environment(arguments), Path(arguments.output), None if arguments.quiet else _progress_line()
-    )
+    flights.run(_environment(arguments), Path(arguments.output), False if arguments.quiet else None)

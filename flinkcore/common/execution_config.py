@@ -11,6 +11,9 @@ from flinkcore.errors import ConfigurationError
 JobClockName: TypeAlias = Literal["arrival", "system"]
 """What processing time is: the arrivals of elements, or the time of the machine."""
 
+ProgressMode: TypeAlias = Literal["auto", "on", "off"]
+"""Whether progress is shown: on, off, or where somebody looks."""
+
 LatencyGranularity: TypeAlias = Literal["single", "operator", "subtask"]
 """Which latency markers are measured together: all of an operator; those of a source; those of its subtask."""
 
@@ -117,6 +120,29 @@ class ExecutionConfig:
     def set_clock(self, clock: JobClockName) -> ExecutionConfig:
         """Set which clock shows the processing time of jobs; see :meth:`StreamExecutionEnvironment.set_clock`."""
         self._configuration.set(settings.CLOCK, clock)
+        return self
+
+    def get_progress(self) -> ProgressMode:
+        """Return ``flinkcore.progress``: whether columnar jobs show their progress."""
+        mode: Any = self._configuration.get(settings.PROGRESS)
+        return mode  # type: ignore[no-any-return]
+
+    def set_progress(self, mode: ProgressMode) -> ExecutionConfig:
+        """Set whether columnar jobs show their progress on standard error.
+
+        Parameters
+        ----------
+        mode : str
+            "auto", the default: where somebody looks, in a terminal or a notebook, and not while rows are taken one
+            batch at a time. "on": everywhere; where standard error is a file or a pipe, a line every ten seconds.
+            "off".
+
+        Raises
+        ------
+        ConfigurationError
+            If it is none of these.
+        """
+        self._configuration.set(settings.PROGRESS, mode)
         return self
 
     def require_arrival_clock(self, job: str, reason: str) -> None:

@@ -213,6 +213,13 @@ CLOCK: Final = _obeyed(
     "arrival",
     "What processing time is: as `env.set_clock(...)`. Not one of Flink's.",
 )
+PROGRESS: Final = _obeyed(
+    "flinkcore.progress",
+    one_of("auto", "on", "off"),
+    "auto",
+    "Whether columnar jobs show their progress on standard error: `auto` does where somebody looks, in a terminal or a "
+    "notebook. `execute(progress=...)` takes its place. Not one of Flink's.",
+)
 ARRIVAL_RATE: Final = _obeyed(
     "flinkcore.arrival-rate",
     number(1e-6, 1e12),

@@ -44,6 +44,7 @@ from flinkcore.datastream.functions import (
 from flinkcore.datastream.pipeline_executor import (
     ElementJobRun,
     OutputStream,
+    ProgressChoice,
     ProgressListener,
     ReplayResult,
 )
@@ -824,7 +825,7 @@ class DataStream(ConfiguredStream):
 
     def execute(
         self,
-        progress: ProgressListener | None = None,
+        progress: ProgressListener | bool | None = None,
         *,
         restore_from: str | PathLike[str] | None = None,
         stop_with_checkpoint: str | PathLike[str] | None = None,
@@ -848,9 +849,11 @@ class DataStream(ConfiguredStream):
 
         Parameters
         ----------
-        progress : callable, optional
+        progress : callable or bool, optional
             Called from time to time with the progress of the job: embedded, in the thread that reads the rows; on
-            Spark, in a separate thread while that one waits. An error that it raises fails the job.
+            Spark, in a separate thread while that one waits. An error that it raises fails the job. True: progress is
+            shown on standard error, by tqdm if that is installed; False: it is not. By default
+            :meth:`ExecutionConfig.set_progress` decides: it is shown in a terminal and in a notebook.
         restore_from : str or os.PathLike, optional
             Checkpoint to restore: of the same job over an earlier log. The settings that its state depends on must be
             the same: watermarks, keys, windows, aggregates, number of key groups. A state that a function no longer
@@ -883,14 +886,9 @@ class DataStream(ConfiguredStream):
                 f"the job runs element by element, because of the step {str(by)!r}: its results are Python objects. "
                 "Take them by execute_and_collect(), or give them to a sink and call the environment's execute()"
             )
-        if progress is not None and not callable(progress):
-            raise ConfigurationError(
-                f"progress is called with how far the job is, and cannot be {progress!r}"
-            )
+        config = self._environment.get_config()
         checkpoints = self._environment._checkpoint_settings(restore_from, stop_with_checkpoint)
-        return self._environment.executor.execute(
-            graph, self._environment.get_config(), progress, checkpoints
-        )
+        return self._environment.executor.execute(graph, config, _choice(progress, config), checkpoints)
 
     def to_arrow(self) -> Any:
         """Run the job and return its rows as a ``pyarrow.Table``."""
@@ -1211,6 +1209,18 @@ def _require_expression(value: object, call: str) -> None:
     )
 
 
+def _choice(progress: object, config: ExecutionConfig) -> ProgressChoice:
+    if progress is None:
+        return config.get_progress()
+    if isinstance(progress, bool):
+        return "on" if progress else "off"
+    if not callable(progress):
+        raise ConfigurationError(
+            f"progress is called with how far the job is, or is True or False, and cannot be {progress!r}"
+        )
+    return progress
+
+
 def _numbered_steps(last: Transformation) -> str:
     needs_rows = StreamGraph(last).needs_rows
     steps = enumerate(last.in_order(), 1)
@@ -1245,7 +1255,7 @@ class SideOutputStream(DataStream):
 
     def execute(  # type: ignore[override]
         self,
-        progress: ProgressListener | None = None,
+        progress: ProgressListener | bool | None = None,
         *,
         restore_from: str | PathLike[str] | None = None,
         stop_with_checkpoint: str | PathLike[str] | None = None,

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, cast
 
 from flinkcore.common.boundedness import Boundedness
-from flinkcore.common.execution_config import ExecutionConfig
+from flinkcore.common.execution_config import ExecutionConfig, ProgressMode
 from flinkcore.common.job_client import RunningJob
 from flinkcore.common.job_execution_result import JobExecutionResult
 from flinkcore.common.output_tag import OutputTag
@@ -125,6 +125,9 @@ class ElementJobRun(Protocol):
 ProgressListener: TypeAlias = Callable[[Any], None]
 """Called from time to time with the progress of a job, of the executor's own type."""
 
+ProgressChoice: TypeAlias = ProgressListener | ProgressMode
+"""Who is told about the progress of a job: a listener, or the people who started it."""
+
 
 class OutputStream(Protocol):
     """The rows of a job's result, or of a side output."""
@@ -199,7 +202,7 @@ class PipelineExecutor(Protocol):
         self,
         graph: StreamGraph,
         configuration: ExecutionConfig,
-        progress: ProgressListener | None = None,
+        progress: ProgressChoice = "off",
         checkpoints: CheckpointSettings = NO_CHECKPOINTS,
     ) -> ReplayResult:
         """Plan a job and return its result, which runs the job at the latest when rows are asked for."""

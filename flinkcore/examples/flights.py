@@ -7,9 +7,7 @@ airport is a split with its own watermark.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
@@ -44,9 +42,7 @@ def hourly_flights(environment: StreamExecutionEnvironment) -> DataStream:
     )
 
 
-def run(
-    environment: StreamExecutionEnvironment, output: Path, progress: Callable[[Any], None] | None
-) -> None:
+def run(environment: StreamExecutionEnvironment, output: Path, progress: bool | None = None) -> None:
     """Replay the log, write results and late flights below `output`, and print a part of them.
 
     Results of an earlier run there are replaced.

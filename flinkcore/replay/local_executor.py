@@ -12,7 +12,7 @@ from flinkcore.datastream.pipeline_executor import (
     NO_CHECKPOINTS,
     CheckpointSettings,
     ElementJob,
-    ProgressListener,
+    ProgressChoice,
 )
 from flinkcore.datastream.transformations import StreamGraph
 from flinkcore.errors import ConfigurationError
@@ -44,7 +44,7 @@ class LocalExecutor:
         self,
         graph: StreamGraph,
         configuration: ExecutionConfig,
-        progress: ProgressListener | None = None,
+        progress: ProgressChoice = "off",
         checkpoints: CheckpointSettings = NO_CHECKPOINTS,
     ) -> EmbeddedResult:
         """Plan a columnar job; parameters as of :func:`flinkcore.replay.embedded.embedded_replay.embedded_result`."""

@@ -12,7 +12,12 @@ from flinkcore.common import ExecutionConfig, OutputTag
 from flinkcore.common.expressions import Expression
 from flinkcore.common.split_origin import SplitOrigin
 from flinkcore.datastream import DataStream, StreamExecutionEnvironment
-from flinkcore.datastream.pipeline_executor import NO_CHECKPOINTS, CheckpointSettings, ElementJob
+from flinkcore.datastream.pipeline_executor import (
+    NO_CHECKPOINTS,
+    CheckpointSettings,
+    ElementJob,
+    ProgressChoice,
+)
 from flinkcore.datastream.python_dependencies import PythonArchive
 from flinkcore.datastream.transformations import EventLogSource, StreamGraph
 from flinkcore.errors import ConfigurationError, FlinkcoreError
@@ -200,7 +205,7 @@ class SparkExecutor:
         self,
         graph: StreamGraph,
         configuration: ExecutionConfig,
-        progress: Callable[[Any], None] | None = None,
+        progress: ProgressChoice = "off",
         checkpoints: CheckpointSettings = NO_CHECKPOINTS,
     ) -> SparkResult:
         """Plan a columnar job; it runs when its result is asked for.
@@ -210,8 +215,8 @@ class SparkExecutor:
         graph : StreamGraph
         configuration : ExecutionConfig
             Parallelism, number of key groups, auto-watermark interval.
-        progress : callable, optional
-            Called with the progress of the replay.
+        progress : callable or str
+            Who is told about the progress of the replay.
         checkpoints : CheckpointSettings
             The checkpoint that the job is restored from, and the one that it stops with: paths that driver and
             executors share.

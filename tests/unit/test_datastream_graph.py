@@ -317,6 +317,26 @@ def test_terminal_calls_hand_the_graph_to_the_executor(
     assert executor.calls[-1] == (3, listener)
 
 
+@pytest.mark.parametrize(
+    ("setting", "progress", "expected"),
+    [
+        (None, None, "auto"),
+        ("off", None, "off"),
+        ("on", None, "on"),
+        ("off", True, "on"),
+        ("on", False, "off"),
+        ("off", print, print),
+    ],
+)
+def test_the_call_decides_about_progress_and_else_the_setting(
+    stream: DataStream, executor: RecordingExecutor, setting: object, progress: object, expected: object
+) -> None:
+    if setting is not None:
+        stream.get_execution_environment().configure({"flinkcore.progress": setting})
+    windowed(stream).aggregate(n=count()).execute(progress=progress)
+    assert executor.calls[-1] == (-1, expected)
+
+
 def test_an_unknown_side_output_is_refused_before_anything_runs(
     stream: DataStream, executor: RecordingExecutor
 ) -> None:
@@ -402,7 +422,7 @@ def test_a_column_without_a_name_is_refused() -> None:
         log.with_columns(pc.field("ts") * 2)
 
 
-@pytest.mark.parametrize("progress", [3, "bar", True])
+@pytest.mark.parametrize("progress", [3, "bar", 1.5])
 def test_a_progress_that_cannot_be_called_is_refused_before_the_job_runs(progress: object) -> None:
     log = StreamExecutionEnvironment().from_event_log(pa.table({"ts": [1], "k": [1]}), timestamp="ts")
     windows = log.assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps()).key_by("k")

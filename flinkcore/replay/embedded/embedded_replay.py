@@ -10,7 +10,7 @@ from itertools import chain
 from typing import Any
 
 from flinkcore.common import ExecutionConfig
-from flinkcore.datastream.pipeline_executor import NO_CHECKPOINTS, CheckpointSettings
+from flinkcore.datastream.pipeline_executor import NO_CHECKPOINTS, CheckpointSettings, ProgressChoice
 from flinkcore.datastream.transformations import StreamGraph
 from flinkcore.replay.embedded.log_merge import LogMerge
 from flinkcore.replay.embedded.replay_threads import ReplayThreads
@@ -26,7 +26,7 @@ from flinkcore.replay.embedded.stage_inputs import (
 from flinkcore.replay.embedded.stage_run import StageRun, StageStep
 from flinkcore.replay.plans.job_plan import JobPlan, make_plan
 from flinkcore.replay.results.job_checkpoint import JobCheckpoints
-from flinkcore.replay.results.progress import ProgressListener, ProgressMeter
+from flinkcore.replay.results.progress import ProgressMeter, listener_of_run
 from flinkcore.replay.results.report import ReplayReport
 from flinkcore.replay.results.result import EmbeddedResult
 from flinkcore.replay.stages.opened_stage import opened_stage
@@ -53,7 +53,7 @@ class EmbeddedReplay:
     parallelism
         Number of threads of each operator, each with its range of key groups.
     progress
-        Called with how far the replay has come.
+        Who is told how far the replay has come.
     checkpoints
         The one that it is restored from, and the one with which it stops.
     directory
@@ -64,7 +64,7 @@ class EmbeddedReplay:
         self,
         plan: JobPlan,
         parallelism: int,
-        progress: ProgressListener | None,
+        progress: ProgressChoice,
         checkpoints: JobCheckpoints,
         directory: WorkingDirectory,
     ) -> None:
@@ -100,7 +100,8 @@ class EmbeddedReplay:
             *_, last_steps = self._steps(time, times, runs, links, open_stages)
             last = runs[-1].run(last_steps)
             open_stages.enter_context(self._threads.closing(last))
-            meter = ProgressMeter(sum(each.rows_read for each in time.time_planes), self._progress)
+            listener = open_stages.enter_context(listener_of_run(self._progress))
+            meter = ProgressMeter(sum(each.rows_read for each in time.time_planes), listener)
             for step, outputs in last:
                 yield from step.outputs
                 yield from chain.from_iterable(outputs)
@@ -192,7 +193,7 @@ def embedded_result(
     graph: StreamGraph,
     configuration: ExecutionConfig,
     directory: WorkingDirectory,
-    progress: ProgressListener | None = None,
+    progress: ProgressChoice = "off",
     checkpoints: CheckpointSettings = NO_CHECKPOINTS,
 ) -> EmbeddedResult:
     """Plan a job over columns; it runs when its result is asked for.
@@ -207,7 +208,7 @@ def embedded_result(
     directory
         Of its functions: the job runs in one thread if there is something in it.
     progress
-        Called with how far the replay has come.
+        Who is told how far the replay has come.
     checkpoints
         The one that the job is restored from, and the one with which it stops.
     """
@@ -218,4 +219,6 @@ def embedded_result(
     elif parallelism == ExecutionConfig.PARALLELISM_DEFAULT:
         parallelism = 1 if plan.calls_rows else os.cpu_count() or 1
     job = JobCheckpoints.of(plan, checkpoints)
-    return EmbeddedResult(plan, lambda: EmbeddedReplay(plan, parallelism, progress, job, directory))
+    return EmbeddedResult(
+        plan, lambda choice: EmbeddedReplay(plan, parallelism, choice, job, directory), progress
+    )

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import importlib
+import os
+import shutil
 import sys
 import time
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
-from typing import TextIO
+from typing import Any, TextIO
 
 from flinkcore.common import MIN_TIMESTAMP
 from flinkcore.common.shown_times import format_timestamp
+from flinkcore.datastream.pipeline_executor import ProgressChoice
 
 
 @dataclass(frozen=True)
@@ -30,6 +36,11 @@ class Progress:
     events_total: int
     watermark_ms: int
     seconds: float
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether nothing is left."""
+        return self.events_done == self.events_total
 
     @property
     def seconds_left(self) -> float | None:
@@ -54,7 +65,9 @@ ProgressListener = Callable[[Progress], None]
 
 
 class ProgressLine:
-    """Shows progress on one line of a terminal.
+    """Shows progress on one line of a terminal; where the stream is none, as a line every ten seconds.
+
+    A replay that is over before it has told anything leaves no line.
 
     Parameters
     ----------
@@ -62,16 +75,116 @@ class ProgressLine:
         Where to write; standard error by default.
     """
 
+    SECONDS_BETWEEN_LINES = 10
+
     def __init__(self, stream: TextIO | None = None) -> None:
-        self._stream = stream or sys.stderr
+        self._stream = sys.stderr if stream is None else stream
+        self._is_terminal = _is_terminal(self._stream)
         self._width = 0
+        self._shown_after = 0.0
 
     def __call__(self, progress: Progress) -> None:
+        is_first = self._width == 0
+        if progress.is_complete and is_first:
+            return
         line = str(progress)
-        end = "\n" if progress.events_done == progress.events_total else ""
-        self._stream.write("\r" + line.ljust(self._width) + end)
+        if self._is_terminal:
+            line = line[: shutil.get_terminal_size().columns - 1]
+            self._stream.write("\r" + line.ljust(self._width))
+        elif is_first or progress.is_complete or self._is_due(progress):
+            self._stream.write(line + "\n")
+            self._shown_after = progress.seconds
         self._stream.flush()
         self._width = len(line)
+        if progress.is_complete:
+            self.close()
+
+    def _is_due(self, progress: Progress) -> bool:
+        return progress.seconds - self._shown_after >= self.SECONDS_BETWEEN_LINES
+
+    def close(self) -> None:
+        """End the line; what is shown next begins another one."""
+        if self._width and self._is_terminal:
+            self._stream.write("\n")
+            self._stream.flush()
+        self._width = 0
+
+
+class ProgressBar:
+    """Shows progress by a bar of tqdm's; in a notebook, by a widget.
+
+    A replay that is over before it has told anything leaves no bar.
+
+    Parameters
+    ----------
+    tqdm
+        The class of bars.
+    """
+
+    def __init__(self, tqdm: Callable[..., Any]) -> None:
+        self._tqdm = tqdm
+        self._bar: Any = None
+
+    def __call__(self, progress: Progress) -> None:
+        if self._bar is None:
+            if progress.is_complete:
+                return
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # a notebook without widgets gets a bar of text
+                self._bar = self._tqdm(total=progress.events_total, unit=" events", unit_scale=True)
+            self._bar.start_t -= progress.seconds
+        self._bar.set_postfix_str(f"event time {format_timestamp(progress.watermark_ms)}", refresh=False)
+        self._bar.n = progress.events_done
+        self._bar.refresh()
+
+    def close(self) -> None:
+        """End the bar, which stays as it is."""
+        if self._bar is not None:
+            self._bar.close()
+            self._bar = None
+
+
+@contextmanager
+def listener_of_run(choice: ProgressChoice) -> Iterator[ProgressListener | None]:
+    """Give who is told about the progress of one run: the listener, or what shows it; None: nobody.
+
+    Parameters
+    ----------
+    choice
+        As of `DataStream.execute`; a mode of `ExecutionConfig.set_progress`.
+    """
+    if callable(choice):
+        yield choice
+    elif choice == "off" or (choice == "auto" and not _somebody_looks()):
+        yield None
+    else:
+        with closing(_display()) as display:
+            yield display
+
+
+def while_rows_are_taken(choice: ProgressChoice) -> ProgressChoice:
+    """Return the choice for a run that gives its rows one batch at a time: whoever takes them may print them."""
+    return "off" if choice == "auto" else choice
+
+
+def _somebody_looks() -> bool:
+    return _is_notebook() or _is_terminal(sys.stderr)
+
+
+def _is_terminal(stream: TextIO | None) -> bool:
+    return stream is not None and stream.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def _is_notebook() -> bool:
+    return "ipykernel" in sys.modules and sys.modules["IPython"].get_ipython() is not None
+
+
+def _display() -> ProgressLine | ProgressBar:
+    if _is_notebook() or _is_terminal(sys.stderr):
+        with suppress(ModuleNotFoundError), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ProgressBar(importlib.import_module("tqdm.auto").tqdm)
+    return ProgressLine()
 
 
 class ProgressMeter:

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 import pyarrow as pa
 
 from flinkcore.common import OutputTag
+from flinkcore.datastream.pipeline_executor import ProgressChoice
 from flinkcore.errors import ConfigurationError, LifecycleError
 from flinkcore.replay.plans.job_plan import JobPlan
 from flinkcore.replay.results.output_rows import OutputRows, TakenRows
 from flinkcore.replay.results.parquet_outputs import ParquetOutputs
+from flinkcore.replay.results.progress import while_rows_are_taken
 from flinkcore.replay.results.report import ReplayReport
 from flinkcore.replay.results.result_files import PartNames, ResultFiles, TaskFiles
 from flinkcore.replay.stages.stage_output import StageOutput
@@ -310,19 +312,28 @@ class EmbeddedResult(JobResult):
     `write_parquet` stream, and keep nothing. Where the job stops with a checkpoint, that is complete when the rows are.
     """
 
-    def __init__(self, plan: JobPlan, start: Callable[[], Replay]) -> None:
+    def __init__(
+        self,
+        plan: JobPlan,
+        start: Callable[[ProgressChoice], Replay],
+        progress: ProgressChoice = "off",
+    ) -> None:
         super().__init__(plan)
         self._start = start
+        self._progress = progress
 
     @contextmanager
-    def _started(self) -> Iterator[Replay]:
-        replay = self._start()
+    def _started(self, progress: ProgressChoice) -> Iterator[Replay]:
+        replay = self._start(progress)
         with replay.stopping:
             yield replay
         self._report = replay.report
 
     def _run(self) -> Iterator[tuple[str | None, Sequence[pa.RecordBatch]]]:
-        with self._started() as replay:
+        return self._outputs(self._progress)
+
+    def _outputs(self, progress: ProgressChoice) -> Iterator[tuple[str | None, Sequence[pa.RecordBatch]]]:
+        with self._started(progress) as replay:
             for output in replay.run():
                 yield output.tag_id, output.batches
             replay.stopping.commit()
@@ -334,7 +345,7 @@ class EmbeddedResult(JobResult):
         if tag_id is not None:  # one run gives all side outputs
             yield from self._collect()[tag_id].to_batches()
             return
-        for output, batches in self._run():
+        for output, batches in self._outputs(while_rows_are_taken(self._progress)):
             if output is None:
                 yield from batches
 
@@ -344,7 +355,7 @@ class EmbeddedResult(JobResult):
         )
 
     def _write(self, outputs: ResultFiles) -> None:
-        with self._started() as replay:
+        with self._started(self._progress) as replay:
             outputs.write(
                 lambda: self._write_parts(outputs, replay),
                 lambda: replay.stopping.commit(outputs.paths),

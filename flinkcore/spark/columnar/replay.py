@@ -12,11 +12,12 @@ from typing import Any, Final
 
 import numpy as np
 
+from flinkcore.datastream.pipeline_executor import ProgressChoice
 from flinkcore.errors import FlinkcoreError
 from flinkcore.replay.plans.job_plan import JobPlan
 from flinkcore.replay.plans.partial_windows import PartialWindows, partial_windows
 from flinkcore.replay.results.job_checkpoint import JobCheckpoints, StoppingJob
-from flinkcore.replay.results.progress import ProgressListener
+from flinkcore.replay.results.progress import listener_of_run
 from flinkcore.replay.results.report import ReplayReport
 from flinkcore.replay.time_plane.job_time import JobTime, ReplayTime
 from flinkcore.replay.time_plane.timeline import ArrivalFloors, Statuses, Timeline, TimePlane
@@ -55,7 +56,7 @@ class SparkReplay:
     parallelism
         Number of reduce tasks of each operator, as far as it has so many key groups.
     progress
-        Called with how far the replay has come, while the driver waits for it.
+        Who is told how far the replay has come, while the driver waits for it.
     block_rows
         Most events of a block of the shuffle.
     checkpoints
@@ -68,7 +69,7 @@ class SparkReplay:
         plan: JobPlan,
         logs: Sequence[SparkLog | UnreadDataFrame],
         parallelism: int,
-        progress: ProgressListener | None = None,
+        progress: ProgressChoice = "off",
         block_rows: int = BLOCK_ROWS,
         checkpoints: JobCheckpoints | None = None,
     ) -> None:
@@ -263,12 +264,13 @@ class SparkReplay:
             task_errors_raised(),
             self.jobs.described(PASS_2),
             self._shortly(),
+            listener_of_run(self._progress) as listener,
             progress_of(
                 self._spark,
                 rows,
                 self._levels.partitions[-1],
                 len(self._levels.levels) + 1,
-                self._progress,
+                listener,
             ) as progress,
         ):
             rows_of_tasks = self.dataframe(output, TASK_ROW_SCHEMA, progress, stopping.pending)
