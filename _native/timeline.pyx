@@ -614,6 +614,11 @@ cdef struct Status:
     int64_t idle
 
 
+cdef struct Holder:
+    int64_t clock
+    int64_t split  # -1: none
+
+
 cdef inline int64_t _tick_in_window(SplitMerge merge, const Emission* emission, int64_t start) noexcept nogil:
     return (emission.clock - start) // merge.operators.interval
 
@@ -650,6 +655,22 @@ cdef int _append_status(SplitMerge merge, int64_t clock, bint idle) except -1 no
     return 0
 
 
+cdef inline int _note_holder(SplitMerge merge, int64_t clock) except -1 nogil:
+    # Of one clock only what it leaves is noted.
+    cdef int64_t n = merge.holder_rows.size // <int64_t> sizeof(Holder)
+    cdef int64_t split = merge.valve.valve.aligned[0].channel if merge.valve.valve.n_aligned else -1
+    cdef Holder* last = <Holder*> merge.holder_rows.data
+    if n:
+        last += n - 1
+        if last.split == split:
+            return 0
+    if n == 0 or last.clock != clock:
+        last = <Holder*> buffer_append(&merge.holder_rows, sizeof(Holder))
+    last.clock = clock
+    last.split = split
+    return 0
+
+
 cdef int _deliver(SplitMerge merge, const Emission* emissions) except -1 nogil:
     cdef const Emission* emission
     cdef Step* step
@@ -668,6 +689,7 @@ cdef int _deliver(SplitMerge merge, const Emission* emissions) except -1 nogil:
             step.watermark = watermark
         if output & (ValveOutput.EMITS_IDLE | ValveOutput.EMITS_ACTIVE):
             _append_status(merge, emission.clock, (output & ValveOutput.EMITS_IDLE) != 0)
+        _note_holder(merge, emission.clock)
     merge.operators.emissions.size = 0
     return 0
 
@@ -699,7 +721,7 @@ cdef int _end_log(SplitMerge merge, bint stops) except -1 nogil:
 
 
 cdef tuple _columns(const Buffer* rows, int64_t width):
-    # Steps are rows of two integers, statuses and spans of three.
+    # Steps and holders are rows of two integers, statuses and spans of three.
     cdef int64_t i, column, n = rows.size // (width * <int64_t> sizeof(int64_t))
     cdef const int64_t* values = <const int64_t*> rows.data
     cdef int64_t[:, ::1] columns = np.empty((width, n), np.int64)
@@ -785,6 +807,7 @@ cdef class SplitMerge:
         buffer_free(&self.step_rows)
         buffer_free(&self.status_rows)
         buffer_free(&self.idle_rows)
+        buffer_free(&self.holder_rows)
 
     def run(self, *, bint stops=False):
         """Run to the end of the log; once.
@@ -849,6 +872,17 @@ cdef class SplitMerge:
         """
         cdef Call call = begin_call(&self.guard, self)
         return _columns(&self.status_rows, 3)
+
+    def holders(self):
+        """Which split holds the merged watermark where it is: of those that count, one with the least watermark.
+
+        Returns
+        -------
+        tuple of numpy.ndarray of int64, each of shape (n_changes,)
+            `(clocks_ms, splits)`: from when on it is which split, by clock; -1: no split counts, all are idle.
+        """
+        cdef Call call = begin_call(&self.guard, self)
+        return _columns(&self.holder_rows, 2)
 
     def idle_spans(self):
         """When which split was idle, by clock within each split; one that is idle at the end is so to the last arrival.

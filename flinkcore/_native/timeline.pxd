@@ -84,5 +84,6 @@ cdef class SplitMerge:
     cdef Buffer step_rows
     cdef Buffer status_rows    # of the valve
     cdef Buffer idle_rows      # spans
+    cdef Buffer holder_rows    # which split holds the watermark, from when on
 
     cdef int _run_up_to(self, int64_t limit) except -1

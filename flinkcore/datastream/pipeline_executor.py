@@ -207,6 +207,14 @@ class PipelineExecutor(Protocol):
     ) -> ReplayResult:
         """Plan a job and return its result, which runs the job at the latest when rows are asked for."""
 
+    def planned(
+        self,
+        graph: StreamGraph,
+        configuration: ExecutionConfig,
+        checkpoints: CheckpointSettings = NO_CHECKPOINTS,
+    ) -> Any:
+        """Plan a columnar job and return it for an analysis: a :class:`flinkcore.replay.planned_job.PlannedJob`."""
+
     def explain_execution(self, graph: StreamGraph, configuration: ExecutionConfig) -> list[str]:
         """Return how a job runs, as far as its steps do not say it: a line for each choice that the executor makes."""
 
@@ -235,6 +243,16 @@ class PipelineExecutor(Protocol):
 
 
 EXECUTORS: Final[Mapping[str, str]] = {"embedded": "flinkcore.replay.local_executor:LocalExecutor"}
+
+ANALYSES: Final[Mapping[str, str]] = {}
+"""Analyses of planned jobs, and where each is: a stream finds them by name, as they lie above it."""
+
+
+def load_analysis(name: str) -> Callable[..., Any]:
+    """Return the function that an analysis is, by its name: a key of :data:`ANALYSES`."""
+    module, _, function = ANALYSES[name].partition(":")
+    found: Callable[..., Any] = getattr(importlib.import_module(module), function)
+    return found
 
 
 def load_executor(name: str) -> PipelineExecutor:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from flinkcore.datastream.python_dependencies import PythonArchive
     from flinkcore.replay.elements.background_run import BackgroundRun
     from flinkcore.replay.elements.element_run import ElementRun
+    from flinkcore.replay.planned_job import EmbeddedPlannedJob
     from flinkcore.replay.results.result import EmbeddedResult
 
 
@@ -54,6 +55,23 @@ class LocalExecutor:
             "a columnar job", "it is a replay of a log, whose arrivals are the processing time"
         )
         return embedded_result(graph, configuration, self._directory, progress, checkpoints)
+
+    def planned(
+        self,
+        graph: StreamGraph,
+        configuration: ExecutionConfig,
+        checkpoints: CheckpointSettings = NO_CHECKPOINTS,
+    ) -> EmbeddedPlannedJob:
+        """Plan a columnar job for an analysis of its logs; parameters as of `execute`."""
+        from flinkcore.replay.embedded.embedded_replay import default_parallelism
+        from flinkcore.replay.planned_job import EmbeddedPlannedJob
+        from flinkcore.replay.plans.job_plan import make_plan
+        from flinkcore.replay.results.job_checkpoint import JobCheckpoints
+
+        plan = make_plan(graph, configuration)
+        return EmbeddedPlannedJob(
+            plan, default_parallelism(configuration), JobCheckpoints.of(plan, checkpoints)
+        )
 
     def explain_execution(self, graph: StreamGraph, configuration: ExecutionConfig) -> list[str]:
         """Return nothing: a job runs as its steps say."""

@@ -221,6 +221,16 @@ class SparkExecutor:
             The checkpoint that the job is restored from, and the one that it stops with: paths that driver and
             executors share.
         """
+        return SparkResult(self.planned(graph, configuration, checkpoints, progress))
+
+    def planned(
+        self,
+        graph: StreamGraph,
+        configuration: ExecutionConfig,
+        checkpoints: CheckpointSettings = NO_CHECKPOINTS,
+        progress: ProgressChoice = "off",
+    ) -> SparkReplay:
+        """Plan a columnar job, also for an analysis of its logs; parameters as of `execute`."""
         check_session(self._spark)
         configuration.require_arrival_clock("a job on Spark", _NO_COMMON_CLOCK)
         plan = make_plan(graph, configuration)
@@ -233,7 +243,7 @@ class SparkExecutor:
             for log_plan, source in zip(plan.logs, log_sources(graph), strict=True)
         ]
         plan = replace(plan, logs=tuple(log.plan for log in logs))
-        return SparkResult(SparkReplay(self._spark, plan, logs, parallelism, progress, checkpoints=job))
+        return SparkReplay(self._spark, plan, logs, parallelism, progress, checkpoints=job)
 
     def _spark_log(self, plan: LogPlan, source: EventLogSource) -> SparkLog | UnreadDataFrame:
         if isinstance(source.data, DataFrameLog):

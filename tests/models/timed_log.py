@@ -121,7 +121,7 @@ class Log:
             stops=stops,
         )
         own_cut = None if plane.cut is None else TimeCut.of_table(plane.cut.to_table())
-        return replace(TimePlane.from_ipc(plane.to_ipc()), cut=own_cut)
+        return replace(TimePlane.from_ipc(plane.to_ipc()), cut=own_cut, holders=plane.holders)
 
 
 def steps(plane: TimePlane) -> list[tuple[int, int]]:

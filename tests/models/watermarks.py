@@ -160,6 +160,7 @@ class ReplayModel:
     places: list[tuple[int, float, float]] = field(default_factory=list)
     idle_spans: list[tuple[Any, int, int]] = field(default_factory=list)
     merged: list[tuple[tuple[int, float, float], str, Any]] = field(default_factory=list)
+    holders: list[tuple[int, set[Any]]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.splits = sorted({event.split for event in self.log})
@@ -245,6 +246,13 @@ class ReplayModel:
                 if merged_kind == "watermark":
                     self.steps.append((clock_ms, int(merged)))
                     self.places.append(place)
+            counting = {
+                split: channel.watermark
+                for split, channel in zip(self.splits, self.valve.channels, strict=True)
+                if channel.aligned
+            }
+            least = min(counting.values(), default=None)
+            self.holders.append((clock_ms, {split for split, own in counting.items() if own == least}))
 
     def place_of(self, event: int) -> tuple[int, float, float]:
         """Where the event of this number, in log order, lies in the total order."""
@@ -257,6 +265,10 @@ class ReplayModel:
             (watermark for at, (_, watermark) in zip(self.places, self.steps, strict=True) if at < place),
             default=MIN_TIMESTAMP,
         )
+
+    def holders_of(self, arrival_ms: int) -> set[Any]:
+        """The splits with the least watermark of those that count, as an event with this arrival finds them."""
+        return next((splits for clock, splits in reversed(self.holders) if clock < arrival_ms), set())
 
     def watermark_of(self, arrival_ms: int) -> int:
         """The watermark in force for an event with this arrival."""

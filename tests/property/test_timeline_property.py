@@ -119,6 +119,10 @@ def check_order(log: Log, plane: Any, model: ReplayModel) -> None:
     assert placed == list(zip(model.arrivals, splits, model.positions, strict=True))
     watermarks = watermarks_of(plane, model.arrivals)
     assert watermarks == [model.watermark_of(arrival) for arrival in model.arrivals]
+    holders = plane.holders.at(np.array(model.arrivals, np.int64)).tolist()
+    for arrival, holder in zip(model.arrivals, holders, strict=True):
+        holding = model.holders_of(arrival)
+        assert (model.splits[holder] in holding) if holder >= 0 else not holding
 
 
 def check_floors(log: Log, plane: Any, arrivals: list[int]) -> None:

@@ -19,12 +19,13 @@ RANKS = {
     "datastream": 4,
     "runtime": 5,
     "replay": 6,
-    "testing": 7,
-    "spark": 7,
-    "examples": 8,
-    "pytest_plugin": 8,
-    "cli": 9,
-    "__main__": 10,
+    "analysis": 7,
+    "testing": 8,
+    "spark": 8,
+    "examples": 9,
+    "pytest_plugin": 9,
+    "cli": 10,
+    "__main__": 11,
 }
 # Folders and modules of a layer, from below to above; whatever else the layer has is above them.
 FOLDERS = {

@@ -189,6 +189,14 @@ class EmbeddedReplay:
             yield from stage.finish()
 
 
+def default_parallelism(configuration: ExecutionConfig, calls_rows: bool = False) -> int:
+    """Return how many threads are set; by default one per core, and one where a function is called for rows."""
+    parallelism = configuration.get_parallelism()
+    if parallelism != ExecutionConfig.PARALLELISM_DEFAULT:
+        return parallelism
+    return 1 if calls_rows else os.cpu_count() or 1
+
+
 def embedded_result(
     graph: StreamGraph,
     configuration: ExecutionConfig,
@@ -213,11 +221,9 @@ def embedded_result(
         The one that the job is restored from, and the one with which it stops.
     """
     plan = make_plan(graph, configuration)
-    parallelism = configuration.get_parallelism()
+    parallelism = default_parallelism(configuration, plan.calls_rows)
     if directory.folder is not None:
         parallelism = 1  # other threads would run ahead while the program is in its own directory
-    elif parallelism == ExecutionConfig.PARALLELISM_DEFAULT:
-        parallelism = 1 if plan.calls_rows else os.cpu_count() or 1
     job = JobCheckpoints.of(plan, checkpoints)
     return EmbeddedResult(
         plan, lambda choice: EmbeddedReplay(plan, parallelism, choice, job, directory), progress

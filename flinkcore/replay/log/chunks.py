@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
 
@@ -118,6 +118,14 @@ class Chunk(ABC):
         """Return (True, value) if the column has one value in all rows, known without reading, else (False, None)."""
         return False, None
 
+    def rows_where(self, conditions: Sequence[Expression]) -> "Chunk":
+        """Return a chunk of those rows for which all conditions are true, read as far as statistics do not tell."""
+        return self
+
+    def held(self, columns: Sequence[str]) -> "Chunk":
+        """Return a chunk of the same rows, with these columns at least, that can be read more than once."""
+        return self
+
     def row_name(self, row: int) -> str:
         """Name a row, given by its number in the chunk, as a user would look for it."""
         if self.first_row is None:
@@ -207,6 +215,9 @@ class FileChunk(Chunk):
     @property
     def is_checked(self) -> bool:
         return True
+
+    def rows_where(self, conditions: Sequence[Expression]) -> Chunk:
+        return replace(self, where=(*self.where, *conditions))
 
     def constant(self, column: str) -> tuple[bool, Any]:
         for name, value in self.file.partition:

@@ -195,6 +195,11 @@ class EventLog:
         )
         return f"{lie}, for there is no arrival" if self.arrival is None else lie
 
+    @property
+    def size_bytes(self) -> int:
+        """Of its files, as far as that is known, or of the table in memory."""
+        return self.source.size_bytes
+
     def require(self, column: str, wanted_by: str) -> pa.DataType:
         """Return a column's plain type, or raise a SchemaError that says who wants it and what there is."""
         schema = self.schema

@@ -159,6 +159,11 @@ class LogFiles:
         """Columns with plain types."""
         return self.log_schema.schema
 
+    @property
+    def size_bytes(self) -> int:
+        """Of the files, as far as that is known."""
+        return sum(file.size_bytes or 0 for file in self.files)
+
     def chunks(self, target: int) -> list[Chunk]:
         """Cut the log into about ``target`` chunks, at least one per file, in log order.
 
@@ -271,6 +276,11 @@ class TableSource:
     def schema(self) -> pa.Schema:
         """Columns with plain types."""
         return plain_schema(self.table.schema)
+
+    @property
+    def size_bytes(self) -> int:
+        """Of the table in memory."""
+        return int(self.table.nbytes)
 
     def chunks(self, target: int) -> list[Chunk]:
         """Cut the table into ``target`` slices of equal length (fewer if it has fewer rows), uncopied."""

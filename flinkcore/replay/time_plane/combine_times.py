@@ -20,6 +20,7 @@ from flinkcore.replay.time_plane.time_cut import TimeCut
 from flinkcore.replay.time_plane.timeline import (
     ArrivalFloors,
     ChunkStarts,
+    Holders,
     SplitTimes,
     Statuses,
     Timeline,
@@ -168,6 +169,7 @@ def combine(
         statuses=Statuses.none() if merge is None else _statuses(merge, steps_before=before.step is not None),
         replay_range=replay_range,
         warnings=_first(text for chunk in ordered for text in chunk.times.warnings),
+        holders=Holders.unknown() if merge is None else Holders(*merge.holders()),
     )
 
 

@@ -8,7 +8,7 @@ log is cut, the timeline is the same.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, Final
 
@@ -61,6 +61,31 @@ class Statuses:
     def at_ticks(cls, clock_ms: Int64s, steps: Int64s, idle: Int64s) -> Statuses:
         """Statuses none of which was made by an event."""
         return cls(clock_ms, steps, idle, np.full_like(clock_ms, AFTER_ALL_SPLITS), np.zeros_like(clock_ms))
+
+
+@dataclass(frozen=True, eq=False)
+class Holders:
+    """Which split of a log holds the merged watermark where it is.
+
+    Parameters
+    ----------
+    clock_ms : numpy.ndarray of int64, shape (n_changes,)
+        Increasing; from the tick on that comes after all events with arrival ≤ its clock.
+    split : numpy.ndarray of int64, shape (n_changes,)
+        Of the splits that count, one with the least watermark; -1: none counts, for all are idle.
+    """
+
+    clock_ms: Int64s
+    split: Int64s
+
+    @classmethod
+    def unknown(cls) -> Holders:
+        """Of a log whose watermarks do not come from ticks alone."""
+        return cls(np.empty(0, np.int64), np.empty(0, np.int64))
+
+    def at(self, arrival_ms: Int64s) -> Int64s:
+        """The split at each arrival; -1: none, or none yet."""
+        return np.concatenate((np.array([-1]), self.split))[np.searchsorted(self.clock_ms, arrival_ms)]
 
 
 _AT_TICKS: Final = np.empty(0, np.int64)
@@ -343,6 +368,8 @@ class TimePlane:
         Where the log ends, if the job stops with a checkpoint; it does not travel to tasks.
     warnings : tuple of str
         What was suspicious of the log's files; nor do they.
+    holders : Holders
+        Which split holds the watermark; nor do they.
     """
 
     timeline: Timeline
@@ -357,6 +384,7 @@ class TimePlane:
     restored_arrival_ms: int | None = None
     cut: TimeCut | None = None
     warnings: tuple[str, ...] = ()
+    holders: Holders = field(default_factory=Holders.unknown)
 
     def __repr__(self) -> str:
         return f"TimePlane({self.events:,} events, {len(self.split_values):,} splits, {self.timeline!r})"
@@ -380,6 +408,19 @@ class TimePlane:
     def rows_read(self) -> int:
         """Number of rows of the log, before filters and rejections."""
         return int(self.starts.rows_read.sum())
+
+    def for_reading(self) -> TimePlane:
+        """What a task needs to place the events of a chunk; timeline and idle spans may be the larger part by far."""
+        none = np.empty(0, np.int64)
+        return replace(
+            self,
+            timeline=Timeline(none, none),
+            splits=replace(self.splits, idle_split=none, idle_from_ms=none, idle_to_ms=none),
+            floors=ArrivalFloors(none, none, none),
+            cut=None,
+            statuses=Statuses.none(),
+            holders=Holders.unknown(),
+        )
 
     def check_chunk(self, clock: ChunkClock, label: str, rows_read: int) -> None:
         """Assert that the data plane has read what the time plane has read of a chunk.

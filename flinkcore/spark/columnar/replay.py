@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext
-from dataclasses import replace
+from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
 from functools import cached_property, reduce
 from typing import Any, Final
 
@@ -14,14 +13,16 @@ import numpy as np
 
 from flinkcore.datastream.pipeline_executor import ProgressChoice
 from flinkcore.errors import FlinkcoreError
+from flinkcore.replay.planned_job import ChunkTask
 from flinkcore.replay.plans.job_plan import JobPlan
 from flinkcore.replay.plans.partial_windows import PartialWindows, partial_windows
 from flinkcore.replay.results.job_checkpoint import JobCheckpoints, StoppingJob
 from flinkcore.replay.results.progress import listener_of_run
 from flinkcore.replay.results.report import ReplayReport
 from flinkcore.replay.time_plane.job_time import JobTime, ReplayTime
-from flinkcore.replay.time_plane.timeline import ArrivalFloors, Statuses, Timeline, TimePlane
+from flinkcore.replay.time_plane.timeline import TimePlane
 from flinkcore.runtime.checkpoint import OperatorPart, PendingCheckpoint
+from flinkcore.spark.columnar.chunks_task import GIVEN, ChunksTask
 from flinkcore.spark.columnar.element_pass import run_element_pass
 from flinkcore.spark.columnar.map_task import BLOCK_ROWS, LogPlace, MapTask, MergingEvents
 from flinkcore.spark.columnar.next_blocks import BlocksForNext, WayToNext
@@ -31,6 +32,7 @@ from flinkcore.spark.columnar.reduce_task import ReduceOutput, ReduceStage, Redu
 from flinkcore.spark.columnar.task_outputs import TASK_ROW_SCHEMA
 from flinkcore.spark.columnar.time_pass import run_time_passes
 from flinkcore.spark.exchange.blocks import SHUFFLE_ORDER, SHUFFLE_SCHEMA
+from flinkcore.spark.exchange.collecting import collected_in_parts
 from flinkcore.spark.exchange.packed_timeline import PackedTime, PackedTimeline
 from flinkcore.spark.exchange.partitioning import chooses_partitions, to_partitions
 from flinkcore.spark.logs.spark_log import SparkLog, UnreadDataFrame
@@ -134,6 +136,17 @@ class SparkReplay:
     def time_planes(self) -> list[TimePlane]:
         """The time plane of each log; runs the first pass when first asked for."""
         return [time_plane for time_plane, _ in self._first_pass]
+
+    def on_chunks(self, log: int, task: ChunkTask) -> Iterator[bytes]:
+        """Run a task on each chunk of the log of a number, and yield what it gives, chunk by chunk in log order."""
+        read = self._logs[log]
+        given = read.dataframe.mapInArrow(portable(self._spark, ChunksTask(read.log, task)), GIVEN.ddl)
+        with (
+            self.jobs.described("chunks of the log"),
+            closing(collected_in_parts(given, "chunk", "part")) as rows,
+        ):
+            for row in rows:
+                yield bytes(row.payload)
 
     @cached_property
     def _job_time(self) -> JobTime:
@@ -243,7 +256,7 @@ class SparkReplay:
             slots = levels.slots(level_of[operator], chooses_partitions(log.dataframe))
             yield MapTask(
                 plan=log.plan,
-                time_plane=_without_timeline(time_plane),
+                time_plane=time_plane.for_reading(),
                 log=log.log,
                 partitions=partitions,
                 slots=slots[first : first + partitions],
@@ -350,19 +363,6 @@ def _flat(reported: Iterable[dict[str, Any]]) -> tuple[list[dict[str, Any]], lis
             if "replay" in before:
                 waiting.append(before["replay"])
     return replays, list(passed.values())
-
-
-def _without_timeline(time_plane: TimePlane) -> TimePlane:
-    # Map tasks place events in the total order; timeline and idle spans may be the larger part by far.
-    none = np.empty(0, np.int64)
-    return replace(
-        time_plane,
-        timeline=Timeline(none, none),
-        splits=replace(time_plane.splits, idle_split=none, idle_from_ms=none, idle_to_ms=none),
-        floors=ArrivalFloors(none, none, none),
-        cut=None,
-        statuses=Statuses.none(),
-    )
 
 
 def _arrival_span_ms(time_plane: TimePlane) -> float:

@@ -29,7 +29,7 @@ from pyspark import TaskContext
 from pyspark.errors import PySparkNotImplementedError
 
 from flinkcore.errors import ConfigurationError
-from flinkcore.replay.log.chunks import Chunk
+from flinkcore.replay.log.chunks import Chunk, TableChunk
 from flinkcore.replay.log.plain_columns import plain_column
 from flinkcore.replay.time_plane.chunk_times import ChunkCounts
 from flinkcore.replay.time_plane.time_pass import TimePass
@@ -40,6 +40,9 @@ from flinkcore.spark.shipping.tasks import portable
 
 PACKED_BYTES = 8 << 20
 """Rows are kept in blocks of about this size."""
+
+HELD_ROWS = 1 << 17
+"""Rows of a batch of a partition that is held to be read again."""
 
 _KEPT: Final = RowFormat("chunk long, is_told boolean, payload binary")
 
@@ -92,6 +95,11 @@ class PartitionChunk(Chunk):
     @property
     def is_checked(self) -> bool:
         return True
+
+    def held(self, columns: Sequence[str]) -> Chunk:
+        batches = list(self.read(columns, HELD_ROWS))
+        table = pa.Table.from_batches(batches, pa.schema([self.schema.field(name) for name in columns]))
+        return TableChunk(self.index, self.label, table.num_rows, None, 0, table)
 
     @property
     def file_name(self) -> str:

@@ -1,0 +1,79 @@
+"""A job that is planned and not run: what analyses of its logs ask of the executor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from typing import Final, Protocol, TypeAlias
+
+from flinkcore.replay.log.chunks import Chunk
+from flinkcore.replay.plans.job_plan import JobPlan
+from flinkcore.replay.results.job_checkpoint import JobCheckpoints
+from flinkcore.replay.time_plane.time_pass import time_planes_of
+from flinkcore.replay.time_plane.timeline import TimePlane
+
+CHUNK_BYTES: Final = 4 << 20
+"""Chunks of files are about so large, as far as files can be cut: what has none of the rows asked for is left out."""
+
+ChunkTask: TypeAlias = Callable[[Chunk], Iterable[bytes]]
+"""What is done with a chunk of a log; picklable, and so it runs anywhere."""
+
+
+class PlannedJob(Protocol):
+    """A job over columns, its logs, and their times."""
+
+    @property
+    def plan(self) -> JobPlan:
+        """The job."""
+
+    @property
+    def checkpoints(self) -> JobCheckpoints:
+        """The one that it is restored from."""
+
+    @property
+    def time_planes(self) -> Sequence[TimePlane]:
+        """The time plane of each log; the first pass runs when they are first asked for."""
+
+    def on_chunks(self, log: int, task: ChunkTask) -> Iterator[bytes]:
+        """Run a task on each chunk of the log of a number, and yield what it gives, chunk by chunk in log order."""
+
+
+class EmbeddedPlannedJob:
+    """A planned job in this process.
+
+    Parameters
+    ----------
+    plan
+        The job.
+    parallelism
+        How many chunks are read at once.
+    checkpoints
+        The one that it is restored from.
+    """
+
+    def __init__(self, plan: JobPlan, parallelism: int, checkpoints: JobCheckpoints) -> None:
+        self.plan = plan
+        self.checkpoints = checkpoints
+        self._parallelism = parallelism
+
+    @cached_property
+    def _chunks(self) -> list[list[Chunk]]:
+        logs = [log.log for log in self.plan.logs]
+        return [log.chunks(max(self._parallelism, log.size_bytes // CHUNK_BYTES)) for log in logs]
+
+    @cached_property
+    def time_planes(self) -> list[TimePlane]:
+        """The time plane of each log."""
+        return time_planes_of(self.plan.logs, self._chunks, self._parallelism, cuts=self.checkpoints.cuts)
+
+    def on_chunks(self, log: int, task: ChunkTask) -> Iterator[bytes]:
+        """Run a task on each chunk of the log of a number, and yield what it gives, chunk by chunk in log order."""
+        chunks = self._chunks[log]
+        if self._parallelism == 1 or len(chunks) == 1:
+            for chunk in chunks:
+                yield from task(chunk)
+            return
+        with ThreadPoolExecutor(self._parallelism) as pool:
+            for given in pool.map(lambda chunk: list(task(chunk)), chunks):
+                yield from given

@@ -1,0 +1,38 @@
+"""What an analysis does with each chunk of a log, as Spark tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+
+from flinkcore.replay.planned_job import ChunkTask
+from flinkcore.spark.exchange.row_format import RowFormat
+from flinkcore.spark.logs.log_input import LogInput
+
+GIVEN: Final = RowFormat("chunk long, part long, payload binary")
+"""What was given for a chunk, by its number and that of the part."""
+
+
+@dataclass(frozen=True)
+class ChunksTask:
+    """Runs a task on the chunks of a Spark task; picklable.
+
+    Attributes
+    ----------
+    log
+        Where the chunks come from.
+    task
+        What is done with each.
+    """
+
+    log: LogInput
+    task: ChunkTask
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield a row for each part that the task gives for a chunk."""
+        for chunk in self.log.chunks(batches):
+            for part, payload in enumerate(self.task(chunk)):
+                yield GIVEN.row(chunk.index, part, payload)
