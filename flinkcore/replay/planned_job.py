@@ -65,7 +65,8 @@ class EmbeddedPlannedJob:
     @cached_property
     def time_planes(self) -> list[TimePlane]:
         """The time plane of each log."""
-        return time_planes_of(self.plan.logs, self._chunks, self._parallelism, cuts=self.checkpoints.cuts)
+        plan, cuts = self.plan, self.checkpoints.cuts
+        return time_planes_of(plan.logs, self._chunks, self._parallelism, ways=plan.ways, cuts=cuts)
 
     def on_chunks(self, log: int, task: ChunkTask) -> Iterator[bytes]:
         """Run a task on each chunk of the log of a number, and yield what it gives, chunk by chunk in log order."""

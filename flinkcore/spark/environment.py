@@ -31,13 +31,13 @@ from flinkcore.spark.columnar.replay import SparkReplay
 from flinkcore.spark.columnar.result import SparkResult
 from flinkcore.spark.elements.element_run import SparkElementRun
 from flinkcore.spark.logs.dataframe_log import DataFrameLog, is_spark_column
-from flinkcore.spark.logs.log_input import FileInput
 from flinkcore.spark.logs.spark_log import (
     SparkLog,
     UnreadDataFrame,
     columns_read,
     how_read,
-    log_of_dataframe,
+    logs_of_dataframe,
+    logs_of_files,
 )
 from flinkcore.spark.sessions.session import check_session, default_parallelism, workers_interpreter
 from flinkcore.spark.shipping.sent_files import SentFiles
@@ -238,22 +238,31 @@ class SparkExecutor:
         parallelism = configuration.get_parallelism()
         if parallelism == ExecutionConfig.PARALLELISM_DEFAULT:
             parallelism = self._default_parallelism()
-        logs = [
-            self._spark_log(log_plan, source)
-            for log_plan, source in zip(plan.logs, log_sources(graph), strict=True)
-        ]
+        sources = log_sources(graph)
+        found: dict[int, SparkLog | UnreadDataFrame] = {}
+        for together in plan.ways:
+            of_ways = self._spark_logs([plan.logs[number] for number in together], sources[together[0]])
+            found |= zip(together, of_ways, strict=True)
+        logs = [found[number] for number in range(len(plan.logs))]
         plan = replace(plan, logs=tuple(log.plan for log in logs))
         return SparkReplay(self._spark, plan, logs, parallelism, progress, checkpoints=job)
 
-    def _spark_log(self, plan: LogPlan, source: EventLogSource) -> SparkLog | UnreadDataFrame:
+    def _spark_logs(
+        self, plans: Sequence[LogPlan], source: EventLogSource
+    ) -> Sequence[SparkLog | UnreadDataFrame]:
+        """The log of a source, for each way that it is used on."""
+        cores = self._default_parallelism()
         if isinstance(source.data, DataFrameLog):
-            return log_of_dataframe(self._spark, plan, source.data, self._default_parallelism())
-        files = FileInput.of(plan.log, self._default_parallelism())
-        if isinstance(plan.log.source, TableSource):
-            # Tasks get the rows of their chunks, and not the whole table with the plan.
-            columns = TableSource(plan.log.source.table.schema.empty_table())
-            plan = replace(plan, log=replace(plan.log, source=columns))
-        return SparkLog(plan, files, files.dataframe(self._spark))
+            return logs_of_dataframe(self._spark, plans, source.data, cores)
+        logs = logs_of_files(self._spark, plans, cores)
+        of_table = plans[0].log.source
+        if not isinstance(of_table, TableSource):
+            return logs
+        # Tasks get the rows of their chunks, and not the whole table with the plan.
+        columns = TableSource(of_table.table.schema.empty_table())
+        return [
+            replace(log, plan=replace(log.plan, log=replace(log.plan.log, source=columns))) for log in logs
+        ]
 
     def explain_execution(self, graph: StreamGraph, configuration: ExecutionConfig) -> list[str]:
         """Return whether tasks merge events before the shuffle, how they read each DataFrame, and why so."""
@@ -330,9 +339,11 @@ def _explained_logs(graph: StreamGraph, plan: JobPlan | None) -> list[str]:
     logs = [step for step in graph.transformations() if isinstance(step, EventLogSource)]
     read = {id(log): log.data.schema.names for log in logs if isinstance(log.data, DataFrameLog)}
     if plan is not None:
-        for log, source in zip(plan.logs, log_sources(graph), strict=True):
+        sources = log_sources(graph)
+        for together in plan.ways:
+            source = sources[together[0]]
             if id(source) in read:
-                read[id(source)] = list(columns_read(log))
+                read[id(source)] = list(columns_read(*(plan.logs[number] for number in together)))
     otherwise = "collected by the driver" if graph.needs_rows else "evaluated once, and their rows kept"
     return [
         f"{log.data}: {how_read(log.data, read[id(log)], log.arrival is not None, otherwise)}"

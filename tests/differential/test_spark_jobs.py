@@ -422,6 +422,27 @@ def test_an_operator_whose_results_go_several_ways_runs_once(
     assert len(list((tmp_path / "spark").iterdir())) == 3
 
 
+def test_a_log_used_on_several_ways_is_read_by_one_task_for_each_part(
+    spark: Any, logs: tuple[Path, pa.Table]
+) -> None:
+    def job(env: StreamExecutionEnvironment) -> Any:
+        # The log's rows come to operators of two levels.
+        log = env.from_event_log(logs[0], timestamp="ts", arrival="at", split="part", on_bad_row="drop")
+        bounded = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(10))
+        log = log.assign_timestamps_and_watermarks(bounded)
+        sizes = log.key_by("user").window(TumblingEventTimeWindows.of(Time.milliseconds(50)))
+        counts = sizes.aggregate(n=count()).select("user", "n")
+        rows = log.filter(pc.field("row") > 100).select("user", n=pc.field("row"))
+        return counts.connect(rows).key_by("user", "user").process(in_order(), SEEN).execute()
+
+    embedded = job(StreamExecutionEnvironment())
+    on_spark = job(SparkExecutionEnvironment(spark).set_parallelism(3))
+    assert ordered(on_spark.to_arrow()) == ordered(embedded.to_arrow())
+    assert on_spark.report == embedded.report
+    plan = on_spark.to_dataframe()._jdf.queryExecution().executedPlan().toString()
+    assert plan.count("flinkcore.MapTask(") == 1
+
+
 def test_a_dataframe_used_on_several_ways_is_evaluated_once(spark: Any, tmp_path: Path) -> None:
     def noted(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         mkstemp(dir=tmp_path)

@@ -1,13 +1,17 @@
 """Logs that are read in small batches, where a replay joins short ones otherwise."""
 
-from contextlib import AbstractContextManager
-from typing import Any
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from unittest.mock import patch
 
-from flinkcore.replay.log.event_reader import EventReader
+from flinkcore.replay.log.event_reader import EventReader, read_together
 
 
-def reading_batches_of(rows: int) -> AbstractContextManager[Any]:
+@contextmanager
+def reading_batches_of(rows: int) -> Iterator[None]:
     """Within this context, batches of a log have so many rows at most."""
-    _, *others = EventReader.read.__defaults__ or ()
-    return patch.object(EventReader.read, "__defaults__", (rows, *others))
+    with ExitStack() as patched:
+        for reading in (EventReader.read, read_together):
+            _, *others = reading.__defaults__ or ()
+            patched.enter_context(patch.object(reading, "__defaults__", (rows, *others)))
+        yield

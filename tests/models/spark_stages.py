@@ -25,7 +25,7 @@ from flinkcore.replay.time_plane.job_time import ReplayTime
 from flinkcore.replay.time_plane.time_pass import time_planes_of
 from flinkcore.replay.time_plane.timeline import Timeline, TimePlane
 from flinkcore.runtime.checkpoint import Checkpoint, OperatorPart, OperatorSnapshot, PendingCheckpoint
-from flinkcore.spark.columnar.map_task import MapTask
+from flinkcore.spark.columnar.map_task import MapTask, MapWay
 from flinkcore.spark.columnar.reduce_task import ReduceStage, ReduceTask
 from flinkcore.spark.columnar.task_outputs import (
     BATCH,
@@ -91,16 +91,9 @@ class SmallReplay:
         timeline = without_end(time_plane.timeline)
         time = PackedTime.of(ReplayTime(timeline, time_plane.last_arrival_ms, [0]))
         merging = merging_events(plan, timeline) if self.merges else None
+        way = MapWay(plan.logs[0], time_plane, self.partitions, slots, arrival_span_ms=1.0, merging=merging)
         return (
-            MapTask(
-                plan.logs[0],
-                time_plane,
-                self.log,
-                self.partitions,
-                slots,
-                arrival_span_ms=1.0,
-                merging=merging,
-            ),
+            MapTask((way,), self.log),
             ReduceStage((ReduceTask(plan, time, self.partitions, 1, BlocksOutput(), pending=pending),)),
         )
 
@@ -139,7 +132,7 @@ class ManyMapTasks:
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 task = pickle.loads(self.tasks[number])
-                with nullcontext() if task.merging is None else merging_lots_of(3):
+                with nullcontext() if task.ways[0].merging is None else merging_lots_of(3):
                     mapped = list(task(iter([the_chunk])))
                 for rows in mapped:
                     yield in_partitions_from(self.first_partitions[number], rows)

@@ -13,7 +13,7 @@ from flinkcore.replay.time_plane.chunk_times import ChunkCounts, ChunkTimes
 from flinkcore.replay.time_plane.job_time import ReplayTime
 from flinkcore.replay.time_plane.time_pass import TimePass
 from flinkcore.replay.time_plane.timeline import TimePlane
-from flinkcore.spark.columnar.map_task import MapTask
+from flinkcore.spark.columnar.map_task import MapTask, MapWay
 from flinkcore.spark.columnar.reduce_task import ReduceStage, ReduceTask
 from flinkcore.spark.columnar.task_outputs import BATCH, BlocksOutput, read_batch
 from flinkcore.spark.columnar.time_pass import CountTask, SummariseTask
@@ -45,7 +45,7 @@ def time_plane_by_tasks(plan: JobPlan, log: FileInput) -> TimePlane:
     bases = None
     if time_pass.rate is not None:
         bases = time_pass.position_bases(map(ChunkCounts.from_ipc, payloads(CountTask(time_pass, log))))
-    return time_pass.combine(map(ChunkTimes.from_ipc, payloads(SummariseTask(time_pass, log, bases))))
+    return time_pass.combine(map(ChunkTimes.from_ipc, payloads(SummariseTask((time_pass,), log, (bases,)))))
 
 
 def results_by_tasks(
@@ -64,7 +64,8 @@ def results_by_tasks(
     between_passes()
     slots = tuple(range(partitions))
     merging = merging_events(plan, time_plane.timeline) if merges else None
-    map_task = MapTask(plan.logs[0], time_plane, log, partitions, slots, arrival_span_ms=1.0, merging=merging)
+    way = MapWay(plan.logs[0], time_plane, partitions, slots, arrival_span_ms=1.0, merging=merging)
+    map_task = MapTask((way,), log)
     sent = on_each_chunk(map_task, log)
     ordered = pa.Table.from_batches(sent).sort_by([(name, "ascending") for name in SHUFFLE_ORDER])
     time = PackedTime.of(ReplayTime(time_plane.timeline, time_plane.last_arrival_ms, [0]))

@@ -56,7 +56,7 @@ from flinkcore.errors import ConfigurationError, FlinkcoreError, SchemaError
 from flinkcore.replay.plans.job_plan import JobPlan, make_plan
 from flinkcore.replay.plans.partial_windows import PartialWindows, partial_windows
 from flinkcore.replay.stages import partial_results
-from flinkcore.spark.columnar.map_task import MapTask
+from flinkcore.spark.columnar.map_task import MapTask, MapWay
 from flinkcore.spark.exchange.blocks import BlockKind, read_blocks
 from flinkcore.spark.logs.log_input import FileInput
 
@@ -120,7 +120,8 @@ def rows_sent(plan: JobPlan, chunks: int, merges: bool) -> tuple[int, int]:
     log = FileInput(tuple(plan.logs[0].log.chunks(chunks)))
     time_plane = time_plane_by_tasks(plan, log)
     merging = merging_events(plan, time_plane.timeline) if merges else None
-    task = MapTask(plan.logs[0], time_plane, log, 2, (0, 1), arrival_span_ms=1.0, merging=merging)
+    way = MapWay(plan.logs[0], time_plane, 2, (0, 1), arrival_span_ms=1.0, merging=merging)
+    task = MapTask((way,), log)
     sent = {False: 0, True: 0}
     for block in read_blocks(iter(on_each_chunk(task, log))):
         if block.kind is BlockKind.EVENTS:

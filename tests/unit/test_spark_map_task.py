@@ -15,7 +15,7 @@ from flinkcore.datastream.transformations import StreamGraph
 from flinkcore.replay.plans.job_plan import JobPlan, make_plan
 from flinkcore.replay.time_plane.time_pass import time_planes_of
 from flinkcore.spark.columnar import map_task
-from flinkcore.spark.columnar.map_task import LogPlace, MapTask
+from flinkcore.spark.columnar.map_task import LogPlace, MapTask, MapWay
 from flinkcore.spark.exchange import blocks
 from flinkcore.spark.exchange.blocks import BlockKind, read_blocks, read_events, read_rows
 from flinkcore.spark.logs.log_input import FileInput
@@ -48,15 +48,15 @@ def sent(partitions: int, *, is_broadcast: bool = False) -> tuple[Iterator[pa.Re
     )
     (plan,) = plan_of(log).logs
     chunks = tuple(plan.log.chunks(1))
-    task = MapTask(
+    way = MapWay(
         plan,
         time_planes_of([plan], [chunks], 1)[0],
-        FileInput(chunks),
         partitions,
         tuple(range(partitions)),
         arrival_span_ms=1.0,
         place=LogPlace(is_broadcast=is_broadcast),
     )
+    task = MapTask((way,), FileInput(chunks))
     return task(iter([pa.record_batch({"id": [0]})])), plan.data_schema()
 
 

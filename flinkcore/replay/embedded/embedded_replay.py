@@ -24,6 +24,7 @@ from flinkcore.replay.embedded.stage_inputs import (
     without_outputs,
 )
 from flinkcore.replay.embedded.stage_run import StageRun, StageStep
+from flinkcore.replay.log.chunks import Chunk
 from flinkcore.replay.plans.job_plan import JobPlan, make_plan
 from flinkcore.replay.results.job_checkpoint import JobCheckpoints
 from flinkcore.replay.results.progress import ProgressMeter, listener_of_run
@@ -74,7 +75,7 @@ class EmbeddedReplay:
         self._checkpoints = checkpoints
         self._directory = directory
         self._threads = ReplayThreads()
-        self._chunks = [log.log.chunks(parallelism) for log in plan.logs]
+        self._chunks = _chunks(plan, parallelism)
         self.report = ReplayReport()
         self.stopping = checkpoints.begin()
 
@@ -88,7 +89,9 @@ class EmbeddedReplay:
     def _outputs(self) -> Generator[StageOutput, None, None]:
         plan = self._plan
         cuts, stops = self._checkpoints.cuts, self._checkpoints.stops
-        time_planes = time_planes_of(plan.logs, self._chunks, self._parallelism, cuts=cuts, stops=stops)
+        time_planes = time_planes_of(
+            plan.logs, self._chunks, self._parallelism, ways=plan.ways, cuts=cuts, stops=stops
+        )
         time = JobTime(plan.streams, time_planes, cuts)
         times = time.replay_times()
         self.report = ReplayReport.of(plan, time.time_planes, times[-1].timeline)
@@ -195,6 +198,14 @@ def default_parallelism(configuration: ExecutionConfig, calls_rows: bool = False
     if parallelism != ExecutionConfig.PARALLELISM_DEFAULT:
         return parallelism
     return 1 if calls_rows else os.cpu_count() or 1
+
+
+def _chunks(plan: JobPlan, parallelism: int) -> list[Sequence[Chunk]]:
+    """The chunks of each log; those that are read together have the same."""
+    chunks: dict[int, Sequence[Chunk]] = {}
+    for together in plan.ways:
+        chunks |= dict.fromkeys(together, plan.logs[together[0]].log.chunks(parallelism))
+    return [chunks[number] for number in range(len(plan.logs))]
 
 
 def embedded_result(

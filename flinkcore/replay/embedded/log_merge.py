@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.replay.embedded.stage_run import StageStep
@@ -12,7 +13,7 @@ from flinkcore.replay.log.chunks import Chunk
 from flinkcore.replay.plans.connected_inputs import ConnectedInputs
 from flinkcore.replay.plans.job_plan import JobPlan
 from flinkcore.replay.results.report import ReplayReport
-from flinkcore.replay.stages.map_stage import MappedEvents, MapStage
+from flinkcore.replay.stages.map_stage import MappedEvents, MapStage, mapped_together
 from flinkcore.replay.stages.stage_output import StageOutput
 from flinkcore.replay.time_plane.job_time import JobTime
 from flinkcore.replay.time_plane.timeline import ArrivalFloors
@@ -41,29 +42,36 @@ class ReadStep:
         return StageStep(self.ready_for[number], self.until_ms, self.outputs, self.events_read)
 
 
-class _Log:
-    """How far a log has been read; without floors, nothing is known of what is still to come."""
+class _Reading:
+    """How far a log has been read, for all of its ways; without floors, nothing is known of what is still to come."""
 
-    def __init__(self, stage: MapStage, chunks: Sequence[Chunk], floors: ArrivalFloors | None) -> None:
-        self.floor_ms: int | None = MIN_TIMESTAMP
-        if floors is not None:
-            self.floor_ms = floors.after(chunks[0].index, 0) if chunks else None
-        self.batches = self._read(stage, chunks, floors)
+    def __init__(
+        self,
+        logs: Sequence[int],
+        stages: Sequence[MapStage],
+        chunks: Sequence[Chunk],
+        floors: Sequence[ArrivalFloors],
+    ) -> None:
+        self.logs = logs
+        self.floor_ms = MIN_TIMESTAMP
+        if floors:
+            self.floor_ms = _least_floor(floors, chunks[0], 0) if chunks else MAX_TIMESTAMP
+        self.batches = self._read(stages, chunks, floors)
 
     def _read(
-        self, stage: MapStage, chunks: Sequence[Chunk], floors: ArrivalFloors | None
-    ) -> Iterator[MappedEvents]:
+        self, stages: Sequence[MapStage], chunks: Sequence[Chunk], floors: Sequence[ArrivalFloors]
+    ) -> Iterator[tuple[MappedEvents, ...]]:
         for chunk in chunks:
             rows_read = 0
-            for mapped in stage.read(chunk):
-                rows_read += mapped.events_read
-                if floors is not None:
-                    self.floor_ms = floors.after(chunk.index, rows_read)
+            for mapped in mapped_together(stages, chunk):
+                rows_read += mapped[0].events_read
+                if floors:
+                    self.floor_ms = _least_floor(floors, chunk, rows_read)
                 yield mapped
 
 
 class LogMerge:
-    """Reads the logs of a job, always the one that is behind.
+    """Reads the logs of a job, always the one that is behind; one that is used on several ways once for all.
 
     Parameters
     ----------
@@ -72,7 +80,7 @@ class LogMerge:
     time
         Of its logs.
     chunks
-        Of each log.
+        Of each log; those of logs that are read together are the same.
     inputs
         The columns of connected streams, for each operator; None: it has one input.
     report
@@ -94,9 +102,14 @@ class LogMerge:
         # Events of one split never go back: none that is still to come precedes those read.
         self._is_in_order = time.first_splits[-1] == 1 and not any(log.by_arrival for log in time.time_planes)
         asks = not self._is_in_order or len(plan.logs) > 1 or len(plan.stages) > 1
-        self._logs = [
-            _Log(MapStage(log, time_plane), of_log, time_plane.floors if asks else None)
-            for log, time_plane, of_log in zip(plan.logs, time.time_planes, chunks, strict=True)
+        self._readings = [
+            _Reading(
+                logs,
+                [MapStage(plan.logs[log], time.time_planes[log]) for log in logs],
+                chunks[logs[0]],
+                [time.time_planes[log].floors for log in logs] if asks else (),
+            )
+            for logs in plan.ways
         ]
 
     def steps(self) -> Generator[ReadStep, None, None]:
@@ -107,19 +120,22 @@ class LogMerge:
             if stage.logs
         }
         last_arrival_ms = self._time.last_arrival_ms
-        reading = dict(enumerate(self._logs))
+        reading = list(self._readings)
         while reading:
-            number = min(reading, key=lambda number: _or_end(reading[number].floor_ms))
-            mapped = next(reading[number].batches, None)
+            behind = min(reading, key=attrgetter("floor_ms"))
+            mapped = next(behind.batches, None)
             if mapped is None:
-                del reading[number]
+                reading.remove(behind)
                 continue
-            self._take(number, mapped, merges)
-            until = min(_or_end(log.floor_ms) for log in reading.values())
+            rejected: list[StageOutput] = []
+            for log, of_way in zip(behind.logs, mapped, strict=True):
+                self._take(log, of_way, merges)
+                rejected += self._rejected(log, of_way)
+            until = min(each.floor_ms for each in reading)
             ready = _released(merges, None if self._is_in_order else until)
             if last_arrival_ms is not None:
                 until = min(until, last_arrival_ms)  # the end has its own order
-            yield ReadStep(ready, until, self._rejected(number, mapped), mapped.events_read)
+            yield ReadStep(ready, until, rejected, sum(of_way.events_read for of_way in mapped))
         yield ReadStep(_released(merges, None), None)
 
     def _take(self, log: int, mapped: MappedEvents, merges: dict[int, TotalOrderMerge]) -> None:
@@ -146,5 +162,7 @@ def _released(
     return {number: list(merge.release(until_ms)) for number, merge in merges.items()}
 
 
-def _or_end(floor_ms: int | None) -> int:
-    return MAX_TIMESTAMP if floor_ms is None else floor_ms
+def _least_floor(floors: Sequence[ArrivalFloors], chunk: Chunk, rows_read: int) -> int:
+    """Before what arrival nothing comes any more on any way of a log."""
+    found = [of_way.after(chunk.index, rows_read) for of_way in floors]
+    return min([floor_ms for floor_ms in found if floor_ms is not None], default=MAX_TIMESTAMP)

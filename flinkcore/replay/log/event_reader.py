@@ -267,12 +267,14 @@ class EventReader:
         SourceError, SchemaError
             As :meth:`Chunk.read`.
         """
-        counter = SplitCounter()
-        first_row = 0
-        for read in chunk.read(self._read, batch_rows, self._encoded, warnings):
-            splits = self._number(chunk, counter, read)
-            yield self._timed(chunk, first_row, self._plain(read), splits)
-            first_row += read.num_rows
+        return (timed for (timed,) in read_together([self], chunk, batch_rows, warnings))
+
+    def _batch(self, chunk: Chunk, counter: SplitCounter, first_row: int, read: pa.RecordBatch) -> TimedBatch:
+        """The next batch of a chunk, which may have more columns than this reader takes."""
+        if read.schema.names != self._read:
+            read = read.select(self._read)
+        splits = self._number(chunk, counter, read)
+        return self._timed(chunk, first_row, self._plain(read), splits)
 
     def _number(self, chunk: Chunk, counter: SplitCounter, read: pa.RecordBatch) -> SplitRows:
         if self._split is None:
@@ -385,6 +387,32 @@ class EventReader:
             rows_read = read.take(pa.array(bad if kept is None else kept[bad]))
             rejected = pa.RecordBatch.from_arrays([*rows_read.columns, reasons], schema=self.rejected_schema)
         return fault_of == 0, RejectedRows(by_reason, rejected)
+
+
+def read_together(
+    readers: Sequence[EventReader],
+    chunk: Chunk,
+    batch_rows: int = 1 << 17,
+    warnings: list[str] | None = None,
+) -> Iterator[tuple[TimedBatch, ...]]:
+    """Stream a chunk once for several readers of its log: of each batch, what every one of them makes of it.
+
+    Parameters
+    ----------
+    readers : sequence of EventReader
+        Of one log, with its arrival, split and rate; timestamps and operations may differ.
+    chunk, batch_rows, warnings
+        As of :meth:`EventReader.read`, which also says what is raised.
+    """
+    columns = list(dict.fromkeys(name for reader in readers for name in reader._read))
+    counters = [SplitCounter() for _ in readers]
+    first_row = 0
+    for read in chunk.read(columns, batch_rows, readers[0]._encoded, warnings):
+        yield tuple(
+            reader._batch(chunk, counter, first_row, read)
+            for reader, counter in zip(readers, counters, strict=True)
+        )
+        first_row += read.num_rows
 
 
 def arrival_column(log: EventLog) -> tuple[str | None, tuple[ColumnOp, ...]]:

@@ -68,10 +68,13 @@ class JobPlan:
         What is done with each log, up to its first operator. Splits are numbered over all of them.
     stages : tuple of StagePlan
         The operators, each behind those whose results it takes; the last one's are those of the job.
+    ways : tuple of tuple of int
+        Numbers of the logs that are one source, used on several ways, and are read together; each log is in one tuple.
     """
 
     logs: tuple[LogPlan, ...]
     stages: tuple[StagePlan, ...]
+    ways: tuple[tuple[int, ...], ...]
 
     @property
     def broadcast_logs(self) -> frozenset[int]:
@@ -199,7 +202,7 @@ def make_plan(graph: StreamGraph, configuration: ExecutionConfig) -> JobPlan:
     _check_tags(logs, stages)
     refuse_equal_uids([*(log.watermarks_uid for log in logs), *(stage.uid for stage in stages)])
     _check_alignment(logs)
-    return JobPlan(tuple(logs), tuple(stages))
+    return JobPlan(tuple(logs), tuple(stages), planner.ways)
 
 
 def _operator_at_end(graph: StreamGraph) -> OperatorStep:
@@ -250,6 +253,12 @@ class _JobPlanner:
         self._configuration = configuration
         self._numbers: dict[int, int] = {}
         self._named_by: list[Transformation | None] = []
+        self._ways: dict[int, list[int]] = {}
+
+    @property
+    def ways(self) -> tuple[tuple[int, ...], ...]:
+        """Numbers of the logs that are read together, as of `JobPlan`."""
+        return tuple(map(tuple, self._ways.values()))
 
     def named_logs(self) -> list[LogPlan]:
         """Return the logs, each with the uid of its time plane."""
@@ -303,7 +312,10 @@ class _JobPlanner:
         roots = _branches(_unkeyed(step), ())
         for root, steps in roots:
             if isinstance(root, EventLogSource):
-                plan = plan_of_log(root, steps, keys, operator, self._configuration)
+                ways = self._ways.setdefault(id(root), [])
+                known = self.logs[ways[0]].log if ways else None
+                plan = plan_of_log(root, steps, keys, operator, self._configuration, known)
+                ways.append(len(self.logs))
                 schema = plan.data_schema()
                 whole = _whole_schema(plan, steps) if len(roots) > 1 else schema
                 branches.append(_Branch(len(self.logs), True, schema, whole))

@@ -123,6 +123,7 @@ def plan_of_log(
     keys: tuple[str, ...],
     operator: KeyedOperator,
     configuration: ExecutionConfig,
+    known: EventLog | None = None,
 ) -> LogPlan:
     """Plan what is done with one log, on the way to an operator.
 
@@ -135,6 +136,8 @@ def plan_of_log(
         None where the operator takes streams without keys.
     operator : KeyedOperator
     configuration : ExecutionConfig
+    known : EventLog, optional
+        The same log as another of its ways has it: its files are not looked for again.
 
     Raises
     ------
@@ -158,20 +161,23 @@ def plan_of_log(
     _refuse_reserved(source, (*before, *after), strategy)
     _refuse_replaced(source, before)
     before, timestamp = _with_event_time(before, strategy, source.timestamp)
-    log = EventLog.of(
-        source.data,
-        timestamp=timestamp,
-        arrival=source.arrival,
-        split=source.split,
-        rate=source.rate,
-        arrival_start_ms=source.arrival_start_ms,
-        on_bad_row=source.on_bad_row,
-        has_positions=source.has_positions,
-        position=source.position,
-        format=source.format,
-        filesystem=source.filesystem,
-        format_options=source.format_options,
-    )
+    if known is not None:
+        log = replace(known, timestamp=timestamp)
+    else:
+        log = EventLog.of(
+            source.data,
+            timestamp=timestamp,
+            arrival=source.arrival,
+            split=source.split,
+            rate=source.rate,
+            arrival_start_ms=source.arrival_start_ms,
+            on_bad_row=source.on_bad_row,
+            has_positions=source.has_positions,
+            position=source.position,
+            format=source.format,
+            filesystem=source.filesystem,
+            format_options=source.format_options,
+        )
     rejected = log.on_bad_row if isinstance(log.on_bad_row, OutputTag) else None
     if rejected is not None and rejected in operator.side_outputs:
         also = "the function's" if isinstance(operator, UserProcess) and rejected in operator.tags else "late"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -12,8 +12,9 @@ import pyarrow as pa
 from flinkcore.common import OutputTag
 from flinkcore.errors import DataError
 from flinkcore.replay.log.chunks import Chunk
-from flinkcore.replay.log.event_reader import TimedBatch
+from flinkcore.replay.log.event_reader import TimedBatch, read_together
 from flinkcore.replay.plans.log_plan import REASON, LogPlan
+from flinkcore.replay.time_plane.chunk_clock import ChunkClock
 from flinkcore.replay.time_plane.timeline import TimePlane
 from flinkcore.replay.time_plane.total_order import LogEvents
 
@@ -70,14 +71,10 @@ class MapStage:
         DataError
             If a row has a fault and the log's policy is to fail.
         """
-        clock = self._time_plane.enter(chunk.index)
-        rows_read = 0
-        for timed in self._reader.read(chunk):
-            rows_read += timed.rows_read
-            yield self._mapped(chunk, timed, LogEvents(timed.batch, timed.timestamp_ms, *clock.order(timed)))
-        self._time_plane.check_chunk(clock, chunk.label, rows_read)
+        return (mapped for (mapped,) in mapped_together([self], chunk))
 
-    def _mapped(self, chunk: Chunk, timed: TimedBatch, events: LogEvents) -> MappedEvents:
+    def _mapped(self, chunk: Chunk, timed: TimedBatch, clock: ChunkClock) -> MappedEvents:
+        events = LogEvents(timed.batch, timed.timestamp_ms, *clock.order(timed))
         mapped = MappedEvents(
             events,
             events_read=timed.rows_read,
@@ -147,3 +144,30 @@ class MapStage:
             names = [*refused.schema.names, REASON]
             mapped.rejected_rows.append(self._refused(pa.RecordBatch.from_arrays(columns, names)))
         mapped.events = mapped.events.take(np.flatnonzero(valid).astype(np.uint32))
+
+
+def mapped_together(stages: Sequence[MapStage], chunk: Chunk) -> Iterator[tuple[MappedEvents, ...]]:
+    """Events of a chunk of a log that is used on several ways, and is read once for all of them.
+
+    Parameters
+    ----------
+    stages
+        Of each way.
+    chunk
+        Of the log.
+
+    Yields
+    ------
+    tuple of MappedEvents
+        What becomes of a batch on each way; errors as of `MapStage.read`.
+    """
+    clocks = [stage._time_plane.enter(chunk.index) for stage in stages]
+    rows_read = 0
+    for batches in read_together([stage._reader for stage in stages], chunk):
+        rows_read += batches[0].rows_read
+        yield tuple(
+            stage._mapped(chunk, timed, clock)
+            for stage, timed, clock in zip(stages, batches, clocks, strict=True)
+        )
+    for stage, clock in zip(stages, clocks, strict=True):
+        stage._time_plane.check_chunk(clock, chunk.label, rows_read)

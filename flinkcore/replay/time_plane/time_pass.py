@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from flinkcore.replay.log.chunks import Chunk
-from flinkcore.replay.log.event_reader import EventReader
+from flinkcore.replay.log.event_reader import EventReader, read_together
 from flinkcore.replay.time_plane.chunk_times import (
     ArrivalRate,
     ChunkCounts,
@@ -77,11 +77,8 @@ class TimePass:
 
     def summarise(self, chunk: Chunk, bases: dict[int, dict[object, int]] | None) -> ChunkTimes:
         """Times of a chunk; `bases` are its splits' rows in the chunks before, for arrivals by position."""
-        warnings: list[str] = []
-        builder = self.builder(chunk, bases, warnings)
-        for batch in self.reader().read(chunk, warnings=warnings):
-            builder.add(batch)
-        return builder.finish()
+        (times,) = summarised_together([self], chunk, [bases])
+        return times
 
     def builder(
         self, chunk: Chunk, bases: dict[int, dict[object, int]] | None, warnings: list[str]
@@ -145,11 +142,37 @@ class TimePass:
         return time_plane
 
 
+def summarised_together(
+    passes: Sequence[TimePass], chunk: Chunk, bases: Sequence[dict[int, dict[object, int]] | None]
+) -> list[ChunkTimes]:
+    """Times of a chunk of a log that is used on several ways, and is read once for all of them.
+
+    Parameters
+    ----------
+    passes
+        Over the log, one for each way.
+    chunk
+        Of the log.
+    bases
+        For each pass, as of `TimePass.summarise`.
+    """
+    warnings: list[str] = []
+    builders = [
+        time_pass.builder(chunk, before, warnings) for time_pass, before in zip(passes, bases, strict=True)
+    ]
+    readers = [time_pass.reader() for time_pass in passes]
+    for batches in read_together(readers, chunk, warnings=warnings):
+        for builder, batch in zip(builders, batches, strict=True):
+            builder.add(batch)
+    return [builder.finish() for builder in builders]
+
+
 def time_planes_of(
     logs: Sequence[TimedLog],
     chunks: Sequence[Sequence[Chunk]],
     threads: int,
     *,
+    ways: Sequence[Sequence[int]] = (),
     cuts: Sequence[TimeCut] = (),
     stops: bool = False,
 ) -> list[TimePlane]:
@@ -163,14 +186,19 @@ def time_planes_of(
         All chunks of each log.
     threads
         How many chunks are read at once.
+    ways
+        Numbers of the logs that are read together, as of `JobPlan`; none: each is read by itself.
     cuts
         Where each log is resumed from a checkpoint; none: they start anew.
     stops
         Whether the job stops with a checkpoint.
     """
     passes = time_passes(logs, cuts, stops)
-    times = [_summaries(time_pass, of_log, threads) for time_pass, of_log in zip(passes, chunks, strict=True)]
-    time_planes = combine_logs(passes, times)
+    times: dict[int, Iterable[ChunkTimes]] = {}
+    for together in ways or [(number,) for number in range(len(passes))]:
+        summaries = _summaries([passes[number] for number in together], chunks[together[0]], threads)
+        times |= zip(together, by_way(summaries, len(together)), strict=True)
+    time_planes = combine_logs(passes, [times[number] for number in range(len(passes))])
     return [
         run_element_pass(time_pass.timed, time_plane, of_log, time_pass.cut)
         if time_pass.timed.is_by_element
@@ -208,7 +236,17 @@ def combine_logs(passes: Sequence[TimePass], times: Sequence[Iterable[ChunkTimes
     ]
 
 
-def _summaries(time_pass: TimePass, chunks: Sequence[Chunk], threads: int) -> Iterator[ChunkTimes]:
+def by_way(summaries: Iterator[Sequence[ChunkTimes]], ways: int) -> list[Iterable[ChunkTimes]]:
+    """The summaries of each way of a log, from those of all ways of each chunk; held if there are several."""
+    if ways == 1:
+        return [(times for (times,) in summaries)]
+    held = list(summaries)
+    return [[of_chunk[way] for of_chunk in held] for way in range(ways)]
+
+
+def _summaries(
+    passes: Sequence[TimePass], chunks: Sequence[Chunk], threads: int
+) -> Iterator[list[ChunkTimes]]:
     def on_all(task: Callable[[Chunk], Summary]) -> Iterator[Summary]:
         if threads == 1 or len(chunks) == 1:
             yield from map(task, chunks)
@@ -216,9 +254,9 @@ def _summaries(time_pass: TimePass, chunks: Sequence[Chunk], threads: int) -> It
             with ThreadPoolExecutor(threads) as pool:
                 yield from pool.map(task, chunks)
 
-    bases = None
-    if time_pass.rate is not None:
-        bases = time_pass.position_bases(
-            on_all(lambda chunk: time_pass.known_counts(chunk) or time_pass.count(chunk))
-        )
-    yield from on_all(lambda chunk: time_pass.summarise(chunk, bases))
+    bases: list[dict[int, dict[Any, int]] | None] = [None for _ in passes]
+    first = passes[0]
+    if first.rate is not None:
+        counts = list(on_all(lambda chunk: first.known_counts(chunk) or first.count(chunk)))
+        bases = [time_pass.position_bases(counts) for time_pass in passes]
+    yield from on_all(lambda chunk: summarised_together(passes, chunk, bases))

@@ -8,14 +8,13 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from flinkcore._native.exchange import partition_rows
 from flinkcore.replay.log.chunks import Chunk
 from flinkcore.replay.plans.log_plan import LogPlan
 from flinkcore.replay.plans.partial_windows import PartialWindows
-from flinkcore.replay.stages.map_stage import MapStage
+from flinkcore.replay.stages.map_stage import MappedEvents, MapStage, mapped_together
 from flinkcore.replay.stages.partial_results import (
     JUDGED_ROWS,
     KEY,
@@ -81,20 +80,15 @@ class MergingEvents:
 
 
 @dataclass(frozen=True)
-class MapTask:
-    """Reads chunks, and packs their events into blocks by partition; picklable.
-
-    A manifest goes to each partition. Every attempt of a task sends the same events to the same partitions, or fails:
-    files must not change, and Spark keeps the rows of a DataFrame (`KeptRows`).
+class MapWay:
+    """A way that the events of a log go: to the partitions of one operator; picklable.
 
     Attributes
     ----------
     plan
-        The job.
+        What is done with the log.
     time_plane
         The result of the first pass.
-    log
-        Where the task's chunks come from.
     partitions
         Number of ranges of key groups.
     slots
@@ -103,8 +97,6 @@ class MapTask:
         Arrival time from one event of the log to the next, on average.
     block_rows
         Most events of a block.
-    progress
-        Where the task reports how far it is.
     place
         Which log this is, of a job with several.
     merging
@@ -113,98 +105,144 @@ class MapTask:
 
     plan: LogPlan
     time_plane: TimePlane
-    log: LogInput
     partitions: int
     slots: tuple[int, ...]
     arrival_span_ms: float
     block_rows: int = BLOCK_ROWS
-    progress: ProgressAddress | None = None
     place: LogPlace = LogPlace()
     merging: MergingEvents | None = None
 
+
+@dataclass(frozen=True)
+class MapTask:
+    """Reads chunks, and packs their events into blocks by partition; picklable.
+
+    A manifest goes to each partition. Every attempt of a task sends the same events to the same partitions, or fails:
+    files must not change, and Spark keeps the rows of a DataFrame (`KeptRows`).
+
+    Attributes
+    ----------
+    ways
+        All that the events go; the log is read once for all of them.
+    log
+        Where the task's chunks come from.
+    progress
+        Where the task reports how far it is.
+    """
+
+    ways: tuple[MapWay, ...]
+    log: LogInput
+    progress: ProgressAddress | None = None
+
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Rows of the shuffle for the chunks of the task."""
-        stage = MapStage(self.plan, self.time_plane)
+        stages = [MapStage(way.plan, way.time_plane) for way in self.ways]
         for chunk in self.log.chunks(batches):
-            yield from self._exchange(stage, chunk)
+            exchanges = [_ChunkExchange(way, chunk, self.progress) for way in self.ways]
+            for mapped in mapped_together(stages, chunk):
+                for exchange, of_way in zip(exchanges, mapped, strict=True):
+                    yield from exchange.send(of_way)
+            for exchange in exchanges:
+                yield from exchange.finish()
 
-    def _exchange(self, stage: MapStage, chunk: Chunk) -> Iterator[pa.RecordBatch]:
-        writer = BlockWriter(self.slots, self.place.first_partition)
-        number = self.place.first_chunk + chunk.index
-        own_partition = chunk.index % self.partitions
-        enough_rows = 2 * LEAST_BLOCK_ROWS * self.partitions
-        merger = None if self.merging is None else self.merging.merger()
-        sent = np.zeros(self.partitions, np.int64)
-        events_read, filtered, rejected = 0, 0, Counter[str]()
-        held: list[LogEvents] = []
-        progress = TaskProgress(self.progress, False, number)
-        for mapped in stage.read(chunk):
-            events_read += mapped.events_read
-            filtered += mapped.filtered
-            rejected.update(mapped.rejected)
-            for rows in mapped.rejected_rows:
-                for start, stop in pieces_of(rows, BLOCK_BYTES):
-                    writer.add_rows(own_partition, number, rows.slice(start, stop - start), self.place.number)
-                    yield from writer.take_full()
-            events = mapped.events
-            if self.place.first_split:
-                events = replace(events, splits=events.splits + np.int32(self.place.first_split))
-            for start, stop in pieces_of(events.batch, HELD_BYTES):
-                held.append(events.slice(start, stop))
-                n_rows = sum(part.batch.num_rows for part in held)
-                enough = (
-                    max(enough_rows, JUDGED_ROWS) if merger is not None and merger.merges else enough_rows
+
+class _ChunkExchange:
+    """Sends the events of a chunk on one way.
+
+    Parameters
+    ----------
+    way
+        Where they go.
+    chunk
+        Of the log.
+    progress
+        Where the task reports how far it is.
+    """
+
+    def __init__(self, way: MapWay, chunk: Chunk, progress: ProgressAddress | None) -> None:
+        self._way = way
+        self._writer = BlockWriter(way.slots, way.place.first_partition)
+        self._number = way.place.first_chunk + chunk.index
+        self._own_partition = chunk.index % way.partitions
+        self._merger = None if way.merging is None else way.merging.merger()
+        self._sent = np.zeros(way.partitions, np.int64)
+        self._events_read, self._filtered, self._rejected = 0, 0, Counter[str]()
+        self._held: list[LogEvents] = []
+        self._progress = TaskProgress(progress, False, self._number)
+
+    def send(self, mapped: MappedEvents) -> Iterator[pa.RecordBatch]:
+        """Take the events of a batch; rows of the shuffle when there are enough."""
+        writer, place, merger = self._writer, self._way.place, self._merger
+        enough_rows = 2 * LEAST_BLOCK_ROWS * self._way.partitions
+        self._events_read += mapped.events_read
+        self._filtered += mapped.filtered
+        self._rejected.update(mapped.rejected)
+        for rows in mapped.rejected_rows:
+            for start, stop in pieces_of(rows, BLOCK_BYTES):
+                writer.add_rows(
+                    self._own_partition, self._number, rows.slice(start, stop - start), place.number
                 )
-                if n_rows >= enough or sum(part.nbytes for part in held) >= HELD_BYTES:
-                    yield from self._send(writer, held, merger, sent)
-                    held = []
-                    yield from writer.take()
-            progress.advance(mapped.events_read)
-        if held:
-            yield from self._send(writer, held, merger, sent)
-        if merger is not None:
-            for rest in merger.finish():
-                yield from self._distribute(writer, rest, sent)
-        read = {"events_read": events_read, "filtered": filtered, "rejected": dict(rejected)}
-        for partition, n_rows in enumerate(sent.tolist()):
+                yield from writer.take_full()
+        events = mapped.events
+        if place.first_split:
+            events = replace(events, splits=events.splits + np.int32(place.first_split))
+        for start, stop in pieces_of(events.batch, HELD_BYTES):
+            self._held.append(events.slice(start, stop))
+            n_rows = sum(part.batch.num_rows for part in self._held)
+            enough = max(enough_rows, JUDGED_ROWS) if merger is not None and merger.merges else enough_rows
+            if n_rows >= enough or sum(part.nbytes for part in self._held) >= HELD_BYTES:
+                yield from self._send_held()
+                yield from writer.take()
+        self._progress.advance(mapped.events_read)
+
+    def finish(self) -> Iterator[pa.RecordBatch]:
+        """Send what is left, and a manifest to each partition."""
+        writer, number = self._writer, self._number
+        if self._held:
+            yield from self._send_held()
+        if self._merger is not None:
+            for rest in self._merger.finish():
+                yield from self._distribute(rest)
+        read = {
+            "events_read": self._events_read,
+            "filtered": self._filtered,
+            "rejected": dict(self._rejected),
+        }
+        for partition, n_rows in enumerate(self._sent.tolist()):
             manifest = {"chunk": number, "rows": n_rows}
             writer.add_manifest(
-                partition, number, manifest | read if partition == own_partition else manifest
+                partition, number, manifest | read if partition == self._own_partition else manifest
             )
         yield from writer.take()
-        progress.advance(0, at_end=True)
+        self._progress.advance(0, at_end=True)
 
-    def _send(
-        self,
-        writer: BlockWriter,
-        held: list[LogEvents],
-        merger: EventMerger | None,
-        sent: npt.NDArray[np.int64],
-    ) -> Iterator[pa.RecordBatch]:
-        events = concatenate(held) if len(held) > 1 else held[0]
-        for part in (events,) if merger is None else merger.add(events):
-            yield from self._distribute(writer, part, sent)
+    def _send_held(self) -> Iterator[pa.RecordBatch]:
+        events = concatenate(self._held) if len(self._held) > 1 else self._held[0]
+        self._held = []
+        for part in (events,) if self._merger is None else self._merger.add(events):
+            yield from self._distribute(part)
 
-    def _distribute(
-        self, writer: BlockWriter, events: LogEvents, sent: npt.NDArray[np.int64]
-    ) -> Iterator[pa.RecordBatch]:
+    def _distribute(self, events: LogEvents) -> Iterator[pa.RecordBatch]:
         """Pack events into blocks, and count those for each partition; rows of the shuffle when there are enough."""
+        way, writer = self._way, self._writer
         partials = events if isinstance(events, PartialResults) else None
         _, rows = events.in_order()
-        if self.place.is_broadcast:
+        if way.place.is_broadcast:
             ordered = OrderedEvents(events, rows)
-            ranges = [(0, events.batch.num_rows)] * self.partitions
+            ranges = [(0, events.batch.num_rows)] * way.partitions
         else:
-            keys = self.plan.keys if partials is None else [KEY + key for key in self.plan.keys]
-            groups = event_key_groups(events.batch, keys, self.plan.max_parallelism)
-            order, bounds = partition_rows(groups, self.plan.max_parallelism, self.partitions, rows)
-            ordered = OrderedEvents(events, None if self.partitions == 1 and rows is None else order)
+            keys = way.plan.keys if partials is None else [KEY + key for key in way.plan.keys]
+            groups = event_key_groups(events.batch, keys, way.plan.max_parallelism)
+            order, bounds = partition_rows(groups, way.plan.max_parallelism, way.partitions, rows)
+            ordered = OrderedEvents(events, None if way.partitions == 1 and rows is None else order)
             ranges = list(pairwise(bounds.tolist()))
         for partition, (first, last) in enumerate(ranges):
             for start, stop in self._cuts(ordered, first, last):
                 writer.add_events(partition, ordered, start, stop, partials is not None)
                 yield from writer.take_full()
-            sent[partition] += last - first if partials is None else partials.events[order[first:last]].sum()
+            self._sent[partition] += (
+                last - first if partials is None else partials.events[order[first:last]].sum()
+            )
 
     def _cuts(self, events: OrderedEvents, start: int, stop: int) -> Iterator[tuple[int, int]]:
         """Ranges of rows for blocks.
@@ -212,13 +250,14 @@ class MapTask:
         A block is held back by the reduce task from its first arrival to its last: blocks of events that lie
         far apart, as in a log that is sorted by split, are smaller.
         """
+        way = self._way
 
         def too_large(start: int, stop: int) -> bool:
             n_rows = stop - start
             span = events.arrival(stop - 1) - events.arrival(start)
             spread = (
-                n_rows > 2 * LEAST_BLOCK_ROWS and span > 4 * n_rows * self.partitions * self.arrival_span_ms
+                n_rows > 2 * LEAST_BLOCK_ROWS and span > 4 * n_rows * way.partitions * way.arrival_span_ms
             )
-            return n_rows > self.block_rows or spread or events.column_bytes(start, stop) > BLOCK_BYTES
+            return n_rows > way.block_rows or spread or events.column_bytes(start, stop) > BLOCK_BYTES
 
         return pieces(start, stop, too_large)

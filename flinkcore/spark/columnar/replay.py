@@ -7,6 +7,7 @@ import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
 from functools import cached_property, reduce
+from itertools import accumulate
 from typing import Any, Final
 
 import numpy as np
@@ -24,7 +25,7 @@ from flinkcore.replay.time_plane.timeline import TimePlane
 from flinkcore.runtime.checkpoint import OperatorPart, PendingCheckpoint
 from flinkcore.spark.columnar.chunks_task import GIVEN, ChunksTask
 from flinkcore.spark.columnar.element_pass import run_element_pass
-from flinkcore.spark.columnar.map_task import BLOCK_ROWS, LogPlace, MapTask, MergingEvents
+from flinkcore.spark.columnar.map_task import BLOCK_ROWS, LogPlace, MapTask, MapWay, MergingEvents
 from flinkcore.spark.columnar.next_blocks import BlocksForNext, WayToNext
 from flinkcore.spark.columnar.operator_levels import OperatorLevels
 from flinkcore.spark.columnar.progress import ProgressAddress, progress_of
@@ -89,7 +90,8 @@ class SparkReplay:
     def _first_pass(self) -> list[tuple[TimePlane, SparkLog]]:
         cuts = self.checkpoints.cuts
         with self.jobs.described("pass 1 of 2, times of the log"), self._shortly():
-            found = run_time_passes(self._spark, self._given_logs, cuts, self.checkpoints.stops)
+            stops, ways = self.checkpoints.stops, self.plan.ways
+            found = run_time_passes(self._spark, self._given_logs, cuts, stops, ways)
             self._release_with_this(log for _, log in found)
             return [
                 (
@@ -176,8 +178,8 @@ class SparkReplay:
     ) -> Any:
         """Return a DataFrame of what the reduce tasks make of their results; it runs when it is used."""
         mapped = [
-            log.dataframe.mapInArrow(portable(self._spark, task), SHUFFLE_SCHEMA)
-            for log, task in zip(self._logs, self._map_tasks(progress), strict=True)
+            (level, log.dataframe.mapInArrow(portable(self._spark, task), SHUFFLE_SCHEMA))
+            for level, log, task in self._map_tasks(progress)
         ]
         by_id = chooses_partitions(self._logs[0].dataframe)
         levels = self._levels
@@ -185,7 +187,7 @@ class SparkReplay:
         for level, operators in enumerate(levels.levels):
             is_last = level + 1 == len(levels.levels)
             slots = () if is_last else levels.slots(level + 1, by_id)
-            logs = [mapped[log] for number in operators for log in self.plan.stages[number].logs]
+            logs = [blocks for first, blocks in mapped if first == level]
             blocks = reduce(lambda some, more: some.union(more), [*logs, *passed_on])
             ordered = to_partitions(blocks, len(levels.partitions_of(level)), "slot").sortWithinPartitions(
                 *SHUFFLE_ORDER
@@ -241,34 +243,47 @@ class SparkReplay:
         chunks = sum(len(self.time_planes[log].starts.chunks) for log in stage.logs)
         return chunks + sum(self._levels.partitions[each.stage] for _, each in stage.results)
 
-    def _map_tasks(self, progress: ProgressAddress | None) -> Iterator[MapTask]:
-        broadcast = self.plan.broadcast_logs
+    def _map_tasks(self, progress: ProgressAddress | None) -> Iterator[tuple[int, SparkLog, MapTask]]:
+        """What reads each log, and the first level of those to whose operators it is sent."""
         windows = partial_windows(self.plan)
         merging = None
         if isinstance(windows, PartialWindows):
             merging = MergingEvents(windows, PackedTimeline.of(self._times[0].timeline))
-        first_chunk = 0
+        chunks = [int(time_plane.starts.chunks.max(initial=-1)) + 1 for time_plane in self.time_planes]
+        first_chunks = [0, *accumulate(chunks)]
         levels = self._levels
         level_of = {number: level for level, operators in enumerate(levels.levels) for number in operators}
-        for number, (time_plane, log) in enumerate(self._first_pass):
-            operator = self.plan.stage_of_log(number)
-            partitions, first = levels.partitions[operator], levels.first_partitions[operator]
-            slots = levels.slots(level_of[operator], chooses_partitions(log.dataframe))
-            yield MapTask(
-                plan=log.plan,
-                time_plane=time_plane.for_reading(),
-                log=log.log,
-                partitions=partitions,
-                slots=slots[first : first + partitions],
-                arrival_span_ms=_arrival_span_ms(time_plane),
-                block_rows=self._block_rows,
-                progress=progress,
-                place=LogPlace(
-                    number, first_chunk, self._times[0].first_splits[number], number in broadcast, first
-                ),
-                merging=merging,
-            )
-            first_chunk += int(time_plane.starts.chunks.max(initial=-1)) + 1
+        for together in self.plan.ways:
+            operators = [self.plan.stage_of_log(number) for number in together]
+            level, log = min(level_of[operator] for operator in operators), self._logs[together[0]]
+            slots = levels.slots(level, chooses_partitions(log.dataframe))
+            ways = [
+                self._map_way(number, operator, first_chunks[number], slots, merging)
+                for number, operator in zip(together, operators, strict=True)
+            ]
+            yield level, log, MapTask(tuple(ways), log.log, progress)
+
+    def _map_way(
+        self,
+        number: int,
+        operator: int,
+        first_chunk: int,
+        slots: tuple[int, ...],
+        merging: MergingEvents | None,
+    ) -> MapWay:
+        time_plane, log = self._first_pass[number]
+        partitions, first = self._levels.partitions[operator], self._levels.first_partitions[operator]
+        is_broadcast = number in self.plan.broadcast_logs
+        return MapWay(
+            plan=log.plan,
+            time_plane=time_plane.for_reading(),
+            partitions=partitions,
+            slots=slots[first : first + partitions],
+            arrival_span_ms=_arrival_span_ms(time_plane),
+            block_rows=self._block_rows,
+            place=LogPlace(number, first_chunk, self._times[0].first_splits[number], is_broadcast, first),
+            merging=merging,
+        )
 
     def collect(self, output: ReduceOutput, stopping: StoppingJob) -> list[Any]:
         """Run the data plane, and return the rows with which the reduce tasks report."""

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
 import pyarrow as pa
 
 from flinkcore.replay.time_plane.chunk_times import ChunkCounts, ChunkTimes
 from flinkcore.replay.time_plane.time_cut import TimeCut
-from flinkcore.replay.time_plane.time_pass import TimePass, combine_logs, time_passes
+from flinkcore.replay.time_plane.time_pass import (
+    TimePass,
+    by_way,
+    combine_logs,
+    summarised_together,
+    time_passes,
+)
 from flinkcore.replay.time_plane.timeline import TimePlane
 from flinkcore.spark.exchange.collecting import collected_in_parts
 from flinkcore.spark.exchange.row_format import RowFormat
@@ -21,7 +29,7 @@ from flinkcore.spark.logs.spark_log import SparkLog, UnreadDataFrame
 from flinkcore.spark.shipping.task_errors import task_errors_raised
 from flinkcore.spark.shipping.tasks import portable
 
-_SUMMARIES = RowFormat("chunk long, payload binary")
+_SUMMARIES = RowFormat("chunk long, way int, payload binary")
 
 
 @dataclass(frozen=True)
@@ -34,25 +42,30 @@ class CountTask:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """A row per chunk."""
         for chunk in self.log.chunks(batches):
-            yield _SUMMARIES.row(chunk.index, self.time_pass.count(chunk).to_ipc())
+            yield _SUMMARIES.row(chunk.index, 0, self.time_pass.count(chunk).to_ipc())
 
 
 @dataclass(frozen=True)
 class SummariseTask:
-    """Summarises the times of the task's chunks; picklable."""
+    """Summarises the times of the task's chunks, for each way that the log is used on; picklable."""
 
-    time_pass: TimePass
+    passes: tuple[TimePass, ...]
     log: LogInput
-    bases: dict[int, dict[object, int]] | None
+    bases: tuple[dict[int, dict[object, int]] | None, ...]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """A row per chunk."""
+        """A row per chunk and way."""
         for chunk in self.log.chunks(batches):
-            yield _SUMMARIES.row(chunk.index, self.time_pass.summarise(chunk, self.bases).to_ipc())
+            for way, times in enumerate(summarised_together(self.passes, chunk, self.bases)):
+                yield _SUMMARIES.row(chunk.index, way, times.to_ipc())
 
 
 def run_time_passes(
-    spark: Any, logs: Sequence[SparkLog | UnreadDataFrame], cuts: Sequence[TimeCut] = (), stops: bool = False
+    spark: Any,
+    logs: Sequence[SparkLog | UnreadDataFrame],
+    cuts: Sequence[TimeCut] = (),
+    stops: bool = False,
+    ways: Sequence[Sequence[int]] = (),
 ) -> list[tuple[TimePlane, SparkLog]]:
     """Run the first pass.
 
@@ -66,6 +79,8 @@ def run_time_passes(
         Where each log is resumed from a checkpoint; none: from its start.
     stops
         Whether the job stops with a checkpoint.
+    ways
+        Numbers of the logs that are read together, as of `JobPlan`; none: each is read by itself.
 
     Returns
     -------
@@ -73,56 +88,76 @@ def run_time_passes(
         The time plane of each log, and the log as the second pass reads it: of a DataFrame what Spark keeps.
     """
     passes = time_passes([log.plan for log in logs], cuts, stops)
-    read: list[SparkLog] = []
+    read: dict[int, SparkLog] = {}
+    times: dict[int, Iterable[ChunkTimes]] = {}
     evaluated: list[tuple[DataFrameLog, SparkLog]] = []
     with ExitStack() as reading:
-        times = []
-        for log, time_pass in zip(logs, passes, strict=True):
-            told: Iterator[bytes] | None = None
+        for together in ways or [(number,) for number in range(len(logs))]:
+            of_ways = [passes[number] for number in together]
+            log, told = logs[together[0]], None
             if isinstance(log, UnreadDataFrame):
                 data = log.data
                 known = next((each for given, each in evaluated if data.has_rows_of(given)), None)
                 if known is not None:
                     log = known.on_another_way(log.plan)
                 else:
-                    ways = [each.plan for each in logs if _is_of(each, data)]
-                    log, told = log.kept(spark, time_pass, ways)
+                    plans = [each.plan for each in logs if _is_of(each, data)]
+                    log, told = log.kept(spark, of_ways[0], plans)
                     evaluated.append((data, log))
-            read.append(log)
-            times.append(reading.enter_context(closing(_summaries(spark, time_pass, log, told))))
-        time_planes = combine_logs(passes, times)
-    return list(zip(time_planes, read, strict=True))
+            read[together[0]] = log
+            read |= {number: log.on_another_way(logs[number].plan) for number in together[1:]}
+            found: list[Iterable[ChunkTimes]] = []
+            if told is not None:
+                of_first = reading.enter_context(closing(_told_times(spark, of_ways[0], log, told)))
+                found, of_ways = [of_first], of_ways[1:]
+            if of_ways:
+                summaries = reading.enter_context(closing(_summaries(spark, of_ways, log)))
+                found += by_way(summaries, len(of_ways))
+            times |= zip(together, found, strict=True)
+        numbers = range(len(logs))
+        time_planes = combine_logs(passes, [times[number] for number in numbers])
+    return list(zip(time_planes, [read[number] for number in numbers], strict=True))
 
 
 def _is_of(log: SparkLog | UnreadDataFrame, data: DataFrameLog) -> bool:
     return isinstance(log, UnreadDataFrame) and log.data.has_rows_of(data)
 
 
-def _summaries(
-    spark: Any, time_pass: TimePass, log: SparkLog, told: Iterator[bytes] | None
+def _told_times(
+    spark: Any, time_pass: TimePass, log: SparkLog, told: Iterator[bytes]
 ) -> Generator[ChunkTimes, None, None]:
-    """Summaries of all chunks of a log, of which a DataFrame has already told times or counts."""
+    """Summaries of all chunks of a DataFrame, which has already told times or counts."""
+    if time_pass.rate is None:
+        yield from map(ChunkTimes.from_ipc, told)
+        return
+    counts = list(map(ChunkCounts.from_ipc, told))
+    with closing(_summaries(spark, [time_pass], log, counts)) as summaries:
+        for (times,) in summaries:
+            yield times
+
+
+def _summaries(
+    spark: Any, passes: Sequence[TimePass], log: SparkLog, counts: list[ChunkCounts] | None = None
+) -> Generator[list[ChunkTimes], None, None]:
+    """Summaries of all chunks of a log, each for all ways; `counts` are the rows of the chunks if they are known."""
 
     def run(task: Any) -> Any:
         return log.dataframe.mapInArrow(portable(spark, task), _SUMMARIES.ddl)
 
-    if told is not None and time_pass.rate is None:
-        yield from map(ChunkTimes.from_ipc, told)
-        return
-    bases = None
-    if time_pass.rate is not None:
-        counts = _known_counts(time_pass, log.log) if told is None else list(map(ChunkCounts.from_ipc, told))
+    bases: list[dict[int, dict[Any, int]] | None] = [None for _ in passes]
+    if passes[0].rate is not None:
+        counts = _known_counts(passes[0], log.log) if counts is None else counts
         if counts is None:
             with task_errors_raised():
-                counted = run(CountTask(time_pass, log.log)).collect()
+                counted = run(CountTask(passes[0], log.log)).collect()
             counts = [ChunkCounts.from_ipc(bytes(row.payload)) for row in counted]
-        bases = time_pass.position_bases(counts)
-    summarised = run(SummariseTask(time_pass, log.log, bases))
+        bases = [time_pass.position_bases(counts) for time_pass in passes]
+    summarised = run(SummariseTask(tuple(passes), log.log, tuple(bases)))
     with closing(
-        _rows_of_one_job(summarised) if log.is_short else collected_in_parts(summarised, "chunk")
+        _rows_of_one_job(summarised) if log.is_short else collected_in_parts(summarised, "chunk", "way")
     ) as rows:
-        for row in rows:
-            yield ChunkTimes.from_ipc(bytes(row.payload))
+        for _, of_chunk in groupby(rows, key=attrgetter("chunk")):
+            yield [ChunkTimes.from_ipc(bytes(row.payload)) for row in of_chunk]
 
 
 def _known_counts(time_pass: TimePass, log: LogInput) -> list[ChunkCounts] | None:

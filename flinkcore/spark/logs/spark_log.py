@@ -96,27 +96,35 @@ class UnreadDataFrame:
         return SparkLog(self.plan, none, none.dataframe(spark)), None
 
 
-def log_of_dataframe(spark: Any, plan: LogPlan, data: DataFrameLog, cores: int) -> SparkLog | UnreadDataFrame:
+def logs_of_dataframe(
+    spark: Any, plans: Sequence[LogPlan], data: DataFrameLog, cores: int
+) -> Sequence[SparkLog | UnreadDataFrame]:
     """Return the log that a DataFrame is: in files, if it is just these, and where that orders rows no otherwise.
 
     Parameters
     ----------
     spark
         The session.
-    plan
-        What is done with the log.
+    plans
+        What is done with the log, on each of its ways.
     data
         The DataFrame, and the order of its rows.
     cores
         Of the session.
     """
     try:
-        files = unordered_files(data, columns_read(plan), plan.log.arrival is not None)
+        files = unordered_files(data, columns_read(*plans), plans[0].log.arrival is not None)
     except NotJustFiles as reason:
-        return UnreadDataFrame(plan, data, str(reason))
-    plan = replace(plan, log=replace(plan.log, source=files))
-    chunks = FileInput.of(plan.log, cores)
-    return SparkLog(plan, chunks, chunks.dataframe(spark))
+        return [UnreadDataFrame(plan, data, str(reason)) for plan in plans]
+    of_files = [replace(plan, log=replace(plan.log, source=files)) for plan in plans]
+    return logs_of_files(spark, of_files, cores)
+
+
+def logs_of_files(spark: Any, plans: Sequence[LogPlan], cores: int) -> list[SparkLog]:
+    """Return a log that tasks read, for each of its ways; parameters as of `logs_of_dataframe`."""
+    chunks = FileInput.of(plans[0].log, cores)
+    dataframe = chunks.dataframe(spark)
+    return [SparkLog(plan, chunks, dataframe) for plan in plans]
 
 
 def unordered_files(data: DataFrameLog, columns: Iterable[str], has_arrival: bool) -> LogFiles:
