@@ -291,17 +291,12 @@ class SparkExecutor:
         configuration : ExecutionConfig
             Parallelism, number of key groups, auto-watermark interval, arrival rate.
         checkpoints : CheckpointSettings
-            None: such jobs have them in one process only.
+            The checkpoint that the job goes on from, and the one with which it stops: paths that driver and executors
+            share.
         """
-        if checkpoints != NO_CHECKPOINTS:
-            raise ConfigurationError(
-                "there are no checkpoints of a job over single elements on Spark: run it in this process, with "
-                "StreamExecutionEnvironment, give its functions a schema so that it is one over columns, or leave "
-                "restore_from and stop_with_checkpoint out"
-            )
         check_session(self._spark)
         configuration.require_arrival_clock("a job on Spark", _NO_COMMON_CLOCK)
-        return SparkElementRun(self._spark, job, configuration, self.execute)
+        return SparkElementRun(self._spark, job, configuration, self.execute, checkpoints)
 
     def start_in_background(self, job: ElementJob, configuration: ExecutionConfig) -> NoReturn:
         """Raise a ConfigurationError: a job on Spark runs while the program waits for it."""

@@ -457,6 +457,26 @@ def test_elements_that_cannot_go_to_a_worker_are_named(spark: Any) -> None:
         list(unread.execute_and_collect())
 
 
+def test_jobs_stop_and_go_on_in_turn_on_spark_and_embedded_at_any_parallelism(
+    spark: Any, tmp_path: Path
+) -> None:
+    rows = [(n * 3 % 17 + n, "abc"[n % 3], n % 9) for n in range(40)]
+
+    def run(env: StreamExecutionEnvironment, some: list[Any], out: str, **checkpoints: Any) -> list[Any]:
+        stream = env.from_collection(some).assign_timestamps_and_watermarks(timed_elements.STRATEGY)
+        keyed = stream.key_by(lambda row: row[1]).process(Timers()).map(as_element)
+        keyed.map(str, Types.STRING()).sink_to(sink_of(tmp_path / out))
+        return list(keyed.execute_and_collect(**checkpoints))
+
+    whole = run(embedded(), rows, "whole")
+    first, second = tmp_path / "first", tmp_path / "second"
+    parts = run(on_spark(spark, 2), rows[:15], "parts", stop_with_checkpoint=first)
+    parts += run(embedded(3), rows[15:21], "parts", restore_from=first, stop_with_checkpoint=second)
+    parts += run(on_spark(spark, 3), rows[21:], "parts", restore_from=second)
+    assert sorted(parts) == sorted(whole)
+    assert file_lines(tmp_path / "parts") == file_lines(tmp_path / "whole")
+
+
 def test_the_system_clock_and_jobs_in_the_background_are_refused(spark: Any) -> None:
     env = SparkExecutionEnvironment(spark)
     env.from_collection([1]).print()

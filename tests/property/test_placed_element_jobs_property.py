@@ -1,50 +1,14 @@
 """Random jobs whose tasks only exchange messages, each for itself, give what the embedded run gives, in its order."""
 
-from typing import Any
-
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from models.element_steps import STEPS, Element
+from models.message_jobs import collected_by_messages
 from models.source_jobs import ListedSource
 from models.timestamped_source import TimestampedSource
 
-pytest.importorskip("pyspark")
-
 from flinkcore.common import Duration, WatermarkStrategy
-from flinkcore.datastream import DataStream, StreamExecutionEnvironment, TimeCharacteristic
-from flinkcore.datastream.pipeline_executor import ElementJob
-from flinkcore.replay.elements.job_sources import JobSources
-from flinkcore.runtime.working_directory import WorkingDirectory
-from flinkcore.spark.elements.element_task import ElementTask
-from flinkcore.spark.elements.messages import PROGRAM, RunRow, merged
-from flinkcore.spark.elements.shipped_job import ShippedJob, shipped_job
-
-
-def collected_by_messages(stream: DataStream, env: StreamExecutionEnvironment) -> list[Any]:
-    """Run every task of a job for itself, and merge what they send to the program."""
-    configuration = env.get_config()
-    job_of_stream = ElementJob("job", (), stream._transformation, env.get_stream_time_characteristic())
-    planned = ShippedJob(job_of_stream, configuration, 0)
-    time_characteristic = planned.job.time_characteristic
-    sources = JobSources(planned.vertices, configuration, time_characteristic, WorkingDirectory()).of_tasks()
-    job: ShippedJob = shipped_job(planned.pickled())
-    rows: list[RunRow] = []
-    for level in job.levels:
-        sent = []
-        for task in level:
-            given_rows = sorted(
-                (row for row in rows if row.target == task), key=lambda row: (row.first_key, row.payload)
-            )
-            running = ElementTask(job, task)
-            runs = (
-                running.read(sources[task]) if task in sources else running.receive(merged(iter(given_rows)))
-            )
-            sent += [row for some in runs for row in some]
-        rows += sent
-    for_program = sorted((row for row in rows if row.target == PROGRAM), key=lambda row: row.first_key)
-    return [value for _, _, value, _ in merged(iter(for_program))]
-
+from flinkcore.datastream import StreamExecutionEnvironment, TimeCharacteristic
 
 ALIGNED = WatermarkStrategy.for_monotonous_timestamps().with_watermark_alignment(
     "group", Duration.of_millis(10), Duration.of_millis(3)

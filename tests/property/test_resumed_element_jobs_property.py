@@ -10,14 +10,19 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from models.element_steps import STEPS, Element
+from models.message_jobs import collected_by_messages
 from models.timed_elements import STRATEGY
 
 from flinkcore.common import Duration, Types, WatermarkStrategy
 from flinkcore.datastream import DataStream, StreamExecutionEnvironment
+from flinkcore.datastream.pipeline_executor import CheckpointSettings
 
 ELEMENT = Types.TUPLE([Types.LONG(), Types.STRING(), Types.LONG()])
 BY_KEY = ["timers", "side output", "windows", "sums", "counted windows", "sessions", "near ones", "joined"]
 """Steps whose elements do not depend on the parallelism."""
+
+PLACES = st.lists(st.booleans(), min_size=4, max_size=4)
+"""Which parts are run by tasks that only exchange messages."""
 
 elements = st.tuples(st.integers(0, 60), st.sampled_from("abc"), st.integers(0, 8))
 
@@ -28,8 +33,13 @@ def environment(parallelism: int, interval: int, is_chained: bool = True) -> Str
     return env
 
 
-def in_parts(build: Any, parallelism: Sequence[int], bounds: Sequence[int]) -> list[Element]:
-    """The elements of all parts of a job; `build` makes its stream of the rows from one bound to another."""
+def in_parts(
+    build: Any, parallelism: Sequence[int], bounds: Sequence[int], by_messages: Sequence[bool] = (False,)
+) -> list[Element]:
+    """The elements of all parts of a job; `build` makes its stream of the rows from one bound to another.
+
+    Parts may be run as on Spark: by tasks that only exchange messages.
+    """
     given_back: list[Element] = []
     parts = list(pairwise(bounds))
     with TemporaryDirectory() as folder:
@@ -40,7 +50,11 @@ def in_parts(build: Any, parallelism: Sequence[int], bounds: Sequence[int]) -> l
             if number < len(parts) - 1:
                 checkpoints["stop_with_checkpoint"] = Path(folder, str(number))
             stream = build(parallelism[number % len(parallelism)], start, stop)
-            given_back += stream.execute_and_collect(**checkpoints)
+            if by_messages[number % len(by_messages)]:
+                env = stream.get_execution_environment()
+                given_back += collected_by_messages(stream, env, CheckpointSettings(**checkpoints))
+            else:
+                given_back += stream.execute_and_collect(**checkpoints)
     return given_back
 
 
@@ -56,6 +70,7 @@ def bounds_of(cuts: Sequence[int], rows: int) -> list[int]:
     sources=st.sampled_from([1, 2]),
     interval=st.sampled_from([0, 1, 4, 50]),
     is_chained=st.booleans(),
+    by_messages=PLACES,
 )
 def test_a_job_over_collections_gives_the_elements_of_the_whole_in_their_order(
     rows: list[tuple[Element, Element]],
@@ -64,6 +79,7 @@ def test_a_job_over_collections_gives_the_elements_of_the_whole_in_their_order(
     sources: int,
     interval: int,
     is_chained: bool,
+    by_messages: list[bool],
 ) -> None:
     def build(parallelism: int, start: int, stop: int) -> DataStream:
         env = environment(parallelism, interval, is_chained)
@@ -74,7 +90,7 @@ def test_a_job_over_collections_gives_the_elements_of_the_whole_in_their_order(
         return stream
 
     whole = list(build(1, 0, len(rows)).execute_and_collect())
-    assert in_parts(build, [1], bounds_of(cuts, len(rows))) == whole
+    assert in_parts(build, [1], bounds_of(cuts, len(rows)), by_messages) == whole
 
 
 @settings(deadline=None, max_examples=20)
@@ -86,6 +102,7 @@ def test_a_job_over_collections_gives_the_elements_of_the_whole_in_their_order(
     parallelism=st.lists(st.sampled_from([1, 2, 3, 7]), min_size=4, max_size=4),
     interval=st.sampled_from([1, 4]),
     is_chained=st.booleans(),
+    by_messages=PLACES,
 )
 def test_at_another_parallelism_a_job_gives_the_elements_of_the_whole(
     rows: list[Element],
@@ -95,6 +112,7 @@ def test_at_another_parallelism_a_job_gives_the_elements_of_the_whole(
     parallelism: list[int],
     interval: int,
     is_chained: bool,
+    by_messages: list[bool],
 ) -> None:
     def build(parallelism: int, start: int, stop: int) -> DataStream:
         env = environment(parallelism, interval, is_chained)
@@ -105,7 +123,8 @@ def test_at_another_parallelism_a_job_gives_the_elements_of_the_whole(
         return STEPS[step](stream)
 
     whole = list(build(1, 0, len(rows)).execute_and_collect())
-    assert sorted(in_parts(build, parallelism, bounds_of(cuts, len(rows)))) == sorted(whole)
+    parts = in_parts(build, parallelism, bounds_of(cuts, len(rows)), by_messages)
+    assert sorted(parts) == sorted(whole)
 
 
 @settings(deadline=None, max_examples=20)
@@ -121,6 +140,7 @@ def test_at_another_parallelism_a_job_gives_the_elements_of_the_whole(
     interval=st.sampled_from([0, 1, 7]),
     by_rate=st.booleans(),
     has_splits=st.booleans(),
+    by_messages=PLACES,
 )
 def test_a_job_over_a_log_gives_the_elements_of_the_whole_in_their_order(
     rows: list[tuple[int, int, int, str]],
@@ -130,6 +150,7 @@ def test_a_job_over_a_log_gives_the_elements_of_the_whole_in_their_order(
     interval: int,
     by_rate: bool,
     has_splits: bool,
+    by_messages: list[bool],
 ) -> None:
     has_splits = has_splits and not by_rate
     clock, entries = 4, [("a", 3, 3, split) for split in range(3)] if has_splits else []
@@ -161,4 +182,4 @@ def test_a_job_over_a_log_gives_the_elements_of_the_whole_in_their_order(
 
     bounds = [0, *sorted(first + cut % (len(rows) + 1) for cut in cuts), len(entries)]
     whole = list(build(1, 0, len(entries)).execute_and_collect())
-    assert in_parts(build, [1], bounds) == whole
+    assert in_parts(build, [1], bounds, by_messages) == whole

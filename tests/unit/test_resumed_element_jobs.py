@@ -429,15 +429,6 @@ def test_what_has_no_checkpoints_is_refused_before_anything_runs(
     assert not (tmp_path / "c").exists()
 
 
-def test_jobs_over_single_elements_on_spark_have_none(tmp_path: Path) -> None:
-    pytest.importorskip("pyspark")
-    from fuzz.local_spark import local_spark_environment
-
-    stream = local_spark_environment(2).from_collection([1])
-    with pytest.raises(ConfigurationError, match="no checkpoints of a job over single elements on Spark"):
-        stream.execute_and_collect(stop_with_checkpoint=tmp_path / "c")
-
-
 def test_a_limit_has_no_checkpoint(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="limit cancels the job"):
         counts(FIRST).execute_and_collect(limit=1, stop_with_checkpoint=tmp_path / "c")  # type: ignore[call-overload]

@@ -8,6 +8,7 @@ what one run over all would have done.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
@@ -96,6 +97,112 @@ class RestoredClock(NamedTuple):
     last_origin: int
 
 
+@dataclass(frozen=True)
+class TaskCheckpoints:
+    """What tasks need to know of the checkpoints of their job; picklable.
+
+    Attributes
+    ----------
+    uids : tuple of str
+        By which the checkpoints name the operators, in the order of `operators_of`.
+    restored : Checkpoint or None
+        What subtasks are restored from; None: they begin anew.
+    clock : RestoredClock or None
+        The time at which it was taken.
+    next_tick_ms : int
+        When assigners of watermarks emit next.
+    pending : PendingCheckpoint or None
+        The checkpoint with which the job stops.
+    stop_ms : int or None
+        When it stops: what is due before has been done.
+    """
+
+    uids: tuple[str, ...]
+    restored: Checkpoint | None
+    clock: RestoredClock | None
+    next_tick_ms: int
+    pending: PendingCheckpoint | None = None
+    stop_ms: int | None = None
+
+    def subtasks(self, vertices: Sequence[JobVertex]) -> RestoredSubtasks | None:
+        """Return what restores subtasks of the job's operators; None: they begin anew."""
+        if self.restored is None:
+            return None
+        uids = self._uids(vertices)
+        checks = {node: check for node in uids if (check := _check_of(node.transformation)) is not None}
+        return RestoredSubtasks(self.restored, uids, checks, self.next_tick_ms)
+
+    def _uids(self, vertices: Sequence[JobVertex]) -> dict[StreamNode, str]:
+        return dict(zip(operators_of(vertices), self.uids, strict=True))
+
+    def check_goes_on(self, origins: Iterable[Origin]) -> None:
+        """Check that nothing arrives before the last element of the run before.
+
+        Raises
+        ------
+        DataError
+            If something does.
+        """
+        if self.clock is None:
+            return
+        last = self.clock.now_ms, self.clock.last_origin
+        for origin in origins:
+            if origin.at_end or origin.next_arrival_ms is None:
+                continue
+            if (origin.next_arrival_ms, origin.number) < last:
+                raise DataError(
+                    f"a source has an element with the arrival {origin.next_arrival_ms} ms, but the checkpoint was "
+                    f"taken after the arrival {last[0]} ms of another one: what comes before that is done, and is not "
+                    "done again. Let all sources of a run end together: logs at one arrival, collections after as "
+                    "many elements"
+                )
+
+    def write(
+        self,
+        task: StreamTask,
+        vertices: Sequence[JobVertex],
+        origin: Origin | None,
+        prepared: Mapping[StreamNode, Sequence[Any]],
+    ) -> list[OperatorPart]:
+        """Write what a task holds, and return what of the checkpoint that is.
+
+        Parameters
+        ----------
+        task : StreamTask
+        vertices : sequence of JobVertex
+            Of the whole job.
+        origin : Origin or None
+            What the task has read, if it is one of a source.
+        prepared : mapping of StreamNode to sequence
+            Committables that are in the checkpoint with this task.
+
+        Raises
+        ------
+        SchemaError
+            If a value is of a type that no checkpoint supports; names its state.
+        CheckpointError
+            If a file cannot be written.
+        """
+        assert self.pending is not None
+        writer, uids = self.pending.writer(), self._uids(vertices)
+        parts: list[OperatorPart] = []
+        emitted: dict[StreamNode, tuple[int, bool]] = {}
+        if origin is not None:
+            snapshot, source = origin.snapshot(), task.vertex.head
+            emitted[source] = snapshot.watermark_ms, origin.is_idle
+            parts.append(writer.write(uids[source], task.index, snapshot))
+        for subtask in task.subtasks():
+            node = subtask.setup.node
+            if node.collects:
+                continue
+            emitted[node] = stream_state(subtask, emitted)
+            snapshot = snapshot_of(subtask, emitted[node][0], emitted)
+            if node in prepared:
+                snapshot = _with_committables(snapshot, node, prepared[node])
+            parts.append(writer.write(uids[node], task.index, snapshot))
+        return parts
+
+
 class ElementCheckpoints:
     """The checkpoint that a job goes on from, and the one with which it stops.
 
@@ -164,6 +271,8 @@ class ElementCheckpoints:
         parts = checkpoint.manifest.parts_by_operator()
         expected: dict[str, tuple[TableKind, ...]] = {CLOCK: (TableKind.OPERATOR_STATE,)}
         for node, uid in self._uids.items():
+            if node.collects:
+                continue
             expected[uid] = _OPERATOR_TABLES
             if is_source_node(node):
                 of_log = TableKind.TIME_PLANE, TableKind.OPERATOR_STATE
@@ -201,12 +310,19 @@ class ElementCheckpoints:
 
     # ---- how the job goes on ----
 
-    def subtasks(self) -> RestoredSubtasks | None:
-        """Return what restores the operators; None: they begin anew."""
-        if self._checkpoint is None or self.clock is None:
-            return None
-        checks = {node: check for node in self._uids if (check := _check_of(node.transformation)) is not None}
-        return RestoredSubtasks(self._checkpoint, self._uids, checks, self._next_tick_ms)
+    def of_tasks(
+        self, pending: PendingCheckpoint | None = None, stop_ms: int | None = None
+    ) -> TaskCheckpoints:
+        """Return what tasks need to know; parameters as of `TaskCheckpoints`."""
+        goes_on = self.clock is not None
+        return TaskCheckpoints(
+            tuple(uid for node, uid in self._uids.items() if not node.collects),
+            self._checkpoint if goes_on else None,
+            self.clock,
+            self._next_tick_ms if goes_on else 0,
+            pending,
+            stop_ms,
+        )
 
     @property
     def _next_tick_ms(self) -> int:
@@ -248,28 +364,6 @@ class ElementCheckpoints:
             known = dict(_split_watermarks(broadcast_elements(states, SPLITS)))
         splits = [known.get(value) for value in split_values]
         return RestoredSplits(splits, self._checkpoint.watermark_ms(uid), self._next_tick_ms)
-
-    def check_goes_on(self, origins: Iterable[Origin]) -> None:
-        """Check that nothing arrives before the last element of the run before.
-
-        Raises
-        ------
-        DataError
-            If something does.
-        """
-        if self.clock is None:
-            return
-        last = self.clock.now_ms, self.clock.last_origin
-        for origin in origins:
-            if origin.at_end or origin.next_arrival_ms is None:
-                continue
-            if (origin.next_arrival_ms, origin.number) < last:
-                raise DataError(
-                    f"a source has an element with the arrival {origin.next_arrival_ms} ms, but the checkpoint was "
-                    f"taken after the arrival {last[0]} ms of another one: what comes before that is done, and is not "
-                    "done again. Let all sources of a run end together: logs at one arrival, collections after as "
-                    "many elements"
-                )
 
     def commit_prepared(self) -> None:
         """Make visible what the run before had prepared, should it have ended before it could."""
@@ -319,58 +413,31 @@ class ElementCheckpoints:
         assert self._stop_path is not None
         return PendingCheckpoint.begin(self._stop_path, self._max_parallelism)
 
-    def parts(
-        self,
-        pending: PendingCheckpoint,
-        tasks: Sequence[StreamTask],
-        origins: Mapping[StreamNode, Origin],
-        prepared: Mapping[StreamNode, Sequence[Any]],
-        time: tuple[int, int, int],
-    ) -> list[OperatorPart]:
-        """Write what the job holds, and return what completes the checkpoint.
+    def complete(
+        self, pending: PendingCheckpoint, parts: Sequence[OperatorPart], time: tuple[int, int, int]
+    ) -> None:
+        """Complete the checkpoint.
 
         Parameters
         ----------
         pending : PendingCheckpoint
-        tasks : sequence of StreamTask
-            Of the job.
-        origins : mapping of StreamNode to Origin
-            What each source has emitted.
-        prepared : mapping of StreamNode to sequence
-            Committables of the sinks.
+        parts : sequence of OperatorPart
+            What all tasks have written.
         time : (int, int, int)
             When the job started, what its clock shows, and the number of the origin of its last element.
 
         Raises
         ------
-        SchemaError
-            If a value is of a type that no checkpoint supports; names its state.
-        CheckpointError
-            If a file cannot be written.
+        CheckpointError, ConfigurationError
+            As of `PendingCheckpoint.commit`.
         """
-        writer = pending.writer()
-        parts: list[OperatorPart] = []
         clock = OperatorSnapshot(operator_state={TIME: broadcast_state(time)})
-        parts.append(writer.write(CLOCK, 0, clock))
-        sources: dict[StreamNode, tuple[int, bool]] = {}
-        for node, origin in origins.items():
-            snapshot = origin.snapshot()
-            sources[node] = snapshot.watermark_ms, origin.is_idle
-            parts.append(writer.write(self._uids[node], 0, snapshot))
-        for task in tasks:
-            emitted = dict(sources)
-            for subtask in task.subtasks():
-                node = subtask.setup.node
-                emitted[node] = stream_state(subtask, emitted)
-                snapshot = snapshot_of(subtask, emitted[node][0], emitted)
-                if task.index == 0 and node in prepared:
-                    snapshot = _with_committables(snapshot, node, prepared[node])
-                parts.append(writer.write(self._uids[node], task.index, snapshot))
-        return parts
+        pending.commit([pending.writer().write(CLOCK, 0, clock), *parts], self._job)
 
-    def complete(self, pending: PendingCheckpoint, parts: Sequence[OperatorPart]) -> None:
-        """Complete the checkpoint; errors as of `PendingCheckpoint.commit`."""
-        pending.commit(parts, self._job)
+
+def operators_of(vertices: Sequence[JobVertex]) -> list[StreamNode]:
+    """Return what a checkpoint has parts of: all operators but those that collect elements, which hold nothing."""
+    return [node for vertex in vertices for node in vertex.nodes if not node.collects]
 
 
 def _with_committables(

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from flinkcore.replay.elements.async_levels import AsyncLevels
     from flinkcore.replay.elements.element_checkpoint import ElementCheckpoints
     from flinkcore.replay.elements.system_clock import SystemJobClock
+    from flinkcore.runtime.checkpoint import OperatorPart
     from flinkcore.runtime.operators.async_wait_operator import AsyncElementQueue
 
 MOST_COLLECTED = 8192
@@ -184,7 +185,7 @@ class RunningTasks:
     ) -> None:
         self._elements: list[Any] = []
         self._give = give
-        vertices = job_vertices(StreamGraphGenerator(job, configuration).generate())
+        self._vertices = vertices = job_vertices(StreamGraphGenerator(job, configuration).generate())
         self._checkpoints: ElementCheckpoints | None = None
         if checkpoints != NO_CHECKPOINTS:
             from flinkcore.replay.elements.element_checkpoint import ElementCheckpoints  # loads pyarrow
@@ -214,7 +215,7 @@ class RunningTasks:
             copied_function,
             mailbox_of=None if system_clock is None else system_clock.mailbox_of,
             has_checkpoint=self._checkpoints is not None,
-            restored=None if self._checkpoints is None else self._checkpoints.subtasks(),
+            restored=None if self._checkpoints is None else self._checkpoints.of_tasks().subtasks(vertices),
             async_queue_of=self._async_queue_of,
             placed_channel=None if self._levels is None else self._levels.placed_channel,
         )
@@ -289,19 +290,22 @@ class RunningTasks:
         with checkpoints.begin() as pending:
             origins = list[Origin]()
             self._arrivals = arrivals = OrderedArrivals(origins, stops=True)
-            by_node = self._add_origins(origins)
+            by_task = self._add_origins(origins)
             yield from arrivals.emit_all(self._clock)
             if self._levels is not None:
                 self._levels.catch_up()
             yield
             # Once the checkpoint is complete, the next run commits what this one cannot.
             with self._prepared(pending.may_be_complete) as prepared:
-                last = checkpoints.last_origin(arrivals.last_origin)
-                time = self._sources.start_ms, self._clock.now_ms, last
-                parts = checkpoints.parts(pending, self._tasks.tasks(), by_node, prepared, time)
+                of_tasks = checkpoints.of_tasks(pending)
+                parts: list[OperatorPart] = []
+                for number, task in enumerate(self._tasks.tasks()):
+                    of_first = prepared if task.index == 0 else {}
+                    parts += of_tasks.write(task, self._vertices, by_task.get(number), of_first)
                 self._tasks.close()
                 self._has_ended = True
-                checkpoints.complete(pending, parts)
+                last = checkpoints.last_origin(arrivals.last_origin)
+                checkpoints.complete(pending, parts, (self._sources.start_ms, self._clock.now_ms, last))
         commit(prepared)
 
     def run(self) -> None:
@@ -331,16 +335,16 @@ class RunningTasks:
         if not self._has_begun:
             self._cancel()
 
-    def _add_origins(self, origins: list[Origin]) -> dict[StreamNode, Origin]:
-        """Add what arrives from all sources; return the last origin of each."""
+    def _add_origins(self, origins: list[Origin]) -> dict[int, Origin]:
+        """Add what arrives from all sources; return the last origin of each task of a source."""
         tasks = self._tasks.tasks()
-        by_node: dict[StreamNode, Origin] = {}
+        by_task: dict[int, Origin] = {}
         for number, source in self._sources.of_tasks().items():
             origins += source.origins(tasks[number])
-            by_node[tasks[number].vertex.head] = origins[-1]
+            by_task[number] = origins[-1]
         if self._checkpoints is not None:
-            self._checkpoints.check_goes_on(origins)
-        return by_node
+            self._checkpoints.of_tasks().check_goes_on(origins)
+        return by_task
 
     @contextmanager
     def _prepared(self, is_kept: Callable[[], bool] = lambda: False) -> Iterator[dict[StreamNode, list[Any]]]:

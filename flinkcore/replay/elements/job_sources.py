@@ -11,7 +11,7 @@ from flinkcore.common.typeinfo import TypeInformation
 from flinkcore.datastream.connectors.base import Source, SourceSplit
 from flinkcore.datastream.element_transformations import LegacySourceTransformation, SourceTransformation
 from flinkcore.datastream.time_characteristic import TimeCharacteristic
-from flinkcore.datastream.transformations import Transformation
+from flinkcore.datastream.transformations import EventLogSource, Transformation
 from flinkcore.replay.elements.task_sources import (
     ColumnarJob,
     TaskElements,
@@ -99,10 +99,14 @@ class JobSources:
     def _reading(self, step: Transformation) -> Any:
         from flinkcore.replay.elements.log_arrivals import LogReading  # loads pyarrow
 
-        if self._checkpoints is None:
-            return LogReading.of(step, self._configuration)
-        cut, stops = self._checkpoints.cut_of(step), self._checkpoints.stops
-        return LogReading.of(step, self._configuration, cut=cut, stops=stops)
+        cut, stops = None, False
+        if self._checkpoints is not None:
+            cut, stops = self._checkpoints.cut_of(step), self._checkpoints.stops
+        return LogReading.of(step, self._configuration, self._log_of(step), cut=cut, stops=stops)
+
+    def _log_of(self, step: Transformation) -> EventLogSource | None:
+        """Return what is read in place of the log that a step begins with; None: that itself."""
+        return None
 
     def of_tasks(self) -> dict[int, TaskSource]:
         """Return what each task of a source reads, by its number in the job; splits are made now."""

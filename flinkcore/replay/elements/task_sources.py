@@ -11,10 +11,11 @@ from flinkcore.common.execution_config import ExecutionConfig
 from flinkcore.common.typeinfo import TypeInformation
 from flinkcore.common.watermark_strategy import WatermarkStrategy
 from flinkcore.datastream.connectors.base import Source, SourceSplit
+from flinkcore.datastream.connectors.collection import CollectionSplit
 from flinkcore.datastream.element_transformations import LegacySourceTransformation, SideOutputTransformation
 from flinkcore.datastream.time_characteristic import TimeCharacteristic
 from flinkcore.datastream.transformations import Transformation
-from flinkcore.replay.elements.element_arrivals import Origin, SplitArrivals, end_input
+from flinkcore.replay.elements.element_arrivals import Origin, SplitArrivals, arrival_times, end_input
 from flinkcore.runtime.tasks.stream_task import StreamTask
 from flinkcore.runtime.tasks.task_output import ElementCall
 from flinkcore.runtime.working_directory import WorkingDirectory
@@ -87,6 +88,13 @@ class TaskElements:
                 self.origin, self.split, conversion, rate, self.start_ms, collect, finish, self.position
             )
         ]
+
+    def last_arrival_ms(self) -> int | None:
+        """Return when the last element of a collection arrives; None: it has none."""
+        assert isinstance(self.split, CollectionSplit)
+        position = self.position + len(self.split.collection)
+        arrival_ms = arrival_times(self.configuration.get_arrival_rate(), self.start_ms)
+        return arrival_ms(position) if self.split.collection else None
 
     def _in_ingestion_time(self, task: StreamTask) -> tuple[ElementCall, Callable[[], None]]:
         """Return what emits records as the context of a source function in ingestion time, and what closes that."""
@@ -214,6 +222,11 @@ class TaskLog:
                 self.restored,
             )
         ]
+
+    def last_arrival_ms(self) -> int | None:
+        """Return when the last event arrives; None: there is none."""
+        found = self.reading.arrival_range
+        return None if found is None else found[1]
 
 
 @dataclass(frozen=True)

@@ -65,6 +65,8 @@ class RestoredSubtasks:
         CheckpointError
             If a file is damaged, or contradicts itself or the operator.
         """
+        if setup.node.collects:
+            return
         uid = self.uids[setup.node]
         watermark_ms = backends_of(setup, operator).restore(
             self.checkpoint, uid, setup.index, setup.node.parallelism, self.checks.get(setup.node)
@@ -89,6 +91,8 @@ class RestoredSubtasks:
         CheckpointError
             If what the checkpoint says is not of these inputs.
         """
+        if setup.node.collects:
+            return
         with refused_as(f"{self.checkpoint.storage.path}, operator {self.uids[setup.node]!r}"):
             found = _inputs_of(setup, self._states(setup))
             for edges, processor, (last_ms, *by_edge) in zip(setup.node.inputs, inputs, found, strict=True):

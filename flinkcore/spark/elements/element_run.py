@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing
 from itertools import chain, groupby
 from operator import attrgetter
 from typing import Any
 
+from pyspark import cloudpickle
+
 from flinkcore.common.execution_config import ExecutionConfig
-from flinkcore.datastream.pipeline_executor import ElementJob
+from flinkcore.datastream.pipeline_executor import NO_CHECKPOINTS, CheckpointSettings, ElementJob
 from flinkcore.errors import FlinkcoreError
+from flinkcore.replay.elements.element_checkpoint import ElementCheckpoints
 from flinkcore.replay.elements.element_run import commit, discard
 from flinkcore.replay.elements.started_job import StartedJob
+from flinkcore.replay.elements.task_sources import TaskElements, TaskLog, TaskSource
+from flinkcore.runtime.checkpoint import PendingCheckpoint
 from flinkcore.runtime.task_metrics import TaskMetric, values_of_tasks
 from flinkcore.runtime.tasks.operator_makers import check_operators
 from flinkcore.runtime.tasks.stream_graph import StreamGraphGenerator, StreamNode, job_vertices
@@ -43,22 +48,36 @@ class SparkElementRun(StartedJob):
     configuration : ExecutionConfig
     execute : callable
         Plans a columnar job on Spark, and returns its result.
+    checkpoints : CheckpointSettings
+        The checkpoint that the job goes on from, and the one with which it stops.
 
     Raises
     ------
     ConfigurationError
-        If the job is not valid.
+        If the job is not valid, or something in it has no checkpoints, and it takes one.
     SchemaError, SourceError, DataError
         If an event log cannot be read.
     UserCodeError
         If a function cannot be pickled. Elements that cannot be pickled are found when the job runs.
     """
 
-    def __init__(self, spark: Any, job: ElementJob, configuration: ExecutionConfig, execute: Execute) -> None:
+    def __init__(
+        self,
+        spark: Any,
+        job: ElementJob,
+        configuration: ExecutionConfig,
+        execute: Execute,
+        checkpoints: CheckpointSettings = NO_CHECKPOINTS,
+    ) -> None:
         super().__init__(job.name)
         self._spark = spark
         vertices = job_vertices(StreamGraphGenerator(job, configuration).generate())
-        self._sources = SparkJobSources(vertices, configuration, job.time_characteristic, execute)
+        self._checkpoints: ElementCheckpoints | None = None
+        if checkpoints != NO_CHECKPOINTS:
+            self._checkpoints = ElementCheckpoints(vertices, job, configuration, checkpoints)
+        self._sources = SparkJobSources(
+            vertices, configuration, job.time_characteristic, execute, self._checkpoints
+        )
         self._job = ShippedJob(job, configuration, self._sources.start_ms)
         check_operators(self._job.nodes, configuration)
         self._pickled = self._job.pickled()
@@ -68,19 +87,56 @@ class SparkElementRun(StartedJob):
         return self._metric_values
 
     def _run(self) -> Generator[Any, None, None]:
-        sources = ShippedSources.of(self._sources.of_tasks())
+        checkpoints = self._checkpoints
+        if checkpoints is None:
+            yield from self._results(None)
+            return
+        checkpoints.commit_prepared()
+        if not checkpoints.stops:
+            yield from self._results(None)
+            return
+        with checkpoints.begin() as pending:
+            yield from self._results(pending)
+
+    def _results(self, pending: PendingCheckpoint | None) -> Generator[Any, None, None]:
+        of_tasks = self._sources.of_tasks()
+        sources = ShippedSources.of(of_tasks)
         jobs = SparkJobs(self._spark)
         with sources.shows_unread_elements(), jobs.described(f"{self._job.job.name}"):
-            rows = collected_in_parts(self._dataframe(sources.pickled), *RUNS_ORDER)
+            stop = None if pending is None else self._last_element(of_tasks)
+            checkpoints = self._shipped_checkpoints(pending, stop)
+            rows = collected_in_parts(self._dataframe(sources.pickled, checkpoints), *RUNS_ORDER)
             first = next(rows, None)
         del sources
         with closing(rows), jobs.cancelled_on_interrupt():
             found = rows if first is None else chain([first], rows)
-            yield from self._emitted(
-                RunRow(row.target, bytes(row.first_key), bytes(row.payload)) for row in found
-            )
+            runs = (RunRow(row.target, bytes(row.first_key), bytes(row.payload)) for row in found)
+            yield from self._emitted(runs, pending, stop)
 
-    def _emitted(self, runs: Iterator[RunRow]) -> Generator[Any, None, None]:
+    def _last_element(self, sources: Mapping[int, TaskSource]) -> tuple[int, int]:
+        """When the last element of all sources arrives, which is when the job stops, and the number of its origin."""
+        assert self._checkpoints is not None
+        clock = self._checkpoints.clock
+        last = (self._sources.start_ms, -1) if clock is None else (clock.now_ms, clock.last_origin)
+        for source in sources.values():
+            assert isinstance(source, TaskElements | TaskLog)
+            last_ms = source.last_arrival_ms()
+            if last_ms is not None:
+                last = max(last, (last_ms, source.origin))
+        return last
+
+    def _shipped_checkpoints(
+        self, pending: PendingCheckpoint | None, stop: tuple[int, int] | None
+    ) -> bytes | None:
+        if self._checkpoints is None:
+            return None
+        of_tasks = self._checkpoints.of_tasks(pending, None if stop is None else stop[0])
+        pickled: bytes = cloudpickle.dumps(of_tasks)
+        return pickled
+
+    def _emitted(
+        self, runs: Iterator[RunRow], pending: PendingCheckpoint | None, stop: tuple[int, int] | None
+    ) -> Generator[Any, None, None]:
         """Yield what the program collects, and commit at the end; the reports come first."""
         reports: list[TaskReport] = []
         for_program: Iterator[RunRow] = iter(())
@@ -101,8 +157,13 @@ class SparkElementRun(StartedJob):
                     print(value)
                 else:
                     yield value
+            if pending is not None and stop is not None and self._checkpoints is not None:
+                parts = [part for report in reports for part in report.parts]
+                self._checkpoints.complete(pending, parts, (self._sources.start_ms, *stop))
         except BaseException:
-            discard(prepared)
+            # Once the checkpoint is complete, the next run commits what this one cannot.
+            if pending is None or not pending.may_be_complete():
+                discard(prepared)
             raise
         commit(prepared)
 
@@ -122,13 +183,15 @@ class SparkElementRun(StartedJob):
         for vertex in reversed(self._job.vertices):
             yield from (by_task[task] for task in vertex.tasks if task in by_task)
 
-    def _dataframe(self, sources: dict[int, bytes]) -> Any:
+    def _dataframe(self, sources: dict[int, bytes], checkpoints: bytes | None) -> Any:
         """Return a DataFrame of the messages to the driver."""
         rows = self._spark.range(0, len(sources), 1, len(sources))
-        runs = self._stage(rows, SourceStage(self._pickled, 0, self._slots(1), sources))
+        runs = self._stage(rows, SourceStage(self._pickled, 0, self._slots(1), checkpoints, sources))
         for level, tasks in list(enumerate(self._job.levels))[1:]:
             ordered = to_partitions(runs, len(tasks), "slot").sortWithinPartitions(*RUNS_ORDER)
-            runs = self._stage(ordered, ElementStage(self._pickled, level, self._slots(level + 1)))
+            runs = self._stage(
+                ordered, ElementStage(self._pickled, level, self._slots(level + 1), checkpoints)
+            )
         # Where an executor is lost, tasks are done again and may send other bytes (names of a sink's files): Spark then
         # does all over again what has read them, but not a last stage of which the driver has got some partitions.
         return to_partitions(runs, 1, "slot").sortWithinPartitions(*RUNS_ORDER)

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from flinkcore.errors import FlinkcoreError, UserCodeError
-from flinkcore.replay.elements.element_arrivals import OrderedArrivals
+from flinkcore.replay.elements.element_arrivals import OrderedArrivals, Origin
 from flinkcore.replay.elements.job_clock import PlacedClock
 from flinkcore.replay.elements.pausable_call import PausableCall
 from flinkcore.replay.elements.task_sources import TaskSource
@@ -25,6 +25,8 @@ from flinkcore.spark.elements.shipped_job import ShippedJob
 
 if TYPE_CHECKING:
     from flinkcore.replay.elements.async_levels import WaitingLine
+    from flinkcore.replay.elements.element_checkpoint import TaskCheckpoints
+    from flinkcore.runtime.checkpoint import OperatorPart
     from flinkcore.runtime.operators.async_wait_operator import AsyncElementQueue
 
 RECORD: Final = 0
@@ -53,11 +55,14 @@ class TaskReport:
     committables : tuple of (int, list)
         What its sinks have prepared to commit, each with the number of the sink's node.
     metrics : dict of str to TaskMetric
+    parts : tuple of OperatorPart
+        What it has written of the checkpoint with which the job stops.
     """
 
     task: int
     committables: tuple[tuple[int, list[Any]], ...]
     metrics: dict[str, TaskMetric]
+    parts: tuple[OperatorPart, ...] = ()
 
 
 class ElementTask:
@@ -68,10 +73,15 @@ class ElementTask:
     job : ShippedJob
     number : int
         Number of the task.
+    checkpoints : TaskCheckpoints, optional
+        What the task is restored from, and what it writes when the job stops.
     """
 
-    def __init__(self, job: ShippedJob, number: int) -> None:
+    def __init__(self, job: ShippedJob, number: int, checkpoints: TaskCheckpoints | None = None) -> None:
         self._job = job
+        self._checkpoints = checkpoints
+        self._stop_ms = None if checkpoints is None else checkpoints.stop_ms
+        self._origins: list[Origin] = []
         self._number = number
         self._vertex = job.vertex_of_task(number)
         self._sending: PausableCall[list[RunRow]] = PausableCall()
@@ -85,6 +95,8 @@ class ElementTask:
         self._clock = PlacedClock(
             job.start_ms, number, writer.move_to if self._line is None else self._move_to
         )
+        if checkpoints is not None and checkpoints.clock is not None:
+            self._clock.now_ms = checkpoints.clock.now_ms
         self._context = JobContext(
             job.configuration,
             self._clock.of_task,
@@ -92,6 +104,8 @@ class ElementTask:
             copied_function,
             partial(writer.send, PROGRAM, PRINTED),
             serializes=True,
+            has_checkpoint=checkpoints is not None,
+            restored=None if checkpoints is None else checkpoints.subtasks(job.vertices),
             async_queue_of=self._async_queue_of,
         )
         self._task = StreamTask(
@@ -164,20 +178,25 @@ class ElementTask:
         try:
             self._task.open()
             process()
+            if self._stop_ms is not None:
+                # What is due at the time itself waits: more may arrive then.
+                self._clock.fire_before(self._stop_ms)
+                self._clock.now_ms = max(self._clock.now_ms, self._stop_ms)
             if self._line is not None:
                 self._line.take_all()
             self._end()
         finally:
+            with suppress(Exception):
+                OrderedArrivals(self._origins).close()
             self._task.cancel()
 
     def _read(self, source: TaskSource) -> None:
-        arrivals = OrderedArrivals(source.origins(self._task))
-        try:
-            for _ in arrivals.emit_all(self._clock):
-                pass
-        finally:
-            with suppress(Exception):
-                arrivals.close()
+        self._origins = source.origins(self._task)
+        if self._checkpoints is not None:
+            self._checkpoints.check_goes_on(self._origins)
+        arrivals = OrderedArrivals(self._origins, stops=self._stop_ms is not None)
+        for _ in arrivals.emit_all(self._clock):
+            pass
 
     def _receive(self, messages: Iterator[Message]) -> None:
         inputs = [self._task.channel(number, 0) for number in range(len(self._vertex.head.inputs))]
@@ -195,18 +214,24 @@ class ElementTask:
             else:
                 channel, element = value
                 inputs[kind - ELEMENT].process(element, channel)
-        if not self._task.has_ended:
+        if self._task.has_ended != (self._stop_ms is None):
             raise FlinkcoreError(
-                f"not all channels of task {self._number} ({self._vertex.head.name}) have ended; this is a defect "
-                "of flinkcore, the result must not be used"
+                f"channels of task {self._number} ({self._vertex.head.name}) have not ended, or have though the job "
+                "stops; this is a defect of flinkcore, the result must not be used"
             )
 
     def _end(self) -> None:
         """Close the task, send its report, and give the last rows."""
         numbers = {node: number for number, node in enumerate(self._job.nodes)}
-        committables = tuple((numbers[node], given) for node, given in self._task.prepare_commit())
+        prepared = dict(self._task.prepare_commit())
+        parts: list[OperatorPart] = []
+        if self._stop_ms is not None:
+            assert self._checkpoints is not None
+            origin = self._origins[-1] if self._origins else None
+            parts = self._checkpoints.write(self._task, self._job.vertices, origin, prepared)
         self._task.close()
-        report = TaskReport(self._number, committables, self._context.metrics.held())
+        committables = tuple((numbers[node], given) for node, given in prepared.items())
+        report = TaskReport(self._number, committables, self._context.metrics.held(), tuple(parts))
         self._writer.send(REPORTS, 0, report)
         self._sending.give(self._writer.take())
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -24,6 +24,9 @@ from flinkcore.spark.logs.dataframe_log import DataFrameLog, log_schema
 from flinkcore.spark.logs.plan_expressions import NotJustFiles
 from flinkcore.spark.logs.spark_log import unordered_files
 
+if TYPE_CHECKING:
+    from flinkcore.replay.elements.element_checkpoint import ElementCheckpoints
+
 Execute = Callable[[StreamGraph, ExecutionConfig], Any]
 """Plans a columnar job, and returns its result."""
 
@@ -40,6 +43,7 @@ class SparkJobSources(JobSources):
     configuration : ExecutionConfig
     time_characteristic : TimeCharacteristic
     execute : callable
+    checkpoints : ElementCheckpoints, optional
 
     Raises
     ------
@@ -53,25 +57,24 @@ class SparkJobSources(JobSources):
         configuration: ExecutionConfig,
         time_characteristic: TimeCharacteristic,
         execute: Execute,
+        checkpoints: ElementCheckpoints | None = None,
     ) -> None:
         self._execute = execute
         _refuse_unbounded(vertices)
         _refuse_alignment_between_tasks(vertices)
-        super().__init__(vertices, configuration, time_characteristic, WorkingDirectory())
+        super().__init__(vertices, configuration, time_characteristic, WorkingDirectory(), checkpoints)
 
-    def _reading(self, step: Transformation) -> Any:
-        from flinkcore.replay.elements.log_arrivals import LogReading
-
+    def _log_of(self, step: Transformation) -> EventLogSource | None:
         log = next(iter(step.in_order()))
         assert isinstance(log, EventLogSource)
-        if isinstance(log.data, DataFrameLog):
-            columns = log.data.schema.names
-            try:
-                data: Any = unordered_files(log.data, columns, log.arrival is not None)
-            except NotJustFiles:
-                data = collected_rows(log.data.rows(columns))
-            log = replace(log, data=data)
-        return LogReading.of(step, self._configuration, log)
+        if not isinstance(log.data, DataFrameLog):
+            return None
+        columns = log.data.schema.names
+        try:
+            data: Any = unordered_files(log.data, columns, log.arrival is not None)
+        except NotJustFiles:
+            data = collected_rows(log.data.rows(columns))
+        return replace(log, data=data)
 
     def _columnar_job(self, step: Transformation) -> SourceSplit:
         side = step if isinstance(step, SideOutputTransformation) else None

@@ -27,11 +27,14 @@ class ElementStage:
     level : int
     slots : tuple of int
         For each partition of the next level, its slot in the shuffle; empty for the last level.
+    checkpoints : bytes or None
+        A pickled `TaskCheckpoints`; None: the job has none.
     """
 
     job: bytes
     level: int
     slots: tuple[int, ...]
+    checkpoints: bytes | None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield rows of the next shuffle for those of this level, which are ordered by target and key."""
@@ -40,9 +43,12 @@ class ElementStage:
         following = following_partitions(job, self.level)
         for target, rows in groupby(read_runs(batches), key=lambda row: row.target):
             if target in here:
-                yield from self._sent(ElementTask(job, target).receive(merged(rows)), following)
+                yield from self._sent(self._task(job, target).receive(merged(rows)), following)
             else:
                 yield from self._sent(([row] for row in rows), following)
+
+    def _task(self, job: ShippedJob, number: int) -> ElementTask:
+        return ElementTask(job, number, None if self.checkpoints is None else unpickled(self.checkpoints))
 
     def _sent(self, all_rows: Iterable[list[RunRow]], following: dict[int, int]) -> Iterator[pa.RecordBatch]:
         for rows in all_rows:
@@ -75,7 +81,8 @@ class SourceStage(ElementStage):
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 task = tasks[number]
-                yield from self._sent(ElementTask(job, task).read(unpickled(self.sources[task])), following)
+                read = self._task(job, task).read(unpickled(self.sources[task]))
+                yield from self._sent(read, following)
 
 
 def following_partitions(job: ShippedJob, level: int) -> dict[int, int]:

@@ -1,0 +1,75 @@
+"""Jobs of single elements whose tasks only exchange messages, each for itself, as on Spark, but in this process."""
+
+import pickle
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyspark")
+
+from pyspark import cloudpickle
+
+from flinkcore.datastream import DataStream, StreamExecutionEnvironment
+from flinkcore.datastream.pipeline_executor import NO_CHECKPOINTS, CheckpointSettings, ElementJob
+from flinkcore.replay.elements.element_checkpoint import ElementCheckpoints, TaskCheckpoints
+from flinkcore.replay.elements.job_sources import JobSources
+from flinkcore.runtime.checkpoint import OperatorPart
+from flinkcore.runtime.tasks.stream_graph import StreamGraphGenerator, job_vertices
+from flinkcore.runtime.working_directory import WorkingDirectory
+from flinkcore.spark.elements.element_task import ElementTask
+from flinkcore.spark.elements.messages import PROGRAM, REPORTS, RunRow, merged
+from flinkcore.spark.elements.shipped_job import ShippedJob, shipped_job
+
+
+def collected_by_messages(
+    stream: DataStream, env: StreamExecutionEnvironment, settings: CheckpointSettings = NO_CHECKPOINTS
+) -> list[Any]:
+    """Run every task of a job for itself, and merge what they send to the program."""
+    configuration = env.get_config()
+    job = ElementJob("job", (), stream._transformation, env.get_stream_time_characteristic())
+    vertices = job_vertices(StreamGraphGenerator(job, configuration).generate())
+    checkpoints = None
+    if settings != NO_CHECKPOINTS:
+        checkpoints = ElementCheckpoints(vertices, job, configuration, settings)
+    time_characteristic = job.time_characteristic
+    sources = JobSources(vertices, configuration, time_characteristic, WorkingDirectory(), checkpoints)
+    shipped = shipped_job(ShippedJob(job, configuration, sources.start_ms).pickled())
+    if checkpoints is None:
+        return _collected(_sent(shipped, sources.of_tasks(), None))
+    if not checkpoints.stops:
+        return _collected(_sent(shipped, sources.of_tasks(), checkpoints.of_tasks()))
+    of_tasks: Any = sources.of_tasks()
+    clock = checkpoints.clock
+    before = (sources.start_ms, -1) if clock is None else (clock.now_ms, clock.last_origin)
+    ends = [(source.last_arrival_ms(), source.origin) for source in of_tasks.values()]
+    stop = max([end for end in ends if end[0] is not None], default=before)
+    with checkpoints.begin() as pending:
+        rows = _sent(shipped, of_tasks, checkpoints.of_tasks(pending, stop[0]))
+        parts: list[OperatorPart] = []
+        for row in rows:
+            if row.target == REPORTS:
+                parts += [part for _, _, report, _ in row.messages() for part in report.parts]
+        checkpoints.complete(pending, parts, (sources.start_ms, *stop))
+    return _collected(rows)
+
+
+def _sent(job: ShippedJob, sources: Any, checkpoints: TaskCheckpoints | None) -> list[RunRow]:
+    rows: list[RunRow] = []
+    for level in job.levels:
+        sent = []
+        for task in level:
+            given_rows = sorted(
+                (row for row in rows if row.target == task), key=lambda row: (row.first_key, row.payload)
+            )
+            running = ElementTask(job, task, pickle.loads(cloudpickle.dumps(checkpoints)))
+            runs = (
+                running.read(sources[task]) if task in sources else running.receive(merged(iter(given_rows)))
+            )
+            sent += [row for some in runs for row in some]
+        rows += sent
+    return rows
+
+
+def _collected(rows: list[RunRow]) -> list[Any]:
+    for_program = sorted((row for row in rows if row.target == PROGRAM), key=lambda row: row.first_key)
+    return [value for _, _, value, _ in merged(iter(for_program))]
