@@ -25,6 +25,7 @@ from flinkcore.replay.log.log_sources import TableSource
 from flinkcore.replay.plans.job_plan import JobPlan, log_sources, make_plan
 from flinkcore.replay.plans.log_plan import LogPlan
 from flinkcore.replay.plans.partial_windows import partial_windows
+from flinkcore.replay.plans.tied_events import without_order_of_ties
 from flinkcore.replay.results.job_checkpoint import JobCheckpoints
 from flinkcore.runtime.tasks.execution_plan import execution_plan
 from flinkcore.spark.columnar.replay import SparkReplay
@@ -233,7 +234,7 @@ class SparkExecutor:
         """Plan a columnar job, also for an analysis of its logs; parameters as of `execute`."""
         check_session(self._spark)
         configuration.require_arrival_clock("a job on Spark", _NO_COMMON_CLOCK)
-        plan = make_plan(graph, configuration)
+        plan = without_order_of_ties(make_plan(graph, configuration))
         job = JobCheckpoints.of(plan, checkpoints)
         parallelism = configuration.get_parallelism()
         if parallelism == ExecutionConfig.PARALLELISM_DEFAULT:

@@ -36,6 +36,7 @@ from flinkcore.replay.log.column_ops import (
     output_schema,
 )
 from flinkcore.replay.log.event_log import EventLog
+from flinkcore.replay.log.event_reader import EventReader
 from flinkcore.replay.plans.batch_mode import refuse_alignment_in_batch_mode
 from flinkcore.replay.plans.keys import check_keys
 from flinkcore.replay.plans.operators import KeyedOperator, UserProcess, require_column
@@ -65,6 +66,8 @@ class LogPlan(TimedLog):
         Number of key groups.
     watermarks_uid : str
         By which a checkpoint names the time plane.
+    orders_ties : bool
+        Whether events that arrive together in a split are put in order where they have no positions.
     """
 
     after: tuple[ColumnOp, ...]
@@ -72,6 +75,7 @@ class LogPlan(TimedLog):
     read: Columns
     max_parallelism: int
     watermarks_uid: str
+    orders_ties: bool = True
 
     @property
     def rejected_tag(self) -> OutputTag | None:
@@ -83,6 +87,10 @@ class LogPlan(TimedLog):
         given = visible(output_schema(self.before, self.log.schema)).names
         _, needed = narrow_ops(self.after, self._kept_columns())
         return [name for name in given if needed is None or name in needed]
+
+    def data_reader(self) -> EventReader:
+        """Return the reader of the data plane."""
+        return self.reader(self.data_columns(), is_placed=self.orders_ties)
 
     def content_columns(self) -> list[str]:
         """Return the columns of the log that the job reads."""

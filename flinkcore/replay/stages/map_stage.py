@@ -58,7 +58,7 @@ class MapStage:
     def __init__(self, plan: LogPlan, time_plane: TimePlane) -> None:
         self._plan = plan
         self._time_plane = time_plane
-        self._reader = plan.reader(plan.data_columns())
+        self._reader = plan.data_reader()
         self._rejected_schema = None if plan.rejected_tag is None else plan.rejected_schema()
 
     def read(self, chunk: Chunk) -> Iterator[MappedEvents]:

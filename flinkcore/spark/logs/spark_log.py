@@ -139,7 +139,7 @@ def unordered_files(data: DataFrameLog, columns: Iterable[str], has_arrival: boo
 def columns_read(*ways: LogPlan) -> Iterator[str]:
     """Yield the columns that a job reads of a log, whatever it does with the rows."""
     for plan in ways:
-        yield from plan.reader(plan.data_columns()).columns_read
+        yield from plan.data_reader().columns_read
 
 
 def rows_read(data: DataFrameLog, *ways: LogPlan) -> Any:
