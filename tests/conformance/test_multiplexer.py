@@ -216,7 +216,7 @@ def test_jobs_whose_splits_emit_put_out_what_flinks_multiplexer_does(
         name = scenario["name"]
         found[name] = "failed" if failed else [tuple(entry) for _, *entry in heard]
         expected[name] = without_repetitions(scenario["output"]["entries"])
-    assert len(expected) > len(golden("multiplexer")) // 3
+    assert len(expected) > len(golden("multiplexer")) // 4
     assert found == expected
 
 
