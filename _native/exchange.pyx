@@ -382,7 +382,7 @@ cdef int64_t _count_runs(const TotalOrder* order, int64_t n) noexcept nogil:
 
 
 cdef enum:
-    MOST_INSERTED = 16  # rows that are sorted by insertion
+    MOST_COUNTED = 32  # rows that are sorted by counting those before each
 
 
 cdef struct Tied:
@@ -399,48 +399,60 @@ cdef int _compare_tied(const void* a, const void* b) noexcept nogil:
     return -1 if left.row < right.row else left.row > right.row
 
 
-cdef void _sort_tied(Tied* tied, int64_t n) noexcept nogil:
-    cdef int64_t i, at
-    cdef Tied moving
-    if n > MOST_INSERTED:
-        qsort(tied, n, sizeof(Tied), _compare_tied)
-        return
-    for i in range(1, n):
-        moving = tied[i]
-        at = i
-        while at > 0 and tied[at - 1].position > moving.position:
-            tied[at] = tied[at - 1]
-            at -= 1
-        tied[at] = moving
+cdef void _sort_few_tied(const int64_t* positions, int64_t n, uint32_t* rows, uint32_t first) noexcept nogil:
+    # Each row's rank is the number of rows before it, which is counted without branches: hashes cannot be predicted.
+    cdef int64_t[MOST_COUNTED] ranks
+    cdef int64_t i, j, comes_before
+    for i in range(n):
+        ranks[i] = 0
+        for j in range(i):
+            comes_before = positions[j] <= positions[i]
+            ranks[i] += comes_before
+            ranks[j] += 1 - comes_before
+    for i in range(n):
+        rows[ranks[i]] = first + <uint32_t> i
 
 
-cdef int64_t _count_tied_breaks(const TotalOrder* order, int64_t n) noexcept nogil:
-    # How many runs end within rows that arrive together in one split.
-    cdef int64_t row, breaks = 0
+cdef void _sort_many_tied(const int64_t* positions, int64_t n, uint32_t* rows, uint32_t first, Tied* tied) noexcept nogil:
+    cdef int64_t i
+    for i in range(n):
+        tied[i].position = positions[i]
+        tied[i].row = i
+    qsort(tied, n, sizeof(Tied), _compare_tied)
+    for i in range(n):
+        rows[i] = first + <uint32_t> tied[i].row
+
+
+cdef inline bint _are_tied(const TotalOrder* order, int64_t a, int64_t b) noexcept nogil:
+    # Whether two rows arrive together in one split.
+    return (order.arrivals[a] == order.arrivals[b]) & (order.splits[a] == order.splits[b])
+
+
+cdef int64_t _count_tied_breaks(const TotalOrder* order, int64_t n, int64_t* most_tied) noexcept nogil:
+    # How many runs end within rows that are tied; and how many such rows lie together at most.
+    cdef int64_t row, first = 0, breaks = 0
+    most_tied[0] = 1
     for row in range(1, n):
-        breaks += (
-            order.positions[row] < order.positions[row - 1]
-            and order.arrivals[row] == order.arrivals[row - 1]
-            and order.splits[row] == order.splits[row - 1]
-        )
+        if _are_tied(order, row, row - 1):
+            breaks += order.positions[row] < order.positions[row - 1]
+        else:
+            most_tied[0] = max(most_tied[0], row - first)
+            first = row
+    most_tied[0] = max(most_tied[0], n - first)
     return breaks
 
 
-cdef void _sort_ties(const TotalOrder* order, int64_t n, Tied* tied) noexcept nogil:
-    # Sort the rows that lie together, and arrive together in one split, by position.
+cdef void _sort_ties(const TotalOrder* order, int64_t n, uint32_t* rows, Tied* tied) noexcept nogil:
+    # Sort the rows that lie together, and are tied, by position.
     cdef int64_t row, first = 0
-    for row in range(n):
-        tied[row].position = order.positions[row]
-        tied[row].row = row
     for row in range(1, n + 1):
-        if (
-            row == n
-            or order.arrivals[row] != order.arrivals[first]
-            or order.splits[row] != order.splits[first]
-        ):
-            if row - first > 1:
-                _sort_tied(tied + first, row - first)
-            first = row
+        if row < n and _are_tied(order, row, first):
+            continue
+        if row - first > MOST_COUNTED:
+            _sort_many_tied(order.positions + first, row - first, rows + first, <uint32_t> first, tied)
+        else:
+            _sort_few_tied(order.positions + first, row - first, rows + first, <uint32_t> first)
+        first = row
 
 
 cdef void _merge(const TotalOrder* order, int64_t n, Run* runs, int64_t n_runs, uint32_t* merged) noexcept nogil:
@@ -487,10 +499,10 @@ def total_order(
     >>> total_order(np.array([5, 1]), np.array([0, 0], np.int32), np.array([0, 1]))
     array([1, 0], dtype=uint32)
     """
-    cdef int64_t n = arrivals.shape[0], n_runs, n_tied
+    cdef int64_t n = arrivals.shape[0], n_runs, n_tied, most_tied = 1
     cdef TotalOrder order
     cdef Run* runs
-    cdef uint32_t[::1] merged
+    cdef uint32_t[::1] merged, rows
     cdef const int64_t[::1] sorted_positions
     if splits.shape[0] != n or positions.shape[0] != n:
         raise ValueError("arrivals, splits and positions must have the same length")
@@ -503,40 +515,38 @@ def total_order(
     order.positions = &positions[0]
     with nogil:
         n_runs = _count_runs(&order, n)
-        n_tied = _count_tied_breaks(&order, n) if n_runs > 1 else 0
+        n_tied = _count_tied_breaks(&order, n, &most_tied) if n_runs > 1 else 0
     if n_runs == 1:
         return None
-    result = np.empty(n, dtype=np.uint32)
-    merged = result
     rows = None
     if 2 * n_tied > n_runs:
-        rows, sorted_positions = _with_sorted_ties(&order, n)
+        rows = _with_sorted_ties(&order, n, most_tied)
+        if n_runs == n_tied + 1:
+            return rows.base
+        sorted_positions = np.take(positions, rows)
         order.positions = &sorted_positions[0]
         with nogil:
             n_runs = _count_runs(&order, n)
-        if n_runs == 1:
-            return rows
+    result = np.empty(n, dtype=np.uint32)
+    merged = result
     runs = <Run*> malloc(n_runs * sizeof(Run))
     if runs == NULL:
         raise MemoryError(f"{n_runs} runs")
     with nogil:
         _merge(&order, n, runs, n_runs, &merged[0])
     free(runs)
-    return result if rows is None else rows[result]
+    return result if rows is None else rows.base[result]
 
 
-cdef tuple _with_sorted_ties(const TotalOrder* order, int64_t n):
-    # Row numbers, and the positions in their order; arrivals and splits stay as they lie.
+cdef uint32_t[::1] _with_sorted_ties(const TotalOrder* order, int64_t n, int64_t most_tied):
+    # Row numbers; arrivals and splits stay as they lie.
     cdef uint32_t[::1] rows = np.empty(n, dtype=np.uint32)
-    cdef int64_t[::1] positions = np.empty(n, dtype=np.int64)
-    cdef int64_t row
-    cdef Tied* tied = <Tied*> malloc(n * sizeof(Tied))
-    if tied == NULL:
-        raise MemoryError(f"{n} rows")
+    cdef Tied* tied = NULL
+    if most_tied > MOST_COUNTED:
+        tied = <Tied*> malloc(most_tied * sizeof(Tied))
+        if tied == NULL:
+            raise MemoryError(f"{most_tied} rows")
     with nogil:
-        _sort_ties(order, n, tied)
-        for row in range(n):
-            rows[row] = <uint32_t> tied[row].row
-            positions[row] = tied[row].position
+        _sort_ties(order, n, &rows[0], tied)
     free(tied)
-    return rows.base, positions.base
+    return rows
