@@ -31,7 +31,8 @@ def content_numbers(batch: pa.RecordBatch) -> Int64s:
     numbers = np.zeros(batch.num_rows, np.uint64)
     for column in batch.columns:
         _mix(numbers, column)
-    return (numbers >> np.uint64(5)).astype(np.int64)
+    numbers >>= np.uint64(5)
+    return numbers.view(np.int64)
 
 
 def _mix(numbers: _Words, column: pa.Array) -> None:
