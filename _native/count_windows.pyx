@@ -31,11 +31,13 @@ from flinkcore._native.window_operator cimport (
     WindowVerbs,
     check_retracts,
     core_advance,
+    core_append_firings,
+    core_clock_moves,
     core_count,
     core_emit,
     core_is_full,
+    core_set_clock,
     cursor_step,
-    firings_append,
     firings_append_bytes_keys,
     firings_append_int64_keys,
     input_row,
@@ -173,7 +175,7 @@ cdef int64_t _count_firings_emit(CountFirings* fired, const KeyTable* keys, Wind
     for i in range(first, first + n):
         _append_counted_key(&core.firings, keys, fired.keys[i])
         core_count(core, RowKind.INSERT, late)
-    firings_append(&core.firings, INT64_MIN, INT64_MAX, late, core.cursor.watermark, n)
+    core_append_firings(core, INT64_MIN, INT64_MAX, late, n)
     fired.n_emitted += n
     if fired.n_emitted == fired.n:
         fired.n = fired.n_emitted = 0
@@ -347,6 +349,10 @@ cdef bint _count_take_row(CountWindows* state, const InputRows* input, uint32_t 
     cdef bint is_full
     if not core_advance(&state.core, &COUNT_VERBS, input.steps_before[row], False):
         return False
+    if core_clock_moves(&state.core, input, row):
+        if state.fired.n and not _emit_firing(state):
+            return False
+        core_set_clock(&state.core, input, row)
     id = _count_key(state, input.keys, row)
     key = &state.counted[id]
     if (key.firing or state.fired.n == MOST_FIRINGS) and not _emit_firing(state):
@@ -699,6 +705,10 @@ cdef bint _sliced_take_row(SlicedCountWindows* state, const InputRows* input, ui
     cdef int64_t id
     if not core_advance(&state.core, &SLICED_VERBS, input.steps_before[row], False):
         return False
+    if core_clock_moves(&state.core, input, row):
+        if (state.n_completed or state.fired.n) and not _settle(state):
+            return False
+        core_set_clock(&state.core, input, row)
     id = _sliced_key(state, input.keys, row)
     key = &state.sliced[id]
     if (key.completed or state.n_completed == MOST_FIRINGS) and not _settle(state):

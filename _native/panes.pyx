@@ -18,11 +18,11 @@ from flinkcore._native.window_operator cimport (
     WindowKernel,
     WindowRows,
     WindowVerbs,
+    core_append_firings,
     core_emit,
     core_emit_row,
     core_is_full,
     core_take_in,
-    firings_append,
     firings_append_bytes_keys,
     firings_append_int64_keys,
     firings_append_kind,
@@ -425,7 +425,7 @@ cdef int append_pane_keys(
         firings_append_bytes_keys(&core.firings, pane.data, &pane.offsets[first], n)
     else:
         firings_append_int64_keys(&core.firings, &pane.keys[first], n)
-    return firings_append(&core.firings, pane.start, pane.end, late, core.cursor.watermark, n)
+    return core_append_firings(core, pane.start, pane.end, late, n)
 
 
 cdef int emit_late_key(WindowCore* core, const Pane* pane, int64_t k, RowKind kind) except -1 nogil:

@@ -42,13 +42,14 @@ from flinkcore._native.window_operator cimport (
     cleanup_time,
     core_add_late,
     core_advance,
+    core_append_firings,
     core_emit,
     core_emit_change,
     core_emit_row,
     core_is_full,
+    core_set_clock,
     core_turn,
     cursor_step,
-    firings_append,
     firings_append_bytes_keys,
     firings_append_int64_keys,
     firings_append_kind,
@@ -573,7 +574,7 @@ cdef int _append_firing(SessionWindows* state, uint32_t number, RowKind kind, bi
         firings_append_int64_keys(&state.core.firings, &key.value, 1)
     if state.core.retracts:
         firings_append_kind(&state.core.firings, kind, 1)
-    return firings_append(&state.core.firings, session.start, session.end, late, state.core.cursor.watermark, 1)
+    return core_append_firings(&state.core, session.start, session.end, late, 1)
 
 
 cdef void _session_add_firing(SessionWindows* state, uint32_t number) noexcept nogil:
@@ -909,6 +910,7 @@ cdef int64_t _process(void* windows, const InputRows* input, int64_t first) exce
         row = input_row(input, i)
         if not core_advance(&state.core, &VERBS, input.steps_before[row], False):
             break
+        core_set_clock(&state.core, input, row)
         _take_row(state, input.keys, row, input.timestamps[row])
         i += 1
         if core_is_full(&state.core):

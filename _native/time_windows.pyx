@@ -87,6 +87,7 @@ from flinkcore._native.window_operator cimport (
     core_add_unassigned,
     core_advance,
     core_check_unfired,
+    core_set_clock,
     core_take_in,
     cursor_step,
     cursor_step_reaching,
@@ -185,6 +186,7 @@ cdef bint _time_take_row(void* windows, const InputRows* input, uint32_t row) ex
     cdef bint skipped = True, known
     if not core_advance(&state.core, &TIME_VERBS, input.steps_before[row], False):
         return False
+    core_set_clock(&state.core, input, row)
     while is_window(&visit):
         core_check_unfired(&state.core, input, row, visit.end)
         if not is_over(&state.core, visit.end):
@@ -1026,6 +1028,7 @@ cdef bint _sliced_take_row(void* windows, const InputRows* input, uint32_t row) 
     cdef int64_t end = slice_end(&state.windows, input.timestamps[row])
     if not core_advance(&state.core, &SLICED_VERBS, input.steps_before[row], False):
         return False
+    core_set_clock(&state.core, input, row)
     core_check_unfired(&state.core, input, row, end)
     if is_over(&state.core, _last_end(state, end)):
         core_add_late(&state.core, row)

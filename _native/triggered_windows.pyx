@@ -57,10 +57,12 @@ from flinkcore._native.window_operator cimport (
     check_retracts,
     core_add_unassigned,
     core_advance,
+    core_clock_moves,
     core_count,
     core_emit,
     core_emit_change,
     core_is_full,
+    core_set_clock,
     core_turn,
     cursor_step,
     first_firing,
@@ -404,6 +406,10 @@ cdef bint _take_row(TriggeredWindows* state, const InputRows* input, uint32_t ro
     cdef bint firing = False
     if not core_advance(&state.core, &VERBS, input.steps_before[row], False):
         return False
+    if core_clock_moves(&state.core, input, row):
+        if not _triggered_emit_firing(state):
+            return False
+        core_set_clock(&state.core, input, row)
     n = _assign(state, timestamp, panes)
     for i in range(n):
         known = panes[i].n_keys

@@ -82,7 +82,7 @@ cdef int _append_repeated(Buffer* buffer, int64_t value, int64_t count, int64_t 
     return 0
 
 
-cdef int firings_append(
+cdef int _firings_append(
     Firings* firings, int64_t start, int64_t end, bint late, int64_t watermark, int64_t rows
 ) except -1 nogil:
     _append_repeated(&firings.start, start, rows, firings.expected_rows)
@@ -135,6 +135,7 @@ cdef void _firings_free(Firings* firings) noexcept nogil:
     buffer_free(&firings.late.bytes)
     buffer_free(&firings.watermark)
     buffer_free(&firings.kinds)
+    buffer_free(&firings.emitted)
     memset(firings, 0, sizeof(Firings))
 
 
@@ -156,6 +157,15 @@ cdef NativeArray _kind_names(const Buffer* kinds, int64_t rows):
     return native_array("u", rows, NULL, &offsets, &text)
 
 
+cdef NativeArray _emission_times(Buffer* emitted, int64_t rows, str time_format):
+    cdef BitBuffer known
+    cdef int64_t i
+    memset(&known, 0, sizeof(known))
+    for i in range(rows):
+        bits_append_many(&known, (<const int64_t*> emitted.data)[i] != INT64_MIN, 1)
+    return native_array(time_format, rows, &known, emitted, NULL)
+
+
 cdef NativeArray _firings_take(
     Firings* firings,
     KeyEncoder keys,
@@ -163,6 +173,7 @@ cdef NativeArray _firings_take(
     str time_format,
     bint unbounded,
     bint with_kinds,
+    str emitted_at,
     Accumulators accumulators,
     list aggregate_names,
 ):
@@ -190,6 +201,9 @@ cdef NativeArray _firings_take(
     if with_kinds:
         columns.append(_kind_names(&firings.kinds, rows))
         names.append("row_kind")
+    if emitted_at is not None:
+        columns.append(_emission_times(&firings.emitted, rows, time_format))
+        names.append(emitted_at)
     _firings_free(firings)
     firings.expected_rows = rows
     return native_array("+s", rows, NULL, NULL, NULL, columns, names)
@@ -226,7 +240,7 @@ cdef int core_check_signals() except -1 nogil:
 
 
 cdef int window_rows_add(WindowRows* windows, const LiveWindow* window, uint32_t entry) except -1 nogil:
-    firings_append(&windows.firings, window.start, window.end, False, window.trigger_state, 1)
+    _firings_append(&windows.firings, window.start, window.end, False, window.trigger_state, 1)
     (<uint32_t*> buffer_append(&windows.entries, sizeof(uint32_t)))[0] = entry
     (<uint8_t*> buffer_append(&windows.flags, 1))[0] = window.flags
     return 0
@@ -236,6 +250,13 @@ cdef void _window_rows_free(WindowRows* windows) noexcept nogil:
     _firings_free(&windows.firings)
     buffer_free(&windows.flags)
     buffer_free(&windows.entries)
+
+
+cdef int core_append_firings(WindowCore* core, int64_t start, int64_t end, bint late, int64_t rows) except -1 nogil:
+    _firings_append(&core.firings, start, end, late, core.cursor.watermark, rows)
+    if core.dates_results:
+        _append_repeated(&core.firings.emitted, core.cursor.clock, rows, core.firings.expected_rows)
+    return 0
 
 
 cdef int core_merge_partial(
@@ -440,11 +461,15 @@ cdef class WindowOperator:
         Whether a window withdraws its result before it gives another one.
     steps_done : int
         How many of these steps lie before the first row, where the operator goes on from a checkpoint.
+    emitted_at : str or None
+        Name of a last column of results for the time at which they were emitted; None: there is none.
+    clocks : numpy.ndarray of int64, shape (n_steps,), or None
+        Where there is one: what the replay clock shows at each of these steps, ms since the epoch; -2**63: results are null.
 
     Raises
     ------
     ConfigurationError
-        If a limit or the steps done are out of their range, or steps and watermarks differ in number.
+        If a limit or the steps done are out of their range, or steps, watermarks and clocks differ in number.
     ValueError
         If the kernel or the accumulators have been used.
     """
@@ -464,8 +489,10 @@ cdef class WindowOperator:
         str time_format="l",
         bint retracting=False,
         int64_t steps_done=0,
+        str emitted_at=None,
+        clocks=None,
     ):
-        cdef const int64_t[::1] step_view, watermark_view
+        cdef const int64_t[::1] step_view, watermark_view, clock_view
         if kernel.state == NULL or kernel.in_use:
             raise ValueError("each operator needs a kernel of its own, made by time_windows or session_windows")
         if accumulators.in_use or accumulators.table.n_entries:
@@ -479,16 +506,23 @@ cdef class WindowOperator:
         self._watermarks = np.ascontiguousarray(watermarks, dtype=np.int64)
         if len(self._steps) != len(self._watermarks):
             raise ConfigurationError("a timeline has as many steps as watermarks")
+        if emitted_at is not None:
+            self._clocks = np.ascontiguousarray(clocks, dtype=np.int64)
+            if self._clocks.shape != self._steps.shape:
+                raise ConfigurationError("a timeline has as many steps as clocks")
+            clock_view = self._clocks
         self._keys = keys
         self._accumulators = accumulators
         self._key_names = key_names
         self._aggregate_names = aggregate_names
         self._time_format = time_format
+        self._emitted_at = emitted_at
         self._kernel = kernel
         self.core = <WindowCore*> kernel.state
         self.core.bytes_keys = keys.batch.kind == KEY_BYTES
         self.core.table = accumulators.table
         self.core.retracts = retracting
+        self.core.dates_results = emitted_at is not None
         self.core.row_limit = row_limit
         self.core.byte_limit = byte_limit
         step_view = self._steps
@@ -497,7 +531,10 @@ cdef class WindowOperator:
         if step_view.shape[0]:
             self.core.cursor.steps = &step_view[0]
             self.core.cursor.watermarks = &watermark_view[0]
+            if emitted_at is not None:
+                self.core.cursor.clocks = &clock_view[0]
         self.core.cursor.watermark = INT64_MIN
+        self.core.cursor.clock = INT64_MIN
         if not 0 <= steps_done <= self.core.cursor.n_steps:
             raise ConfigurationError(f"{steps_done} of {self.core.cursor.n_steps} steps of the timeline cannot be done")
         self.core.cursor.next = steps_done
@@ -517,6 +554,7 @@ cdef class WindowOperator:
         int64_t first=0,
         Accumulators partials=None,
         const int64_t[::1] partial_events=None,
+        const int64_t[::1] clocks=None,
     ):
         """Take in rows of a batch, in total order, until results are full.
 
@@ -541,6 +579,9 @@ cdef class WindowOperator:
             Of the operator's aggregates; entry by entry what partial results hold. Those taken in are empty afterwards.
         partial_events : numpy.ndarray of int64, shape (n_partials,), optional
             Of how many events each is made.
+        clocks : numpy.ndarray of int64, shape (n_rows of the batch + n_partials,), optional
+            Where results say when they were emitted: when each row came, ms since the epoch; -2**63: what it fires is null.
+            They never go back along `rows`, but for these.
 
         Returns
         -------
@@ -574,8 +615,11 @@ cdef class WindowOperator:
         input.n = input.n_events + (0 if partial_events is None else partial_events.shape[0])
         input.keys = &keys.batch
         input.partials = NULL
+        input.clocks = NULL
         if timestamps.shape[0] != input.n or steps_before.shape[0] != input.n or keys.batch.length != input.n:
             raise ValueError("timestamps, steps and keys must have one value per row of the batch")
+        if self.core.dates_results and (clocks is None or clocks.shape[0] != input.n):
+            raise ValueError("where results say when they were emitted, clocks must have one value per row of the batch")
         if rows is not None:
             chosen = rows
             input.n = chosen.shape[0]
@@ -589,6 +633,8 @@ cdef class WindowOperator:
             return first
         input.timestamps = &timestamps[0]
         input.steps_before = &steps_before[0]
+        if self.core.dates_results:
+            input.clocks = &clocks[0]
         self._accumulators.bind(batch)
         if input.n_events < keys.batch.length:
             of_partials = self._begin_partials(partials, partial_events)
@@ -778,7 +824,8 @@ cdef class WindowOperator:
 
         Columns: the keys, window_start, window_end (null of global windows), the aggregates, late_firing (bool), watermark
         (int64 ms); where results are withdrawn, row_kind (string): "+I" a window's first result, "-U" one withdrawn and "+U"
-        its successor, "-D" one withdrawn as the window has merged into another.
+        its successor, "-D" one withdrawn as the window has merged into another; where the operator has a name for it, when the
+        result was emitted (null: that is not known).
 
         Raises
         ------
@@ -795,6 +842,7 @@ cdef class WindowOperator:
             self._time_format,
             self.core.unbounded_windows,
             self.core.retracts,
+            self._emitted_at,
             self._accumulators,
             self._aggregate_names,
         )

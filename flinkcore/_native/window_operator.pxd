@@ -66,11 +66,9 @@ cdef struct Firings:
     BitBuffer late
     Buffer watermark
     Buffer kinds        # a byte each, of RowKind; only where results are withdrawn
+    Buffer emitted      # int64; only where results say when they were emitted
 
 
-cdef int firings_append(
-    Firings* firings, int64_t start, int64_t end, bint late, int64_t watermark, int64_t rows
-) except -1 nogil
 cdef int firings_append_kind(Firings* firings, RowKind kind, int64_t rows) except -1 nogil
 cdef int firings_append_int64_keys(Firings* firings, const int64_t* keys, int64_t rows) except -1 nogil
 # offsets: (rows + 1,), relative to data
@@ -83,9 +81,11 @@ cdef struct TimelineCursor:
     # The watermark in force, and the step of the timeline that changes it next.
     const int64_t* steps  # numbers, ascending
     const int64_t* watermarks
+    const int64_t* clocks  # what the replay clock shows at each; NULL: nobody asks
     int64_t n_steps
     int64_t next
     int64_t watermark
+    int64_t clock         # of the step or row at hand, where results say when they were emitted; INT64_MIN: not known
 
 
 # Number of the first step, from the next one on, whose watermark is at least `due`; INT64_MAX where there is none.
@@ -101,6 +101,8 @@ cdef inline int64_t cursor_step(TimelineCursor* cursor) noexcept nogil:
     # Puts the watermark of the next step in force; the step's number.
     cdef int64_t step = cursor.steps[cursor.next]
     cursor.watermark = cursor.watermarks[cursor.next]
+    if cursor.clocks != NULL:
+        cursor.clock = cursor.clocks[cursor.next]
     cursor.next += 1
     return step
 
@@ -140,6 +142,7 @@ cdef struct InputRows:
     int64_t n
     const int64_t* timestamps
     const int64_t* steps_before  # each row, of the timeline
+    const int64_t* clocks        # when each row came; NULL: nobody asks
     int64_t n_events             # rows from this number on are partial results: see WindowOperator.process
     AccumulatorTable* partials   # entry by entry; NULL: there are none
     const int64_t* partial_events
@@ -180,6 +183,7 @@ cdef struct WindowCore:
     bint bytes_keys
     bint unbounded_windows  # results have no window_start and window_end
     bint retracts           # before a window gives another result, it withdraws the one before
+    bint dates_results      # they say when they were emitted
     AccumulatorTable* table
     TimelineCursor cursor
     int64_t turns         # of loops that may be long, see core_turn
@@ -199,6 +203,8 @@ cdef struct WindowCore:
     int64_t retractions
 
 
+# Window, firing and time of results whose keys have been appended: they fire at the watermark and the clock now in force.
+cdef int core_append_firings(WindowCore* core, int64_t start, int64_t end, bint late, int64_t rows) except -1 nogil
 # Merges a partial result into an entry.
 cdef int core_merge_partial(
     WindowCore* core, const InputRows* input, uint32_t entry, uint32_t number
@@ -211,6 +217,17 @@ cdef inline int core_take_in(WindowCore* core, const InputRows* input, uint32_t 
     if row < input.n_events:
         return pending_add(&core.pending, core.table, entry, row)
     return core_merge_partial(core, input, entry, <uint32_t> (row - input.n_events))
+
+
+cdef inline bint core_clock_moves(const WindowCore* core, const InputRows* input, uint32_t row) noexcept nogil:
+    # Whether a row comes at another time than what has fired before it, and that says when it was emitted.
+    return input.clocks != NULL and input.clocks[row] != core.cursor.clock
+
+
+cdef inline void core_set_clock(WindowCore* core, const InputRows* input, uint32_t row) noexcept nogil:
+    # Of what a row fires.
+    if input.clocks != NULL:
+        core.cursor.clock = input.clocks[row]
 
 
 cdef inline int core_check_unfired(const WindowCore* core, const InputRows* input, uint32_t row, int64_t end) except -1 nogil:
@@ -328,9 +345,11 @@ cdef class WindowOperator:
     cdef Accumulators _accumulators
     cdef object _steps
     cdef object _watermarks
+    cdef object _clocks
     cdef list _key_names
     cdef list _aggregate_names
     cdef str _time_format
+    cdef str _emitted_at
     cdef bint _in_call
     cdef int _begin(self) except -1
     cdef Call _begin_partials(self, Accumulators partials, const int64_t[::1] partial_events)

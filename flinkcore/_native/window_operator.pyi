@@ -35,6 +35,8 @@ class WindowOperator:
         time_format: str = ...,
         retracting: bool = ...,
         steps_done: int = ...,
+        emitted_at: str | None = ...,
+        clocks: npt.NDArray[np.int64] | None = ...,
     ) -> WindowOperator: ...
     def process(
         self,
@@ -46,6 +48,7 @@ class WindowOperator:
         first: int = 0,
         partials: Accumulators | None = None,
         partial_events: npt.NDArray[np.int64] | None = None,
+        clocks: npt.NDArray[np.int64] | None = None,
     ) -> int: ...
     def advance(self, steps_before: int) -> bool: ...
     def finish(self) -> bool: ...

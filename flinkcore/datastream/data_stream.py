@@ -82,6 +82,7 @@ if TYPE_CHECKING:
     from flinkcore.datastream.stream_execution_environment import StreamExecutionEnvironment
 
 S = TypeVar("S", bound="ConfiguredStream")
+D = TypeVar("D", bound="DataStream")
 
 
 class ConfiguredStream:
@@ -1052,6 +1053,42 @@ class DataStream(ConfiguredStream):
         """
         result = self.execute(restore_from=restore_from, stop_with_checkpoint=stop_with_checkpoint)
         return result.write_iceberg(table, mode)
+
+    def with_emitted_at(self: D, name: str = "emitted_at") -> D:
+        """Add a column to the results of the operator that this stream comes from: when each was emitted.
+
+        That is what the clock of the replay showed, so when a result was known: the arrival of the event for which it
+        was given; for what a watermark fires, the time at which that came; the time of a processing-time timer. It
+        has the type of the bounds of windows: a timestamp in ms, or int64 ms where event times are numbers. Results
+        that only the end of the log makes come are null: they were not known within the log.
+
+        It is the last column of the results, and of a function's own side outputs; late rows stay as they came. Like
+        :meth:`uid` it changes the step, and returns this stream.
+
+        Parameters
+        ----------
+        name : str
+            Of the column; none of the operator has it.
+
+        Raises
+        ------
+        ConfigurationError
+            If no operator over columns comes right before, or the name is empty or no text. Where the job is planned,
+            also if a column has this name, or the operator is a function over batches, which can give its rows the
+            processing times of its elements and timers.
+
+        Examples
+        --------
+        >>> windowed.aggregate(n=count()).with_emitted_at()  # doctest: +SKIP
+        """
+        step = self._transformation
+        if not isinstance(step, WindowTransformation | ProcessTransformation | TwoInputTransformation):
+            raise ConfigurationError(
+                f"with_emitted_at({name!r}) comes right behind an operator that gives columns, such as aggregate(...), "
+                f"process(...) or a join, but here it follows: {step}"
+            )
+        step.settings.set_text("emitted_at", name)
+        return self
 
     def get_side_output(self, output_tag: OutputTag) -> SideOutputStream:
         """Return a side output of the job that leads to this stream: late rows, rejected ones, or a function's own.

@@ -58,6 +58,8 @@ class OperatorSettings:
     parallelism, max_parallelism : int or None
         None: those of the environment.
     chaining : ChainingStrategy
+    emitted_at : str or None
+        Column of the results for the time at which they were emitted; None: there is none.
     """
 
     name: str | None = None
@@ -66,6 +68,7 @@ class OperatorSettings:
     parallelism: int | None = None
     max_parallelism: int | None = None
     chaining: ChainingStrategy = ChainingStrategy.ALWAYS
+    emitted_at: str | None = None
 
     def set_parallelism(self, parallelism: int) -> None:
         """Set the number of subtasks; ConfigurationError unless it is from 1 to 32,768."""
@@ -330,7 +333,8 @@ class WindowTransformation(OneInputTransformation):
         evictor = f", evictor {self.evictor}" if self.evictor is not None else ""
         mode = f", {self.output_mode.value}" if self.output_mode is not OutputMode.ACCUMULATING else ""
         lateness = f"allowed lateness {self.allowed_lateness_ms} ms, late rows {late}"
-        return f"{self.assigner}{trigger}{evictor}, {lateness}{mode}: {aggregates}"
+        columns = ", ".join([aggregates, *filter(None, [self.settings.emitted_at])])
+        return f"{self.assigner}{trigger}{evictor}, {lateness}{mode}: {columns}"
 
 
 class _FunctionTransformation(Transformation):
@@ -370,7 +374,7 @@ class _FunctionTransformation(Transformation):
     def shown_outputs(self) -> str:
         """Return columns and side outputs as text."""
         named = ["the columns of the rows"] if self.output_type is None else self.output_type.names
-        columns = [*named, *filter(None, [self.timestamp_column])]
+        columns = [*named, *filter(None, [self.timestamp_column, self.settings.emitted_at])]
         sides = f"; side outputs {', '.join(tag.tag_id for tag in self.tags)}" if self.tags else ""
         return f"{', '.join(columns)}{sides}"
 

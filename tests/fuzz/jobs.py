@@ -67,6 +67,8 @@ LATE = OutputTag("late")
 LATE_RIGHT = OutputTag("late right")
 RECORD_TIME = "record_time"
 """The timestamp column of those jobs that ask for one."""
+EMITTED_AT = "emitted_at"
+"""The column of when results were emitted, of those jobs that ask for it."""
 
 Logs = list[DataStream]
 Keys = tuple[KeyColumn, ...]
@@ -564,7 +566,8 @@ class WindowsOfBothPaths(Windows):
     def alike(self, given: pa.Table) -> Iterable[Sequence[Any]]:
         # Windows of a key that end together may fire in any order.
         windows = given.select([*names_of(self.keys), "window_start", "window_end"])
-        rest = given.select(["numbers", "watermark"]).to_pydict()
+        times = [name for name in (EMITTED_AT,) if name in given.column_names]
+        rest = given.select(["numbers", "watermark", *times]).to_pydict()
         return zip(zip(*map(exact, windows.columns), strict=True), *rest.values(), strict=True)
 
     def build(self, logs: Logs) -> DataStream:

@@ -15,7 +15,7 @@ from urllib.parse import quote
 import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
-from fuzz.jobs import Job
+from fuzz.jobs import EMITTED_AT, Job
 from fuzz.local_spark import LocalFrame, local_spark_environment, without_jvm
 from fuzz.logs import SPLIT_POOLS, Log, exact
 from fuzz.watermark_strategies import Strategy
@@ -27,6 +27,7 @@ from models.unordered_rows import UnorderedRows
 
 from flinkcore.common import OutputTag
 from flinkcore.datastream import FILE, DataStream, StreamExecutionEnvironment
+from flinkcore.datastream.transformations import BatchProcessTransformation
 from flinkcore.errors import FlinkcoreError
 from flinkcore.spark import SparkExecutionEnvironment
 
@@ -72,13 +73,17 @@ class Way:
 
 @dataclass(frozen=True)
 class Scenario:
-    """A job, its logs and their strategies, in all ways that it is run."""
+    """A job, its logs and their strategies, in all ways that it is run.
+
+    `says_when`: whether results say when they were emitted.
+    """
 
     job: Job
     logs: tuple[Log, ...]
     strategies: tuple[Strategy, ...]
     interval: int
     ways: tuple[Way, ...]
+    says_when: bool = False
 
     def parts(self, way: Way) -> list[list[list[int]]] | None:
         """Rows of each log in each part of the run; None: it cannot be cut so."""
@@ -305,7 +310,10 @@ def run(
     ]
     if job.of_elements:
         return collected(job, streams, checkpoints)
-    result = job.build(streams).execute(**checkpoints)
+    stream = job.build(streams)
+    if scenario.says_when and not isinstance(stream._transformation, BatchProcessTransformation):
+        stream.with_emitted_at(EMITTED_AT)
+    result = stream.execute(**checkpoints)
     on_spark = isinstance(env, SparkExecutionEnvironment)
     plan = result._replay.plan if on_spark else result._plan  # type: ignore[attr-defined]
     outcome = Outcome()

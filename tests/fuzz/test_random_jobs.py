@@ -11,7 +11,7 @@ An example is a `Scenario`: one or two logs (`fuzz.logs`), a watermark strategy 
 - **Jobs**: windows of all kinds with triggers, evictors, lateness and output modes, over columns and by functions of
   every sort; process functions that do what the rows tell them with all kinds of state and timers, also over batches;
   joins, connected, broadcast and united logs; operators in a row, also those of `models.resumed_jobs`; programs over
-  Python objects from `models.element_steps`.
+  Python objects from `models.element_steps`. Half of them say when their results were emitted.
 - **Ways**: embedded, or Spark's tasks and exchange in this process (`fuzz.local_spark`), with a budget also a real
   session; parallelism and batch sizes; from a table, a DataFrame, or files of each format, which tell splits by a
   column, by folders, or by being one; in parts, each restored from the checkpoint of the one before, at another
@@ -85,6 +85,7 @@ def scenarios(
         tuple(draw(strategies) for _ in of_logs),
         draw(st.sampled_from([0, 1, 5, 50, 200])),
         tuple(runs.possible(way, of_logs, drawn) for way in draw(st.lists(of_ways, min_size=1, max_size=4))),
+        says_when=draw(st.booleans()),
     )
 
 

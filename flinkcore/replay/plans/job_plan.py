@@ -295,9 +295,10 @@ class _JobPlanner:
             operator = operator.of_rows(first.schema)
         self._configuration.require_uid(step.uid, str(step))
         uid = operator_uid(step, operator, number + 1)
-        self.stages.append(
-            StagePlan(inputs, operator, event_time, self._configuration.get_max_parallelism(), uid)
-        )
+        max_parallelism, emitted_at = self._configuration.get_max_parallelism(), step.settings.emitted_at
+        plan = StagePlan(inputs, operator, event_time, max_parallelism, uid, emitted_at)
+        plan.check_emission_times()
+        self.stages.append(plan)
         self._numbers[id(step)] = number
         return number
 

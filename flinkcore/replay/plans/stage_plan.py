@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from flinkcore.common.output_tag import OutputTag
+from flinkcore.errors import ConfigurationError
 from flinkcore.replay.log.column_ops import ColumnOp
 from flinkcore.replay.plans.connected_inputs import ConnectedInputs
-from flinkcore.replay.plans.operators import ConnectedProcess, KeyedOperator
+from flinkcore.replay.plans.operators import BatchProcess, ConnectedProcess, KeyedOperator, bound_type
 from flinkcore.replay.time_plane.job_time import InputStreams, OperatorStreams
 
 
@@ -68,6 +69,8 @@ class StagePlan:
     max_parallelism : int
     uid : str
         By which a checkpoint names the operator.
+    emitted_at : str or None
+        Last column of its results, and of the side outputs of a function, for the time at which they were emitted.
     """
 
     inputs: tuple[StageInput, ...]
@@ -75,6 +78,7 @@ class StagePlan:
     event_time: pa.DataType
     max_parallelism: int
     uid: str
+    emitted_at: str | None = None
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -132,11 +136,42 @@ class StagePlan:
 
     def result_schema(self) -> pa.Schema:
         """Return the columns of the results."""
-        return self.operator.result_schema(self.data_schema(), self.keys, self.event_time)
+        schema = self.operator.result_schema(self.data_schema(), self.keys, self.event_time)
+        return self._with_emission_times(schema)
 
     def side_output_schema(self, output_tag: OutputTag) -> pa.Schema:
         """Return the columns of a side output of the operator."""
-        return self.operator.side_output_schema(output_tag, self.data_schema(), self.event_time)
+        schema = self.operator.side_output_schema(output_tag, self.data_schema(), self.event_time)
+        return schema if output_tag in self.operator.late_tags else self._with_emission_times(schema)
+
+    def _with_emission_times(self, schema: pa.Schema) -> pa.Schema:
+        if self.emitted_at is None:
+            return schema
+        return schema.append(pa.field(self.emitted_at, bound_type(self.event_time)))
+
+    def check_emission_times(self) -> None:
+        """Raise ConfigurationError if its outputs cannot have the column that is asked for."""
+        if self.emitted_at is None:
+            return
+        if isinstance(self.operator, BatchProcess):
+            raise ConfigurationError(
+                f"with_emitted_at({self.emitted_at!r}): {self.operator.function_name} gives rows for many elements at "
+                "once; let it give processing_times, of the elements or timers that its rows are for, as a column of "
+                "the output_type"
+            )
+        outputs = [self.result_schema(), *map(self.side_output_schema, self.operator.side_outputs)]
+        for schema in outputs:
+            if schema.names.count(self.emitted_at) > 1:
+                raise ConfigurationError(
+                    f"with_emitted_at({self.emitted_at!r}): an output of its operator has a column of this name "
+                    f"already: {', '.join(schema.names[:-1])}; take another name"
+                )
+
+    @property
+    def repeating_columns(self) -> tuple[str, ...]:
+        """Columns of the results that have few values for their rows."""
+        emitted_at = () if self.emitted_at is None else (self.emitted_at,)
+        return (*self.keys, *self.operator.repeating_columns, *emitted_at)
 
     def partitions(self, parallelism: int) -> int:
         """Return into how many partitions the stage is divided: not at all, where there is no key."""

@@ -263,7 +263,7 @@ class ParquetOutputs:
             If the plan has no such side output, or a directory is that of another output or lies within it.
         """
         directories: dict[str | None, ParquetOutput] = {
-            None: ParquetOutput.at(path, (*plan.keys, *plan.operator.repeating_columns))
+            None: ParquetOutput.at(path, plan.stages[-1].repeating_columns)
         }
         for tag, directory in (side_outputs or {}).items():
             plan.side_output_schema(tag)

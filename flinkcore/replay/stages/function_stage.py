@@ -91,6 +91,7 @@ class FunctionStage(Stage[Events]):
         self._processed = 0
         self._key_group = 0
         self._is_in_step = False
+        self._elements_ms: list[int] = []
         self._clock = ReplayClock()
         # A new key is always that of the element at hand, whose group is known, and is that of the column's type.
         key_context = KeyContext(
@@ -100,7 +101,10 @@ class FunctionStage(Stage[Events]):
             key_groups_of=lambda keys: groups_of_keys(keys, plan.key_fields, plan.max_parallelism),
         )
         backend = KeyedStateBackend(key_context, self._clock)
-        self._output = ProcessOutput(context, process, key_context)
+        self._emissions = context.emission_times()
+        self._output = ProcessOutput(
+            context, process, key_context, None if self._emissions is None else self._emitted_ms
+        )
         if context.places_results:
             self._output.places = ResultPlaces(context.number, key_context, self._now)
         self._name = process.function_name
@@ -176,6 +180,8 @@ class FunctionStage(Stage[Events]):
         clock, output = self._clock, self._output
         record: StreamRecord[Row | None] = StreamRecord(None)
         output.elements, output.record = events.batch, record
+        if self._emissions is not None:
+            self._elements_ms = self._emissions.of_events(events).tolist()
         for row, element, key, key_group, process_element, timestamp, arrival, steps_before in zip(
             count(),
             *self._function.rows(events),
@@ -313,6 +319,14 @@ class FunctionStage(Stage[Events]):
     def _now(self) -> tuple[int, int, bool]:
         """The clock, the steps that have reached the next operator, and whether a step fires timers at present."""
         return self._clock.now_ms, self._steps_done - self._is_in_step, self._is_in_step
+
+    def _emitted_ms(self) -> int:
+        assert self._emissions is not None
+        if self._output.row != NO_ROW:
+            return self._elements_ms[self._output.row]
+        if self._is_in_step:
+            return int(self._emissions.of_steps[self._steps_done - 1])
+        return self._emissions.of_timer(self._clock.now_ms)
 
     def _process_step(self, step: int) -> None:
         self._steps_done = step + 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -42,6 +42,8 @@ class ProcessOutput:
         The operator.
     key_context
         Whose current key is that of the results.
+    emitted_at
+        Tells when what comes now is emitted; None where results do not say it.
 
     Attributes
     ----------
@@ -61,7 +63,13 @@ class ProcessOutput:
         Notes the places of results, where another operator follows.
     """
 
-    def __init__(self, context: StageContext, process: UserProcess, key_context: KeyContext) -> None:
+    def __init__(
+        self,
+        context: StageContext,
+        process: UserProcess,
+        key_context: KeyContext,
+        emitted_at: Callable[[], int] | None,
+    ) -> None:
         plan, name = context.plan, process.function_name
         self.row = NO_ROW
         self.elements: pa.RecordBatch | None = None
@@ -85,6 +93,7 @@ class ProcessOutput:
             plan.result_schema(),
             self._described,
             self._when_full,
+            emitted_at,
         )
         self._side_results = {
             tag: RowResults(
@@ -93,6 +102,7 @@ class ProcessOutput:
                 plan.side_output_schema(tag),
                 self._described,
                 self._when_full,
+                emitted_at,
             )
             for tag in process.tags
         }

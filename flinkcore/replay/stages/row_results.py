@@ -35,11 +35,13 @@ class RowResults:
     schema : pyarrow.Schema
         Columns of the values.
     batch_schema : pyarrow.Schema
-        Columns of the batches: those, and one more where the batches have the records' timestamps.
+        Columns of the batches: those, one more where the batches have the records' timestamps, and `emitted_at`.
     describe : callable
         Says what a value was given for.
     when_full : callable
         Called with each batch that a value has filled.
+    emitted_at : callable or None
+        Tells when a value that comes now is emitted, for a last column of the batches; None: they have none.
     """
 
     def __init__(
@@ -49,12 +51,14 @@ class RowResults:
         batch_schema: pa.Schema,
         describe: Describe,
         when_full: Callable[[pa.RecordBatch], None],
+        emitted_at: Callable[[], int] | None = None,
     ) -> None:
         self._output = output
         self._schema = schema
         self._names = tuple(schema.names)
         self._batch_schema = batch_schema
-        self._has_timestamps = len(batch_schema) > len(schema)
+        self._emitted_at = emitted_at
+        self._has_timestamps = len(batch_schema) > len(schema) + (emitted_at is not None)
         self._has_nested = any(_is_nested(field.type) for field in schema)
         self._is_nested = self._has_nested and len(schema) == 1
         declared = ", ".join(
@@ -66,6 +70,7 @@ class RowResults:
         self._values: list[Any] = []
         self._timestamps: list[int | None] = []
         self._subjects: list[Subject] = []
+        self._emitted: list[int] = []
         self._batches: list[pa.RecordBatch] = []
         self.rows = 0
 
@@ -83,6 +88,8 @@ class RowResults:
         self._values.append(value)
         self._timestamps.append(timestamp)
         self._subjects.append(subject)
+        if self._emitted_at is not None:
+            self._emitted.append(self._emitted_at())
         if len(self._values) >= BATCH_ROWS:
             self._convert()
             self._when_full(self._batches[-1])
@@ -108,10 +115,15 @@ class RowResults:
             for field, values in zip(self._schema, zip(*rows, strict=True), strict=True)
         ]
         if self._has_timestamps:
-            times = [None if time == MIN_TIMESTAMP else time for time in self._timestamps]
-            columns.append(pa.array(times, pa.int64()).cast(self._batch_schema.field(-1).type))
+            columns.append(self._times(self._timestamps))
+        if self._emitted_at is not None:
+            columns.append(self._times(self._emitted))
         self._batches.append(pa.RecordBatch.from_arrays(columns, schema=self._batch_schema))
-        self._values, self._timestamps, self._subjects = [], [], []
+        self._values, self._timestamps, self._subjects, self._emitted = [], [], [], []
+
+    def _times(self, times: Iterable[int | None]) -> pa.Array:
+        known = [None if time == MIN_TIMESTAMP else time for time in times]
+        return pa.array(known, pa.int64()).cast(self._batch_schema.field(-1).type)
 
     def _as_tuple(self, value: Any, place: int) -> tuple[Any, ...]:
         if type(value) is tuple and not self._is_nested:

@@ -12,6 +12,7 @@ from flinkcore.replay.log.arrays import RowNumbers
 from flinkcore.replay.plans.connected_inputs import ConnectedInputs
 from flinkcore.replay.plans.job_plan import JobPlan
 from flinkcore.replay.plans.stage_plan import StagePlan
+from flinkcore.replay.stages.emission_times import EmissionTimes
 from flinkcore.replay.stages.stage_output import StageOutput
 from flinkcore.replay.time_plane.job_time import ReplayTime
 from flinkcore.replay.time_plane.timeline import Timeline
@@ -98,6 +99,10 @@ class StageContext:
         return cls(
             plan, time.timeline, time.last_arrival_ms, partitions, inputs, number, places_results, restored
         )
+
+    def emission_times(self) -> EmissionTimes | None:
+        """Return when results are emitted; None where they do not say it."""
+        return None if self.plan.emitted_at is None else EmissionTimes(self.timeline, self.last_arrival_ms)
 
     def key_group_range(self, partition: int) -> tuple[int, int]:
         """Return the first and the last key group of a partition: those that Flink gives to a subtask."""

@@ -86,6 +86,7 @@ class WindowStage(Stage[EncodedEvents]):
         self._places = WindowPlaces(context, aggregation) if context.places_results else None
         kernel, self._accumulators = aggregation.native(schema)
         rises = timeline.rises()
+        self._emissions = context.emission_times()
         restored = context.restored
         steps_done = timeline.steps_done(None if restored is None else restored.last_arrival_ms)
         self._operator = WindowOperator(
@@ -101,6 +102,8 @@ class WindowStage(Stage[EncodedEvents]):
             retracting=aggregation.is_retracting,
             time_format=f"tsm:{time_type.tz or ''}" if pa.types.is_timestamp(time_type) else "l",
             steps_done=int(np.searchsorted(rises, steps_done)),
+            emitted_at=plan.emitted_at,
+            clocks=None if self._emissions is None else self._emissions.of_steps[rises],
         )
         if restored is not None:
             self._restore(restored, aggregation, schema)
@@ -142,6 +145,7 @@ class WindowStage(Stage[EncodedEvents]):
             self._check_timestamps(events.timestamps if rows is None else events.timestamps[rows])
         if self._places is None:
             taken, n = 0, events.batch.num_rows if rows is None else len(rows)
+            clocks = self._clocks(events)
             while taken < n:
                 taken = self._operator.process(
                     prepared.columns,
@@ -152,6 +156,7 @@ class WindowStage(Stage[EncodedEvents]):
                     taken,
                     prepared.partials,
                     prepared.partial_events,
+                    clocks,
                 )
                 if self._operator.is_full:
                     yield StageOutput(None, [pa.record_batch(self._operator.take())])
@@ -167,16 +172,16 @@ class WindowStage(Stage[EncodedEvents]):
     ) -> Iterator[StageOutput]:
         events = prepared.events
         order = order_of(events, self._number)
-        steps = events.steps
+        steps, clocks = events.steps, self._clocks(events)
         start = 0
         for alone in (*places.rows_alone(events.timestamps[rows], steps[rows]), len(rows)):
             if start < alone:
-                yield from places.fired_by_steps(self._results_of_rows(prepared, rows[start:alone]))
+                yield from places.fired_by_steps(self._results_of_rows(prepared, rows[start:alone], clocks))
             if alone < len(rows):
                 row = rows[alone : alone + 1]
                 yield from places.fired_by_steps(self._results_up_to(int(steps[row[0]])))
                 place = tuple(column[row] for column in order)
-                yield from places.fired_by_event(self._results_of_rows(prepared, row), place)
+                yield from places.fired_by_event(self._results_of_rows(prepared, row, clocks), place)
             start = alone + 1
 
     def _check_timestamps(self, timestamps: Int64s) -> None:
@@ -191,14 +196,19 @@ class WindowStage(Stage[EncodedEvents]):
                 f"timestamps from {lowest} to {highest}: results of processing-time timers have none (-2**63)"
             )
 
-    def _results_of_rows(self, prepared: EncodedEvents, rows: RowNumbers) -> Iterator[pa.RecordBatch]:
+    def _results_of_rows(
+        self, prepared: EncodedEvents, rows: RowNumbers, clocks: Int64s | None
+    ) -> Iterator[pa.RecordBatch]:
         events = prepared.events
         taken = 0
         while taken < len(rows):
             taken = self._operator.process(
-                prepared.columns, prepared.keys, rows, events.timestamps, events.steps, taken
+                prepared.columns, prepared.keys, rows, events.timestamps, events.steps, taken, clocks=clocks
             )
             yield from self._results_ready()
+
+    def _clocks(self, events: Events) -> Int64s | None:
+        return None if self._emissions is None else self._emissions.of_events(events)
 
     def _results_up_to(self, steps: int) -> Iterator[pa.RecordBatch]:
         return self._all_results(lambda: self._operator.advance(steps))

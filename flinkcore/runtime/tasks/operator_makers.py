@@ -104,6 +104,11 @@ def make_operator(setup: OperatorSetup, make_output: OutputMaker) -> AbstractStr
     Does what Flink's transformation translators and operator factories do.
     """
     step = setup.node.transformation
+    if step.settings.emitted_at is not None:
+        raise ConfigurationError(
+            f"with_emitted_at({step.settings.emitted_at!r}) is for jobs that give columns, but this job runs element "
+            "by element: let a ProcessFunction add ctx.timer_service().current_processing_time() to the rows"
+        )
     if setup.node.collects:
         collect = setup.job.collect
         if not (setup.job.serializes or step.element_type.is_immutable()):

@@ -1,0 +1,51 @@
+"""When an operator emits its results: what the replay clock shows, as far as the log tells.
+
+An event's results have its arrival, those of a watermark the time of the step that brings it, those of a
+processing-time timer the time at which it fires. What comes only because the log ends has no time: with a later
+event it might have come later, or be something else. That is all that a job which stops with a checkpoint leaves to
+the next log, so both ways of cutting a log give the same times.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from flinkcore.common import MIN_TIMESTAMP
+from flinkcore.replay.log.arrays import Int64s
+from flinkcore.replay.stages.placed_events import PlacedEvents
+from flinkcore.replay.time_plane.timeline import AFTER_ALL_SPLITS, Timeline
+from flinkcore.replay.time_plane.total_order import Events
+
+NOT_KNOWN = MIN_TIMESTAMP
+"""In place of a time, where only the end of the log has made something come."""
+
+
+class EmissionTimes:
+    """Tells when things happen to an operator, in ms since the epoch; `NOT_KNOWN` behind the last event of the log.
+
+    Parameters
+    ----------
+    timeline
+        Of the operator.
+    last_arrival_ms
+        Of all logs; None: there is no event.
+    """
+
+    def __init__(self, timeline: Timeline, last_arrival_ms: int | None) -> None:
+        clocks = timeline.clock_ms
+        self._end_ms = MIN_TIMESTAMP if last_arrival_ms is None else last_arrival_ms
+        behind = (clocks >= self._end_ms) & (timeline.split == AFTER_ALL_SPLITS)
+        self._steps_known = int(np.argmax(behind)) if behind.any() else len(clocks)
+        self.of_steps: Int64s = np.where(np.arange(len(clocks)) < self._steps_known, clocks, NOT_KNOWN)
+
+    def of_events(self, events: Events) -> Int64s:
+        """The times of events, or of results of an operator before, which were emitted at theirs."""
+        if not isinstance(events, PlacedEvents):
+            return events.arrivals
+        arrivals, steps, split = events.order[:3]
+        behind = (arrivals >= self._end_ms) & (split == AFTER_ALL_SPLITS) & (steps >= self._steps_known)
+        return np.where(behind, NOT_KNOWN, arrivals)
+
+    def of_timer(self, due_ms: int) -> int:
+        """The time of a processing-time timer that fires then."""
+        return due_ms if due_ms < self._end_ms else NOT_KNOWN
