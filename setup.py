@@ -25,6 +25,7 @@ MODULES = (
     "key_groups",
     "key_timers",
     "keys",
+    "lateness",
     "memory",
     "panes",
     "session_windows",

@@ -13,7 +13,9 @@ from flinkcore.common.execution_config import ExecutionConfig
 from flinkcore.common.expressions import Expression, is_expression
 from flinkcore.common.html_text import html_lines
 from flinkcore.common.output_tag import OutputTag
+from flinkcore.common.time import Duration, Time
 from flinkcore.common.typeinfo import TupleTypeInfo, TypeInformation, Types
+from flinkcore.datastream.aggregates import Aggregate
 from flinkcore.datastream.columnar_windows import why_not_columnar
 from flinkcore.datastream.connectors.base import Sink
 from flinkcore.datastream.connectors.print_sink import PrintSink
@@ -43,10 +45,12 @@ from flinkcore.datastream.functions import (
 )
 from flinkcore.datastream.pipeline_executor import (
     ElementJobRun,
+    LatenessFigures,
     OutputStream,
     ProgressChoice,
     ProgressListener,
     ReplayResult,
+    load_analysis,
 )
 from flinkcore.datastream.slot_sharing_group import SlotSharingGroup
 from flinkcore.datastream.timestamps import StrategyOrAssigner, as_watermark_strategy
@@ -65,7 +69,7 @@ from flinkcore.datastream.transformations import (
     WindowTransformation,
     WithColumnsTransformation,
 )
-from flinkcore.datastream.window import WindowAssigner
+from flinkcore.datastream.window import GlobalWindows, WindowAssigner
 from flinkcore.datastream.window.count_windows import count_assigner
 from flinkcore.datastream.window.window_assigner import require_assigner
 from flinkcore.errors import ConfigurationError
@@ -880,13 +884,10 @@ class DataStream(ConfiguredStream):
         DataError, SourceError
             If a row or a file cannot be read.
         """
-        graph = StreamGraph(self._transformation)
-        if graph.needs_rows:
-            by = next(step for step in graph.transformations() if step.needs_rows)
-            raise ConfigurationError(
-                f"the job runs element by element, because of the step {str(by)!r}: its results are Python objects. "
-                "Take them by execute_and_collect(), or give them to a sink and call the environment's execute()"
-            )
+        graph = self._columnar_graph(
+            "its results are Python objects. Take them by execute_and_collect(), or give them to a sink and call the "
+            "environment's execute()"
+        )
         config = self._environment.get_config()
         checkpoints = self._environment._checkpoint_settings(restore_from, stop_with_checkpoint)
         return self._environment.executor.execute(graph, config, _choice(progress, config), checkpoints)
@@ -1114,6 +1115,76 @@ class DataStream(ConfiguredStream):
         steps = [step for step in main._transformation.in_order() if output_tag in step.side_outputs()]
         return SideOutputStream(main, (steps or [main._transformation])[-1], output_tag)
 
+    def lateness(
+        self,
+        windows: Sequence[WindowAssigner[Any, Any]] | None = None,
+        allowed_lateness: Sequence[Time | Duration] | None = None,
+        bounds: Sequence[Time | Duration] | None = None,
+    ) -> LatenessFigures:
+        """Return how many events every bound of out-of-orderness loses, and how long it makes results wait.
+
+        Reads the times of the log twice, here and now. Of the job only the log, the steps before the key and the
+        watermark strategy count: the strategy's own bound is one among all; idleness, alignment, ticks and splits are
+        as they are. Figures are exact: those of a replay with the bound. Memory depends on splits, steps of the
+        watermark and windows, but not on the number of events.
+
+        Parameters
+        ----------
+        windows : sequence of WindowAssigner, optional
+            Tumbling, sliding or cumulative windows of event time, for which events may be late. None: those of the
+            job, if such windows over columns are its first operator; else events may be late for the watermark only.
+        allowed_lateness : sequence of Time or Duration, optional
+            Counted for each of the windows. None: that of the job's windows, else 0.
+        bounds : sequence of Time or Duration, optional
+            At which late events are counted. None: at some thousand bounds from 0 up to the largest disorder, about a
+            hundredth apart.
+
+        Returns
+        -------
+        LatenessFigures
+            A :class:`flinkcore.analysis.lateness_frontier.LatenessFrontier`; printed, a sentence, a picture and advice.
+
+        Raises
+        ------
+        ConfigurationError
+            If the strategy has no bound (generators of one's own, percentiles, no watermarks), the job has several logs
+            or runs element by element, or a setting is invalid.
+        SchemaError, DataError, SourceError
+            As of :meth:`execute`.
+
+        Examples
+        --------
+        >>> from flinkcore.common import Duration, WatermarkStrategy
+        >>> from flinkcore.datastream import StreamExecutionEnvironment
+        >>> rows = {"ts": [0, 9_000, 2_000, 20_000], "arrival": [0, 9_000, 10_000, 20_000]}
+        >>> frontier = (
+        ...     StreamExecutionEnvironment.get_execution_environment()
+        ...     .from_event_log(rows, timestamp="ts", arrival="arrival")
+        ...     .assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps())
+        ...     .lateness()
+        ... )
+        >>> frontier.bound_that_loses(0.0).to_millis()
+        7000
+        """
+        asked = [] if windows is None else list(windows)
+        stream: DataStream = self
+        steps = self._transformation.in_order()
+        if not any(
+            isinstance(step, WindowTransformation | ProcessTransformation | TwoInputTransformation)
+            for step in steps
+        ):
+            # A replay has an operator; rows that have no place in the windows are bad rows of its log.
+            first = asked[0] if asked else GlobalWindows.create_with_end_of_stream_trigger()
+            stream = self.window_all(first).aggregate(events=Aggregate("count"))
+        planned = self._environment.executor.planned(
+            stream._columnar_graph("ask its log for lateness, before that step"),
+            self._environment.get_config(),
+        )
+        frontier: LatenessFigures = load_analysis("lateness")(
+            planned, None if windows is None else asked, allowed_lateness, bounds
+        )
+        return frontier
+
     def explain(self) -> str:
         """Return the steps of the job as text, one per line, with the path of each, or the reason why it is refused.
 
@@ -1137,6 +1208,16 @@ class DataStream(ConfiguredStream):
                 *(f"     {line}" for line in executor.explain_execution(graph, config)),
             ]
         )
+
+    def _columnar_graph(self, otherwise: str) -> StreamGraph:
+        """Return the graph of a job over columns; raise a ConfigurationError that says what to do otherwise."""
+        graph = StreamGraph(self._transformation)
+        if graph.needs_rows:
+            by = next(step for step in graph.transformations() if step.needs_rows)
+            raise ConfigurationError(
+                f"the job runs element by element, because of the step {str(by)!r}: {otherwise}"
+            )
+        return graph
 
     def _with_side_outputs(self, output_tags: Iterable[OutputTag]) -> DataStream:
         """Return this stream of a job with these side outputs; a process function accepts any tag with a schema."""

@@ -14,6 +14,7 @@ from flinkcore.common.execution_config import ExecutionConfig, ProgressMode
 from flinkcore.common.job_client import RunningJob
 from flinkcore.common.job_execution_result import JobExecutionResult
 from flinkcore.common.output_tag import OutputTag
+from flinkcore.common.time import Duration, Time
 from flinkcore.datastream.element_transformations import (
     LegacySourceTransformation,
     SinkTransformation,
@@ -21,6 +22,7 @@ from flinkcore.datastream.element_transformations import (
 )
 from flinkcore.datastream.time_characteristic import TimeCharacteristic
 from flinkcore.datastream.transformations import EventLogSource, StreamGraph, Transformation
+from flinkcore.datastream.window import WindowAssigner
 from flinkcore.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -182,6 +184,46 @@ class ReplayResult(OutputStream, Protocol):
         """Return the rows of a side output of the job."""
 
 
+class LatenessFigures(Protocol):
+    """What every bound of out-of-orderness loses, and how long it makes results wait."""
+
+    @property
+    def own_bound_ms(self) -> int:
+        """The bound of the stream's strategy."""
+
+    @property
+    def largest_disorder_ms(self) -> int:
+        """The least bound under which no event is late for the watermark."""
+
+    def to_arrow(self) -> Any:
+        """Return the figures at some 300 bounds as a ``pyarrow.Table``."""
+
+    def at(self, *bounds: Duration | Time) -> Any:
+        """Return the figures at given bounds as a ``pyarrow.Table``."""
+
+    def by_split(self, bound: Duration | Time | None = None) -> Any:
+        """Return as a ``pyarrow.Table`` which splits bring the late events, and which hold the watermark back."""
+
+    def bound_that_loses(
+        self,
+        share: float,
+        window: WindowAssigner[Any, Any] | None = None,
+        allowed_lateness: Duration | Time | None = None,
+    ) -> Duration:
+        """Return the least bound under which at most a share of the events is lost."""
+
+    def bound_that_delays(
+        self,
+        delay: Duration | Time,
+        window: WindowAssigner[Any, Any] | None = None,
+        at_most_share: float = 0.99,
+    ) -> Duration:
+        """Return the greatest bound under which results wait no longer than a delay."""
+
+    def sentence(self, share: float = 0.001) -> str:
+        """Return in words which bound loses a share of the events, what it delays, and what the own one does."""
+
+
 class PipelineExecutor(Protocol):
     """Runs jobs.
 
@@ -244,7 +286,7 @@ class PipelineExecutor(Protocol):
 
 EXECUTORS: Final[Mapping[str, str]] = {"embedded": "flinkcore.replay.local_executor:LocalExecutor"}
 
-ANALYSES: Final[Mapping[str, str]] = {}
+ANALYSES: Final[Mapping[str, str]] = {"lateness": "flinkcore.analysis.lateness:lateness_of"}
 """Analyses of planned jobs, and where each is: a stream finds them by name, as they lie above it."""
 
 

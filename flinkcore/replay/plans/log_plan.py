@@ -113,8 +113,10 @@ class LogPlan(TimedLog):
     def _kept_columns(self) -> Columns:
         if self.read is None:
             return None
-        # A batch without columns has no number of rows.
-        return self.read.union(self.keys) or frozenset(self.whole_schema().names[:1])
+        # A batch without columns has no number of rows; the timestamp is read anyway.
+        names = self.whole_schema().names
+        timestamp = self.log.timestamp
+        return self.read.union(self.keys) or frozenset([timestamp] if timestamp in names else names[:1])
 
     def narrowed(self) -> LogPlan:
         """Return the plan without what nothing reads."""

@@ -317,6 +317,15 @@ class ChunkStarts:
     base: Int64s
     arrival_ms: Int64s
 
+    def entries(self, chunk_index: int) -> slice:
+        """The entries of a chunk; a DataError if there is no such chunk."""
+        at = int(np.searchsorted(self.chunks, chunk_index))
+        if at == len(self.chunks) or self.chunks[at] != chunk_index:
+            raise DataError(
+                f"chunk {chunk_index} had no part in this timeline; combine the times of all chunks"
+            )
+        return slice(int(self.offsets[at]), int(self.offsets[at + 1]))
+
 
 @dataclass(frozen=True, eq=False)
 class ArrivalFloors:
@@ -459,12 +468,8 @@ class TimePlane:
         DataError
             If there is no such chunk.
         """
+        entries = self.starts.entries(chunk_index)
         at = int(np.searchsorted(self.starts.chunks, chunk_index))
-        if at == len(self.starts.chunks) or self.starts.chunks[at] != chunk_index:
-            raise DataError(
-                f"chunk {chunk_index} had no part in this timeline; combine the times of all chunks"
-            )
-        entries = slice(int(self.starts.offsets[at]), int(self.starts.offsets[at + 1]))
         return ChunkClock(
             chunk_index,
             self.splits.values,

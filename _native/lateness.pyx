@@ -1,0 +1,758 @@
+"""Lateness of events under every bound of out-of-orderness at once.
+
+The watermark of a bound is that of bound 0, less the bound: ticks, idleness and valve do not depend on it. So an event that meets the
+watermark w of bound 0 is late under all bounds up to w - t, where t is its timestamp, or the last moment of its window and the
+allowed lateness. How many events are late under which bound is how many of these differences are not below it.
+
+    bounds       0      10      20      30        w - t = 12: late under the bounds 0 and 10, under 20 no more
+    counted      │   0   │   1   │   2   │ ...    by how many bounds it is late under
+"""
+
+import numpy as np
+
+import cython
+from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t, uint8_t, uint64_t
+from libc.stdlib cimport calloc, free, malloc
+
+from flinkcore.errors import ConfigurationError, DataError
+
+from flinkcore._native.call_guard cimport Call, begin_call
+from flinkcore._native.event_log cimport check_codes
+from flinkcore._native.keys cimport mix_int64
+from flinkcore._native.memory cimport Buffer, buffer_append, buffer_free, buffer_resize
+from flinkcore._native.panes cimport AlignedWindows, aligned_start, checked_windows
+
+
+# ---- bounds ------------------------------------------------------------------------------------------------------
+# A number's magnitude is its first eight bits and how many follow: few bounds share one, in any list of bounds.
+
+
+cdef extern from *:
+    """
+    #define FLINKCORE_BITS(number) (64 - __builtin_clzll(number))
+    """
+    int _bits "FLINKCORE_BITS"(uint64_t number) noexcept nogil
+
+
+cdef enum:
+    SMALL = 256
+    PER_DOUBLING = 128
+    MAGNITUDES = SMALL + 55 * PER_DOUBLING  # of numbers below 2**63
+
+
+cdef inline int64_t _magnitude(int64_t number) noexcept nogil:
+    cdef int further
+    if number < SMALL:
+        return number
+    further = _bits(<uint64_t> number) - 8
+    return SMALL + (further - 1) * PER_DOUBLING + (number >> further) - PER_DOUBLING
+
+
+cdef inline int64_t _least_of(int64_t magnitude) noexcept nogil:
+    cdef int64_t beyond = magnitude - SMALL
+    if beyond < 0:
+        return magnitude
+    return (PER_DOUBLING + beyond % PER_DOUBLING) << (beyond // PER_DOUBLING + 1)
+
+
+cdef int _bounds_set_up(Bounds* bounds, const int64_t[::1] values) except -1:
+    cdef int64_t i, magnitude
+    cdef int32_t below = 0
+    bounds.n = values.shape[0]
+    if bounds.n == 0 or bounds.n > 1 << 30 or values[0] < 0:
+        raise ConfigurationError("bounds are from 0 to 2**63 - 1 ms, one at least")
+    bounds.values = <int64_t*> malloc(bounds.n * sizeof(int64_t))
+    bounds.below = <int32_t*> malloc((MAGNITUDES + 1) * sizeof(int32_t))
+    if bounds.values == NULL or bounds.below == NULL:
+        raise MemoryError(f"{bounds.n} bounds")
+    for i in range(bounds.n):
+        if i and values[i] <= values[i - 1]:
+            raise ConfigurationError(f"bounds ascend, but {values[i]} ms follows {values[i - 1]} ms")
+        bounds.values[i] = values[i]
+    for magnitude in range(MAGNITUDES):
+        while below < bounds.n and bounds.values[below] < _least_of(magnitude):
+            below += 1
+        bounds.below[magnitude] = below
+    bounds.below[MAGNITUDES] = <int32_t> bounds.n
+    return 0
+
+
+cdef inline int64_t _bounds_up_to(const Bounds* bounds, int64_t number) noexcept nogil:
+    # How many bounds are not above the number, which is not negative.
+    cdef int64_t magnitude = _magnitude(number)
+    cdef int64_t low = bounds.below[magnitude], high = bounds.below[magnitude + 1], middle
+    while low < high:
+        middle = (low + high) >> 1
+        if bounds.values[middle] <= number:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+cdef inline int64_t _behind(int64_t watermark, int64_t time, int64_t lateness) noexcept nogil:
+    # How far a time and the lateness allowed after it lie behind a watermark that has reached the time, at most 2**63 - 1, as bounds
+    # do not go beyond; -1: the watermark has not reached the end of that.
+    cdef uint64_t behind = <uint64_t> watermark - <uint64_t> time
+    if behind < <uint64_t> lateness:
+        return -1
+    behind -= <uint64_t> lateness
+    return INT64_MAX if behind > <uint64_t> INT64_MAX else <int64_t> behind
+
+
+# ---- slices of event time ----------------------------------------------------------------------------------------
+# Which windows an event is in depends on its slice alone. Slices are numbered from the offset on, a slide has one or, where windows
+# end amid a slide, two. Only those with events take memory.
+
+
+cdef enum:
+    PAGE = 256  # slices
+
+
+cdef int64_t _find_page(const SliceTable* table, int64_t key) noexcept nogil:
+    cdef uint64_t at = mix_int64(<uint64_t> key) & table.mask
+    while table.pages[at] != NULL and table.keys[at] != key:
+        at = (at + 1) & table.mask
+    return <int64_t> at
+
+
+cdef int _grow_pages(SliceTable* table) except -1 nogil:
+    cdef SliceTable grown
+    cdef uint64_t i, slots = 2 * (table.mask + 1) if table.pages != NULL else 64
+    cdef int64_t at
+    grown.n_pages = table.n_pages
+    grown.mask = slots - 1
+    grown.keys = <int64_t*> malloc(slots * sizeof(int64_t))
+    grown.pages = <Slice**> calloc(slots, sizeof(Slice*))
+    if grown.keys == NULL or grown.pages == NULL:
+        free(grown.keys)
+        free(grown.pages)
+        with gil:
+            raise MemoryError(f"{slots} pages of slices of event time")
+    if table.pages != NULL:
+        for i in range(table.mask + 1):
+            if table.pages[i] != NULL:
+                at = _find_page(&grown, table.keys[i])
+                grown.keys[at] = table.keys[i]
+                grown.pages[at] = table.pages[i]
+    free(table.keys)
+    free(table.pages)
+    table[0] = grown
+    return 0
+
+
+cdef Slice* _slice(SliceTable* table, int64_t number) except NULL nogil:
+    # The slice of a number, new if it is not there.
+    cdef int64_t key = number >> 8, at, i
+    cdef Slice* page
+    if table.pages == NULL or 2 * table.n_pages > <int64_t> table.mask:
+        _grow_pages(table)
+    at = _find_page(table, key)
+    page = table.pages[at]
+    if page == NULL:
+        page = <Slice*> malloc(PAGE * sizeof(Slice))
+        if page == NULL:
+            with gil:
+                raise MemoryError("a page of slices of event time")
+        for i in range(PAGE):
+            page[i].least = INT64_MAX
+            page[i].greatest = INT64_MIN
+        table.keys[at] = key
+        table.pages[at] = page
+        table.n_pages += 1
+    return page + (number & (PAGE - 1))
+
+
+cdef void _slices_free(SliceTable* table) noexcept nogil:
+    cdef uint64_t at
+    if table.pages != NULL:
+        for at in range(table.mask + 1):
+            free(table.pages[at])
+    free(table.keys)
+    free(table.pages)
+
+
+cdef int64_t _cut_of(const AlignedWindows* windows) noexcept nogil:
+    # How far from the start of a slide on a window ends.
+    cdef int64_t cut = 0 if windows.cumulative else windows.size % windows.slide
+    return cut if cut else windows.slide
+
+
+# ---- counting ----------------------------------------------------------------------------------------------------
+
+
+cdef int _count_own(
+    LatenessCounter counter,
+    const int64_t* timestamps,
+    const int64_t* arrivals,
+    const int32_t* splits,
+    const int64_t* steps,
+    const int64_t* watermarks,
+    const uint8_t* leapt,
+    int64_t n,
+    int64_t* in_force,
+) except -1 nogil:
+    cdef int64_t i, behind, n_bounds
+    cdef SplitCounts* split
+    for i in range(n):
+        in_force[i] = watermarks[steps[i]]
+        split = &counter.splits[splits[i]]
+        split.events += 1
+        if split.last_arrival != INT64_MIN:
+            split.longest_silence = max(split.longest_silence, arrivals[i] - split.last_arrival)
+        split.last_arrival = arrivals[i]
+        if timestamps[i] > in_force[i]:
+            continue
+        behind = _behind(in_force[i], timestamps[i], 0)
+        n_bounds = _bounds_up_to(&counter.bounds, behind)
+        counter.late[n_bounds] += 1
+        split.loses_none = max(split.loses_none, behind if behind == INT64_MAX else behind + 1)
+        if split.late == NULL:
+            split.late = <int64_t*> calloc(counter.n_groups, sizeof(int64_t))
+            if split.late == NULL:
+                with gil:
+                    raise MemoryError("the late events of a split")
+        split.late[counter.groups[n_bounds]] += 1
+        if n_bounds > counter.own:
+            split.after_leaps += leapt[steps[i]] != 0
+    return 0
+
+
+cdef int _count_windows(
+    WindowCounts* counts, const Bounds* bounds, const int64_t* timestamps, const int64_t* in_force, int64_t n
+) except -1 nogil:
+    cdef const AlignedWindows* windows = &counts.windows
+    cdef int64_t i, k, timestamp, watermark, start, rest, last = INT64_MIN, number, behind
+    cdef int64_t from_ms = INT64_MAX, until_ms = INT64_MIN  # of the slice of the last event
+    cdef int64_t per_slide = 1 if counts.cut == windows.slide else 2
+    cdef bint in_window = False
+    cdef Slice* of_event = NULL
+    for i in range(n):
+        timestamp = timestamps[i]
+        watermark = in_force[i]
+        if not from_ms <= timestamp < until_ms:
+            start = aligned_start(timestamp, windows.offset, windows.slide)
+            rest = timestamp - start
+            number = (start - windows.offset) // windows.slide * per_slide
+            from_ms, until_ms = start, start + counts.cut
+            if rest >= counts.cut:
+                number += 1
+                from_ms, until_ms = start + counts.cut, start + windows.slide
+            last = (aligned_start(timestamp, windows.offset, windows.size) if windows.cumulative else start) + windows.size - 1
+            in_window = timestamp <= last
+            if in_window:
+                of_event = _slice(&counts.slices, number)
+        if not in_window:
+            last = timestamp  # an event in no window is late by itself
+        else:
+            of_event.least = min(of_event.least, watermark)
+            of_event.greatest = max(of_event.greatest, watermark)
+        if watermark < last:
+            continue
+        for k in range(counts.n_lateness):
+            behind = _behind(watermark, last, counts.lateness[k])
+            if behind >= 0:
+                counts.late[k * (bounds.n + 1) + _bounds_up_to(bounds, behind)] += 1
+    return 0
+
+
+_SPLIT_COLUMNS = ("split_events", "split_loses_none_ms", "split_after_leaps", "split_silence_ms")
+
+
+cdef const int64_t* _column(const int64_t[::1] column, int64_t n, str name) except? NULL:
+    if column.shape[0] != n:
+        raise DataError(f"{name} has {column.shape[0]} values, not {n}")
+    return &column[0] if n else NULL
+
+
+cdef inline int64_t _n_windows(LatenessCounter counter) noexcept nogil:
+    return counter.windows.size // <int64_t> sizeof(WindowCounts)
+
+
+@cython.final
+cdef class LatenessCounter:
+    """Counts how many events are late under which bound of out-of-orderness: for their watermark, and for windows.
+
+    O(log bounds of a magnitude) per event and kind of windows; memory for bounds, splits and slices of event time, however
+    many events there are.
+
+    Parameters
+    ----------
+    bounds_ms : numpy.ndarray of int64, shape (n_bounds,)
+        Ascending, from 0 to 2**63 - 1.
+    groups : numpy.ndarray of int32, shape (n_bounds + 1,)
+        What late events of a split are counted by: an index for each number of bounds under which an event is late,
+        ascending from 0 on.
+    own : int
+        Number of the bound under which events are counted that are late after leaps.
+    splits : int
+        Number of splits.
+
+    Raises
+    ------
+    ConfigurationError
+        If the bounds or the groups are not so.
+    """
+
+    def __cinit__(
+        self, const int64_t[::1] bounds_ms not None, const int32_t[::1] groups not None, int64_t own, int32_t splits
+    ):
+        cdef int64_t i
+        _bounds_set_up(&self.bounds, bounds_ms)
+        if not 0 <= own < self.bounds.n:
+            raise ConfigurationError(f"bound number {own} of {self.bounds.n}")
+        self.own = own
+        if groups.shape[0] != self.bounds.n + 1 or groups[0] != 0:
+            raise ConfigurationError(f"{groups.shape[0]} groups for {self.bounds.n} bounds; one more, from 0 on")
+        for i in range(self.bounds.n):
+            if not 0 <= groups[i + 1] - groups[i] <= 1:
+                raise ConfigurationError(f"group {groups[i + 1]} follows group {groups[i]}")
+        self.n_splits = splits
+        self.n_groups = groups[self.bounds.n] + 1
+        self.groups = <int32_t*> malloc((self.bounds.n + 1) * sizeof(int32_t))
+        self.late = <int64_t*> calloc(self.bounds.n + 1, sizeof(int64_t))
+        self.splits = <SplitCounts*> calloc(splits + 1, sizeof(SplitCounts))
+        if self.groups == NULL or self.late == NULL or self.splits == NULL:
+            raise MemoryError(f"{self.bounds.n} bounds and {splits} splits")
+        for i in range(self.bounds.n + 1):
+            self.groups[i] = groups[i]
+        for i in range(splits):
+            self.splits[i].last_arrival = INT64_MIN
+
+    def __dealloc__(self):
+        cdef int64_t i
+        cdef WindowCounts* counts = <WindowCounts*> self.windows.data
+        free(self.bounds.values)
+        free(self.bounds.below)
+        free(self.groups)
+        free(self.late)
+        if self.splits != NULL:
+            for i in range(self.n_splits):
+                free(self.splits[i].late)
+        free(self.splits)
+        for i in range(_n_windows(self)):
+            free(counts[i].lateness)
+            free(counts[i].late)
+            _slices_free(&counts[i].slices)
+        buffer_free(&self.windows)
+        buffer_free(&self.in_force)
+
+    def add_windows(
+        self, *, int64_t size, int64_t slide, int64_t offset, bint cumulative, const int64_t[::1] allowed_lateness_ms not None
+    ):
+        """Count for windows, too; before the first event.
+
+        Parameters
+        ----------
+        size, slide, offset, cumulative
+            As of `time_windows`.
+        allowed_lateness_ms : numpy.ndarray of int64, shape (n_lateness,)
+            Not negative: what is late is counted for each of them.
+
+        Raises
+        ------
+        ConfigurationError
+            If there are no such windows, or an allowed lateness is negative.
+        """
+        cdef Call call = begin_call(&self.guard, self)
+        cdef int64_t i, n = allowed_lateness_ms.shape[0]
+        cdef WindowCounts* counts
+        cdef AlignedWindows windows = checked_windows(size, slide, offset, cumulative, 0, INT64_MAX)
+        for i in range(n):
+            if allowed_lateness_ms[i] < 0:
+                raise ConfigurationError(f"the allowed lateness must not be negative, it is {allowed_lateness_ms[i]} ms")
+        counts = <WindowCounts*> buffer_append(&self.windows, sizeof(WindowCounts))
+        counts.windows = windows
+        counts.cut = _cut_of(&windows)
+        counts.n_lateness = n
+        counts.slices.n_pages = 0
+        counts.slices.mask = 0
+        counts.slices.keys = NULL
+        counts.slices.pages = NULL
+        counts.lateness = <int64_t*> malloc((n + 1) * sizeof(int64_t))
+        counts.late = <int64_t*> calloc(n * (self.bounds.n + 1) + 1, sizeof(int64_t))
+        if counts.lateness == NULL or counts.late == NULL:
+            raise MemoryError(f"{self.bounds.n} bounds with {n} allowed latenesses")
+        for i in range(n):
+            counts.lateness[i] = allowed_lateness_ms[i]
+
+    def begin(self, const int32_t[::1] splits not None, const int64_t[::1] arrivals_ms not None):
+        """Say when the last events of splits have arrived, before the first one that is counted.
+
+        Parameters
+        ----------
+        splits : numpy.ndarray of int32, shape (n,)
+        arrivals_ms : numpy.ndarray of int64, shape (n,)
+            -2**63: there was none.
+
+        Raises
+        ------
+        DataError
+            If there is not one arrival for each split, or no such split.
+        """
+        cdef Call call = begin_call(&self.guard, self)
+        cdef int64_t i
+        check_codes(splits, self.n_splits)
+        _column(arrivals_ms, splits.shape[0], "arrivals_ms")
+        for i in range(splits.shape[0]):
+            self.splits[splits[i]].last_arrival = arrivals_ms[i]
+
+    def update(
+        self,
+        const int64_t[::1] timestamps_ms not None,
+        const int64_t[::1] arrivals_ms not None,
+        const int32_t[::1] splits not None,
+        const int64_t[::1] steps not None,
+        const int64_t[::1] watermarks_ms not None,
+        const uint8_t[::1] leapt not None,
+    ):
+        """Take in events, in any order but for the silence between arrivals.
+
+        Parameters
+        ----------
+        timestamps_ms : numpy.ndarray of int64, shape (n_rows,)
+            Such that no window of theirs overflows.
+        arrivals_ms : numpy.ndarray of int64, shape (n_rows,)
+        splits : numpy.ndarray of int32, shape (n_rows,)
+        steps : numpy.ndarray of int64, shape (n_rows,)
+            How many steps of the timeline come before the event.
+        watermarks_ms : numpy.ndarray of int64, shape (n_steps + 1,)
+            The watermark of bound 0 that is in force after so many steps; -2**63: none.
+        leapt : numpy.ndarray of uint8, shape (n_steps + 1,)
+            Whether the last of so many steps was a leap.
+
+        Raises
+        ------
+        DataError
+            If the columns do not fit together.
+        """
+        cdef Call call = begin_call(&self.guard, self)
+        cdef int64_t i, n = timestamps_ms.shape[0]
+        cdef WindowCounts* counts = <WindowCounts*> self.windows.data
+        cdef const int64_t* arrivals = _column(arrivals_ms, n, "arrivals_ms")
+        if splits.shape[0] != n or steps.shape[0] != n:
+            raise DataError(f"{n} timestamps, {splits.shape[0]} splits and {steps.shape[0]} steps: not one each")
+        if leapt.shape[0] != watermarks_ms.shape[0]:
+            raise DataError(f"{leapt.shape[0]} steps may be leaps, of {watermarks_ms.shape[0]}")
+        if n == 0:
+            return
+        check_codes(splits, self.n_splits)
+        for i in range(n):
+            if not 0 <= steps[i] < watermarks_ms.shape[0]:
+                raise DataError(f"row {i} comes after {steps[i]} steps of a timeline of {watermarks_ms.shape[0] - 1}")
+        buffer_resize(&self.in_force, n * sizeof(int64_t))
+        with nogil:
+            _count_own(
+                self,
+                &timestamps_ms[0],
+                arrivals,
+                &splits[0],
+                &steps[0],
+                &watermarks_ms[0],
+                &leapt[0],
+                n,
+                <int64_t*> self.in_force.data,
+            )
+            for i in range(_n_windows(self)):
+                _count_windows(&counts[i], &self.bounds, &timestamps_ms[0], <const int64_t*> self.in_force.data, n)
+
+    def counts(self):
+        """What has been counted, as columns that `add` takes.
+
+        Returns
+        -------
+        dict of str to numpy.ndarray of int64
+            "late", shape (n_bounds + 1,): events by the number of bounds under which they are late; of those under
+            none only some. By split "split", "split_events", "split_loses_none_ms" (the least bound under which no
+            event of it is late), "split_after_leaps" (events late under the own bound after a leap),
+            "split_silence_ms" (the longest between two arrivals) and "split_late", shape (n, n_groups), flat. For the windows added first "0.late",
+            shape (n_lateness, n_bounds + 1), flat, and their slices with events: "0.slice", and as "0.least_ms" and
+            "0.greatest_ms" the extremes of the watermark in force at their arrivals; "1.late", ... for those after them.
+        """
+        cdef Call call = begin_call(&self.guard, self)
+        cdef int64_t i, j, at, n = self.bounds.n + 1, n_found
+        cdef uint64_t slot
+        cdef WindowCounts* counts = <WindowCounts*> self.windows.data
+        cdef const Slice* page
+        cdef int64_t[::1] late = np.empty(n, np.int64), found
+        cdef int64_t[:, ::1] columns
+        for i in range(n):
+            late[i] = self.late[i]
+        result = {"late": late.base}
+        found = np.array([i for i in range(self.n_splits) if self.splits[i].events], np.int64)
+        n_found = found.shape[0]
+        columns = np.empty((4, n_found), np.int64)
+        split_late = np.zeros((n_found, self.n_groups), np.int64)
+        cdef int64_t[:, ::1] by_group = split_late
+        for i in range(n_found):
+            columns[0, i] = self.splits[found[i]].events
+            columns[1, i] = self.splits[found[i]].loses_none
+            columns[2, i] = self.splits[found[i]].after_leaps
+            columns[3, i] = self.splits[found[i]].longest_silence
+            if self.splits[found[i]].late != NULL:
+                for j in range(self.n_groups):
+                    by_group[i, j] = self.splits[found[i]].late[j]
+        result["split"] = found.base
+        for i, name in enumerate(_SPLIT_COLUMNS):
+            result[name] = columns.base[i]
+        result["split_late"] = split_late.ravel()
+        for i in range(_n_windows(self)):
+            late = np.empty(counts[i].n_lateness * n, np.int64)
+            for j in range(late.shape[0]):
+                late[j] = counts[i].late[j]
+            result[f"{i}.late"] = late.base
+            columns = np.empty((3, counts[i].slices.n_pages * PAGE), np.int64)
+            at = 0
+            if counts[i].slices.pages != NULL:
+                for slot in range(counts[i].slices.mask + 1):
+                    page = counts[i].slices.pages[slot]
+                    if page == NULL:
+                        continue
+                    for j in range(PAGE):
+                        if page[j].least != INT64_MAX:
+                            columns[0, at] = counts[i].slices.keys[slot] * PAGE + j
+                            columns[1, at] = page[j].least
+                            columns[2, at] = page[j].greatest
+                            at += 1
+            for name, column in zip(("slice", "least_ms", "greatest_ms"), columns.base, strict=True):
+                result[f"{i}.{name}"] = column[:at].copy()
+        return result
+
+    def add(self, dict counts not None):
+        """Add what a counter of the same bounds, groups, splits and windows has counted.
+
+        Parameters
+        ----------
+        counts : dict of str to numpy.ndarray of int64
+            As `counts` gives it.
+
+        Raises
+        ------
+        DataError
+            If the columns do not fit.
+        """
+        cdef Call call = begin_call(&self.guard, self)
+        cdef int64_t i, j, n = self.bounds.n + 1, n_found
+        cdef WindowCounts* windows = <WindowCounts*> self.windows.data
+        cdef const int64_t* column = _column(counts["late"], n, "late")
+        cdef const int64_t* found
+        cdef const int64_t* greatest
+        cdef const int64_t* of_splits[4]
+        cdef SplitCounts* split
+        cdef Slice* of_window
+        for i in range(n):
+            self.late[i] += column[i]
+        n_found = len(counts["split"])
+        found = _column(counts["split"], n_found, "split")
+        for i, name in enumerate(_SPLIT_COLUMNS):
+            of_splits[i] = _column(counts[name], n_found, name)
+        column = _column(counts["split_late"], n_found * self.n_groups, "split_late")
+        for i in range(n_found):
+            if not 0 <= found[i] < self.n_splits:
+                raise DataError(f"split {found[i]} of {self.n_splits}")
+            split = &self.splits[found[i]]
+            split.events += of_splits[0][i]
+            split.loses_none = max(split.loses_none, of_splits[1][i])
+            split.after_leaps += of_splits[2][i]
+            split.longest_silence = max(split.longest_silence, of_splits[3][i])
+            if split.late == NULL:
+                split.late = <int64_t*> calloc(self.n_groups, sizeof(int64_t))
+                if split.late == NULL:
+                    raise MemoryError("the late events of a split")
+            for j in range(self.n_groups):
+                split.late[j] += column[i * self.n_groups + j]
+        for i in range(_n_windows(self)):
+            column = _column(counts[f"{i}.late"], windows[i].n_lateness * n, f"{i}.late")
+            for j in range(windows[i].n_lateness * n):
+                windows[i].late[j] += column[j]
+            n_found = len(counts[f"{i}.slice"])
+            found = _column(counts[f"{i}.slice"], n_found, f"{i}.slice")
+            column = _column(counts[f"{i}.least_ms"], n_found, f"{i}.least_ms")
+            greatest = _column(counts[f"{i}.greatest_ms"], n_found, f"{i}.greatest_ms")
+            for j in range(n_found):
+                of_window = _slice(&windows[i].slices, found[j])
+                of_window.least = min(of_window.least, column[j])
+                of_window.greatest = max(of_window.greatest, greatest[j])
+
+
+# ---- windows -----------------------------------------------------------------------------------------------------
+
+
+cdef struct WindowExtremes:
+    int64_t max_timestamp
+    int64_t least
+    int64_t greatest
+
+
+cdef inline int64_t _floor(int64_t number, int64_t width) noexcept nogil:
+    return number // width - (number % width < 0)
+
+
+cdef inline int _append_window(Buffer* found, int64_t max_timestamp, int64_t least, int64_t greatest) except -1 nogil:
+    cdef WindowExtremes* window = <WindowExtremes*> buffer_append(found, sizeof(WindowExtremes))
+    window.max_timestamp = max_timestamp
+    window.least = least
+    window.greatest = greatest
+    return 0
+
+
+cdef int _growing_windows(
+    Buffer* found, const AlignedWindows* windows, const int64_t* slices, const int64_t* least, const int64_t* greatest, int64_t n
+) except -1 nogil:
+    # From the first slice with an event on, each step is the end of a window.
+    cdef int64_t steps = windows.size // windows.slide, i = 0, first, step, of_least, of_greatest
+    while i < n:
+        first = _floor(slices[i], steps) * steps
+        of_least, of_greatest = INT64_MAX, INT64_MIN
+        for step in range(slices[i], first + steps):
+            if i < n and slices[i] == step:
+                of_least = min(of_least, least[i])
+                of_greatest = max(of_greatest, greatest[i])
+                i += 1
+            _append_window(found, windows.offset + (step + 1) * windows.slide - 1, of_least, of_greatest)
+    return 0
+
+
+cdef int _sliding_windows(
+    Buffer* found,
+    const AlignedWindows* windows,
+    const int64_t* slices,
+    const int64_t* least,
+    const int64_t* greatest,
+    int64_t n,
+    int64_t* lows,
+    int64_t* highs,
+) except -1 nogil:
+    # `lows` and `highs` (n,) take the slices that can still be extreme in a window that ends later, the present extreme first.
+    cdef int64_t cut = _cut_of(windows), per_slide = 1 if cut == windows.slide else 2
+    cdef int64_t per_window = windows.size // windows.slide * per_slide + (per_slide - 1)
+    cdef int64_t slide = _floor(slices[0] - per_window, per_slide) + 1  # the first one whose window has the slice
+    cdef int64_t first = 0, behind = 0, low = 0, low_end = 0, high = 0, high_end = 0
+    while True:
+        while behind < n and slices[behind] < slide * per_slide + per_window:
+            while low < low_end and least[lows[low_end - 1]] >= least[behind]:
+                low_end -= 1
+            lows[low_end] = behind
+            low_end += 1
+            while high < high_end and greatest[highs[high_end - 1]] <= greatest[behind]:
+                high_end -= 1
+            highs[high_end] = behind
+            high_end += 1
+            behind += 1
+        while first < behind and slices[first] < slide * per_slide:
+            first += 1
+        if first == n:
+            return 0
+        if first == behind:
+            slide = _floor(slices[first] - per_window, per_slide) + 1
+            continue
+        while lows[low] < first:
+            low += 1
+        while highs[high] < first:
+            high += 1
+        _append_window(
+            found, windows.offset + slide * windows.slide + windows.size - 1, least[lows[low]], greatest[highs[high]]
+        )
+        slide += 1
+
+
+def windows_of_slices(
+    const int64_t[::1] slices not None,
+    const int64_t[::1] least_ms not None,
+    const int64_t[::1] greatest_ms not None,
+    *,
+    int64_t size,
+    int64_t slide,
+    int64_t offset,
+    bint cumulative,
+):
+    """The windows that have events, by their ends.
+
+    Parameters
+    ----------
+    slices, least_ms, greatest_ms : numpy.ndarray of int64, shape (n_slices,)
+        As of `LatenessCounter.counts`, the slices ascending.
+    size, slide, offset, cumulative
+        Of the windows.
+
+    Returns
+    -------
+    tuple of numpy.ndarray of int64, each of shape (n_windows,)
+        `(max_timestamps_ms, least_ms, greatest_ms)`: the last moments of the windows, and the extremes of the
+        watermark in force when their events arrive.
+
+    Raises
+    ------
+    DataError
+        If the columns do not fit together.
+    """
+    cdef AlignedWindows windows = checked_windows(size, slide, offset, cumulative, 0, INT64_MAX)
+    cdef int64_t i, n = slices.shape[0], n_windows
+    cdef const int64_t* least = _column(least_ms, n, "least_ms")
+    cdef const int64_t* greatest = _column(greatest_ms, n, "greatest_ms")
+    cdef int64_t[::1] lows = np.empty(n + 1, np.int64), highs = np.empty(n + 1, np.int64)
+    cdef int64_t[:, ::1] columns
+    cdef const WindowExtremes* window
+    cdef Buffer found = Buffer(NULL, 0, 0)
+    for i in range(1, n):
+        if slices[i] <= slices[i - 1]:
+            raise DataError(f"slice {slices[i]} follows slice {slices[i - 1]}")
+    try:
+        if n:
+            with nogil:
+                if windows.cumulative:
+                    _growing_windows(&found, &windows, &slices[0], least, greatest, n)
+                else:
+                    _sliding_windows(&found, &windows, &slices[0], least, greatest, n, &lows[0], &highs[0])
+        n_windows = found.size // <int64_t> sizeof(WindowExtremes)
+        columns = np.empty((3, n_windows), np.int64)
+        window = <const WindowExtremes*> found.data
+        for i in range(n_windows):
+            columns[0, i] = window[i].max_timestamp
+            columns[1, i] = window[i].least
+            columns[2, i] = window[i].greatest
+    finally:
+        buffer_free(&found)
+    return tuple(columns.base)
+
+
+def first_clocks(
+    const int64_t[::1] watermarks_ms not None,
+    const int64_t[::1] clocks_ms not None,
+    const int64_t[::1] reached_ms not None,
+    int64_t bound_ms,
+):
+    """When the watermark of a bound reaches points of event time. O(n_steps + n_points).
+
+    Parameters
+    ----------
+    watermarks_ms, clocks_ms : numpy.ndarray of int64, shape (n_steps,)
+        Watermarks of bound 0, ascending, and when they were emitted.
+    reached_ms : numpy.ndarray of int64, shape (n_points,)
+        Ascending.
+    bound_ms : int
+        Not negative.
+
+    Returns
+    -------
+    numpy.ndarray of int64, shape (n,)
+        The clocks at which the first n points are reached; the others never are.
+
+    Raises
+    ------
+    DataError
+        If there is not one clock for each watermark.
+    """
+    cdef int64_t i, step = 0, n_steps = watermarks_ms.shape[0], n = reached_ms.shape[0], reached = n, wanted
+    cdef const int64_t* clocks = _column(clocks_ms, n_steps, "clocks_ms")
+    cdef int64_t[::1] found = np.empty(n, np.int64)
+    with nogil:
+        for i in range(n):
+            wanted = INT64_MAX if reached_ms[i] > INT64_MAX - bound_ms else reached_ms[i] + bound_ms
+            while step < n_steps and watermarks_ms[step] < wanted:
+                step += 1
+            if step == n_steps:
+                reached = i
+                break
+            found[i] = clocks[step]
+    return found.base[:reached]

@@ -1,0 +1,41 @@
+from typing import final
+
+import numpy as np
+import numpy.typing as npt
+from typing_extensions import Self
+
+_Int32s = npt.NDArray[np.int32]
+_Int64s = npt.NDArray[np.int64]
+
+@final
+class LatenessCounter:
+    def __new__(cls, bounds_ms: _Int64s, groups: _Int32s, own: int, splits: int) -> Self: ...
+    def add_windows(
+        self, *, size: int, slide: int, offset: int, cumulative: bool, allowed_lateness_ms: _Int64s
+    ) -> None: ...
+    def begin(self, splits: _Int32s, arrivals_ms: _Int64s) -> None: ...
+    def update(
+        self,
+        timestamps_ms: _Int64s,
+        arrivals_ms: _Int64s,
+        splits: _Int32s,
+        steps: _Int64s,
+        watermarks_ms: _Int64s,
+        leapt: npt.NDArray[np.uint8],
+    ) -> None: ...
+    def add(self, counts: dict[str, _Int64s]) -> None: ...
+    def counts(self) -> dict[str, _Int64s]: ...
+
+def windows_of_slices(
+    slices: _Int64s,
+    least_ms: _Int64s,
+    greatest_ms: _Int64s,
+    *,
+    size: int,
+    slide: int,
+    offset: int,
+    cumulative: bool,
+) -> tuple[_Int64s, _Int64s, _Int64s]: ...
+def first_clocks(
+    watermarks_ms: _Int64s, clocks_ms: _Int64s, reached_ms: _Int64s, bound_ms: int
+) -> _Int64s: ...

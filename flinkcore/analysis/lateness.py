@@ -1,0 +1,260 @@
+"""How many events a log loses, and how long results wait, under every bound of out-of-orderness: from a planned job."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from flinkcore._native.lateness import windows_of_slices
+from flinkcore.analysis.bounds import COUNTED, SHOWN, bounds_up_to
+from flinkcore.analysis.lateness_count import (
+    CountLateness,
+    TimeWindows,
+    add_counts,
+    highest_exact_bound,
+    require_bound,
+    require_time_windows,
+    steps_without_bound,
+)
+from flinkcore.analysis.lateness_frontier import LatenessFrontier, SplitLateness, WindowLateness
+from flinkcore.common.constants import MAX_TIMESTAMP
+from flinkcore.common.shown_durations import shown_duration
+from flinkcore.common.time import Duration, Time, bound_ms
+from flinkcore.datastream.window import CumulativeEventTimeWindows, WindowAssigner
+from flinkcore.errors import ConfigurationError, DataError
+from flinkcore.replay.log.arrays import Int64s
+from flinkcore.replay.planned_job import PlannedJob
+from flinkcore.replay.plans.job_plan import JobPlan
+from flinkcore.replay.plans.native_windows import slide_of
+from flinkcore.replay.plans.operators import WindowAggregation
+from flinkcore.replay.time_plane.timeline import TimePlane
+
+
+def lateness_of(
+    planned: PlannedJob,
+    windows: Sequence[WindowAssigner[Any, Any]] | None = None,
+    allowed_lateness: Sequence[Duration | Time] | None = None,
+    bounds: Sequence[Duration | Time] | None = None,
+) -> LatenessFrontier:
+    """Return what every bound of out-of-orderness loses in the log of a job.
+
+    Parameters
+    ----------
+    planned : PlannedJob
+        Of one log.
+    windows : sequence of WindowAssigner, optional
+        Tumbling, sliding or cumulative windows of event time; None: those of the job's first operator, if it is such a
+        window over columns.
+    allowed_lateness : sequence of Duration or Time, optional
+        Counted for each of the windows; None: that of the job's first operator, or 0.
+    bounds : sequence of Duration or Time, optional
+        At which late events are counted, besides the strategy's own bound; None: see `LatenessFrontier.bounds_ms`.
+
+    Raises
+    ------
+    ConfigurationError
+        If the job has several logs, its strategy has no bound, or a setting is invalid.
+    DataError
+        If timestamps lie at the ends of 64 bits, where watermarks are not exact under every bound.
+    """
+    plan = planned.plan
+    if len(plan.logs) > 1:
+        raise ConfigurationError(
+            f"lateness is that of one log, but the job has {len(plan.logs)}: ask the stream of each before they meet"
+        )
+    log = plan.logs[0]
+    own_ms = require_bound(log.strategy)
+    if windows is None:
+        windows = _own_windows(plan)
+    kinds = [require_time_windows(window) for window in windows]
+    latenesses = (
+        _own_lateness(plan)
+        if allowed_lateness is None
+        else [bound_ms(each, "allowed_lateness") for each in allowed_lateness]
+    )
+    if allowed_lateness is not None and not kinds:
+        raise ConfigurationError("allowed_lateness is of windows, but none were stated")
+    if kinds and not latenesses:
+        raise ConfigurationError("allowed_lateness names no length of time: leave it out, or name one")
+    asked = None if bounds is None else [bound_ms(each, "bound") for each in bounds]
+
+    time_plane = planned.time_planes[0]
+    highest = highest_exact_bound(time_plane)
+    for each in (own_ms, *(asked or ())):
+        if each > highest:
+            raise DataError(
+                f"the least timestamp less a bound of {shown_duration(each)} does not fit into 64 bits: take a lower "
+                "bound, or filter such rows out before timestamps are assigned"
+            )
+    clock_ms, watermark_ms = steps_without_bound(time_plane, own_ms)
+    if asked is None:
+        reach_ms = _reach(time_plane, watermark_ms)
+        counted = _joined(bounds_up_to(min(reach_ms, highest), COUNTED), [own_ms], highest)
+        shown = _joined(np.intersect1d(bounds_up_to(reach_ms, SHOWN), counted), [own_ms], highest)
+    else:
+        counted = shown = _joined(np.array(asked, np.int64), [own_ms], highest)
+    groups = np.searchsorted(np.searchsorted(counted, shown), np.arange(len(counted) + 1)).astype(np.int32)
+    task = CountLateness.of(log, time_plane, counted, groups, kinds, latenesses)
+    counter, filtered, rejected = task.counter(), 0, 0
+    for given in planned.on_chunks(0, task):
+        of_chunk = add_counts(counter, given)
+        filtered, rejected = filtered + of_chunk[0], rejected + of_chunk[1]
+    counts = counter.counts()
+    largest = int(counts["split_loses_none_ms"].max(initial=0))
+    # Under the largest disorder nothing is late.
+    bounds_ms = _joined(counted[counted < largest], [largest])
+    known = counted[counted < largest]
+    shown_ms = shown if asked is not None else _joined(shown[shown < largest], [own_ms, largest])
+    return LatenessFrontier(
+        events=int(counts["split_events"].sum()),
+        filtered=filtered,
+        rejected=rejected,
+        own_bound_ms=own_ms,
+        largest_disorder_ms=largest,
+        bounds_ms=bounds_ms,
+        late_for_watermark=_late(counts["late"], len(known)),
+        by_window=tuple(
+            _of_window(counts, number, window, latenesses, len(counted), len(known))
+            for number, window in enumerate(kinds)
+        ),
+        splits=_of_splits(counts, time_plane, shown, shown_ms, own_ms),
+        idleness_ms=log.strategy.idleness_ms,
+        why_no_waits=None
+        if log.log.arrival is not None
+        else "the log has no arrival, and positions are no clock",
+        _highest_ms=highest,
+        _shown_ms=shown_ms,
+        _clock_ms=clock_ms,
+        _watermark_ms=watermark_ms,
+    )
+
+
+def _own_windows(plan: JobPlan) -> list[WindowAssigner[Any, Any]]:
+    operator = plan.stages[0].operator
+    if not isinstance(operator, WindowAggregation) or operator.trigger is not None:
+        return []
+    try:
+        return [require_time_windows(operator.window)]
+    except ConfigurationError:
+        return []
+
+
+def _own_lateness(plan: JobPlan) -> list[int]:
+    operator = plan.stages[0].operator
+    return [operator.allowed_lateness_ms if isinstance(operator, WindowAggregation) else 0]
+
+
+def _reach(time_plane: TimePlane, watermark_ms: Int64s) -> int:
+    """From which bound on no event can be late."""
+    if len(watermark_ms) == 0 or time_plane.events == 0:
+        return 0
+    reach_ms = int(watermark_ms[-1]) - int(time_plane.splits.min_timestamp_ms.min()) + 1
+    return min(max(reach_ms, 0), MAX_TIMESTAMP)
+
+
+def _joined(bounds: Int64s, more: Sequence[int], highest: int = MAX_TIMESTAMP) -> Int64s:
+    joined = np.union1d(bounds, np.array(more, np.int64))
+    return joined[joined <= highest]
+
+
+def _late(late: Int64s, known: int) -> Int64s:
+    """Late events at the first bounds, and none at the one after; from events by how many bounds they are late at."""
+    from_end = np.cumsum(late[..., ::-1], axis=-1)[..., ::-1]
+    result: Int64s = np.concatenate(
+        (from_end[..., 1 : known + 1], np.zeros((*late.shape[:-1], 1), np.int64)), axis=-1
+    )
+    return result
+
+
+def _of_window(
+    counts: dict[str, Int64s],
+    number: int,
+    window: TimeWindows,
+    latenesses: Sequence[int],
+    n_bounds: int,
+    known: int,
+) -> WindowLateness:
+    order = np.argsort(counts[f"{number}.slice"])
+    slices = (counts[f"{number}.{name}"][order] for name in ("slice", "least_ms", "greatest_ms"))
+    max_timestamp_ms, least_ms, greatest_ms = windows_of_slices(
+        *slices,
+        size=window.size_ms,
+        slide=slide_of(window),
+        offset=window.offset_ms,
+        cumulative=isinstance(window, CumulativeEventTimeWindows),
+    )
+    late = counts[f"{number}.late"].reshape(len(latenesses), n_bounds + 1)
+    return WindowLateness(
+        window,
+        tuple(latenesses),
+        _late(late, known),
+        max_timestamp_ms,
+        _behind(least_ms, max_timestamp_ms),
+        _behind(greatest_ms, max_timestamp_ms),
+    )
+
+
+def _behind(watermark_ms: Int64s, time_ms: Int64s) -> Int64s:
+    """How far times lie behind watermarks, at most 2**63 - 1; -1: they do not."""
+    difference = watermark_ms.view(np.uint64) - time_ms.view(np.uint64)
+    behind = np.minimum(difference, np.uint64(MAX_TIMESTAMP)).astype(np.int64)
+    return np.where(watermark_ms < time_ms, np.int64(-1), behind)
+
+
+def _of_splits(
+    counts: dict[str, Int64s],
+    time_plane: TimePlane,
+    shown: Int64s,
+    shown_ms: Int64s,
+    own_ms: int,
+) -> SplitLateness:
+    n_splits, at = len(time_plane.split_values), counts["split"]
+
+    def column(name: str) -> Int64s:
+        values = np.zeros(n_splits, np.int64)
+        values[at] = counts[name]
+        return values
+
+    # Under the last of the bounds shown, too, events may be late.
+    by_group = counts["split_late"].reshape(len(at), len(shown) + 1)
+    late = np.zeros((n_splits, len(shown) + 1), np.int64)
+    late[at] = _late(by_group, len(shown))
+    place = np.where(np.isin(shown_ms, shown), np.searchsorted(shown, shown_ms), len(shown))
+    return SplitLateness(
+        values=time_plane.split_values,
+        events=column("split_events"),
+        loses_none_ms=column("split_loses_none_ms"),
+        late=late[:, place],
+        late_at_own=late[:, np.searchsorted(shown, own_ms)],
+        late_after_leaps=column("split_after_leaps"),
+        holds_ms=_holds(time_plane),
+        silence_ms=None if time_plane.by_arrival else _silence(time_plane, column("split_silence_ms")),
+    )
+
+
+def _holds(time_plane: TimePlane) -> Int64s:
+    """How long each split held the watermark, in ms."""
+    holds = np.zeros(len(time_plane.split_values), np.int64)
+    holders = time_plane.holders
+    if time_plane.replay_range is not None and len(holders.split):
+        spans = np.diff(
+            np.append(holders.clock_ms, max(time_plane.replay_range[1], int(holders.clock_ms[-1])))
+        )
+        known = holders.split >= 0
+        np.add.at(holds, holders.split[known], spans[known])
+    return holds
+
+
+def _silence(time_plane: TimePlane, between: Int64s) -> Int64s:
+    """The longest time without an arrival of each split: between its arrivals, before the first or after the last."""
+    splits = time_plane.splits
+    if time_plane.replay_range is None:
+        return between
+    first_ms, last_ms = time_plane.replay_range
+    live = splits.events > 0
+    before = np.where(live, splits.first_arrival_ms, last_ms) - first_ms
+    after = last_ms - np.where(live, splits.last_arrival_ms, first_ms)
+    silence: Int64s = np.maximum(between, np.maximum(before, after))
+    return silence

@@ -1,0 +1,211 @@
+"""Reads a log once more, and counts how many events are late under which bound of out-of-orderness; anywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from flinkcore._native.lateness import LatenessCounter
+from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
+from flinkcore.common.watermark_strategy import WatermarkStrategy
+from flinkcore.datastream.columnar_windows import columnar_trigger
+from flinkcore.datastream.window import (
+    CumulativeEventTimeWindows,
+    SlidingEventTimeWindows,
+    TumblingEventTimeWindows,
+    WindowAssigner,
+    WindowStagger,
+)
+from flinkcore.errors import ConfigurationError, DataError
+from flinkcore.replay.log.arrays import Int32s, Int64s
+from flinkcore.replay.log.chunks import Chunk
+from flinkcore.replay.plans.log_plan import LogPlan
+from flinkcore.replay.plans.native_windows import slide_of, window_kernel
+from flinkcore.replay.stages.map_stage import MapStage
+from flinkcore.replay.time_plane.column_ipc import read_columns, write_columns
+from flinkcore.replay.time_plane.timeline import Timeline, TimePlane
+
+TimeWindows: TypeAlias = TumblingEventTimeWindows | SlidingEventTimeWindows | CumulativeEventTimeWindows
+"""Windows whose bounds follow from the timestamp alone."""
+
+KIND: Final = "LatenessCounts"
+
+
+def require_time_windows(window: WindowAssigner[Any, Any]) -> TimeWindows:
+    """Return the windows, if lateness for them has a closed form; else raise a ConfigurationError."""
+    kinds = (TumblingEventTimeWindows, SlidingEventTimeWindows, CumulativeEventTimeWindows)
+    if type(window) not in kinds:
+        raise ConfigurationError(
+            f"lateness is counted for tumbling, sliding and cumulative windows of event time, not for {window}, whose "
+            "bounds depend on more than the timestamp: replay the job with several strategies, by what_if([...])"
+        )
+    assert isinstance(window, TumblingEventTimeWindows | SlidingEventTimeWindows | CumulativeEventTimeWindows)
+    if isinstance(window, TumblingEventTimeWindows) and window.window_stagger is not WindowStagger.ALIGNED:
+        raise ConfigurationError(
+            f"lateness is counted for windows that begin together, not for {window}: leave the stagger out"
+        )
+    assert columnar_trigger(window, None) is not None
+    return window
+
+
+def require_bound(strategy: WatermarkStrategy) -> int:
+    """Return the bound of a strategy in ms; raise a ConfigurationError if it has no bound of out-of-orderness."""
+    if strategy.out_of_orderness_ms is None:
+        raise ConfigurationError(
+            f"lateness under every bound is that of bounded out-of-orderness, but the strategy is: {strategy}. Take "
+            "for_bounded_out_of_orderness or for_monotonous_timestamps; to compare other strategies, replay the job "
+            "with them, by what_if([...])"
+        )
+    return strategy.out_of_orderness_ms
+
+
+def steps_without_bound(time_plane: TimePlane, bound_ms: int) -> tuple[Int64s, Int64s]:
+    """Return clocks and watermarks of the timeline that bound 0 would give, the end of the log left out.
+
+    The watermark of a bound is that of bound 0 less the bound.
+
+    Parameters
+    ----------
+    time_plane
+        Under the bound.
+    bound_ms
+        Such that no watermark has saturated: see `highest_exact_bound`.
+    """
+    timeline = time_plane.timeline
+    steps = timeline.steps_before_end
+    return timeline.clock_ms[:steps], timeline.watermark_ms[:steps] + bound_ms
+
+
+def highest_exact_bound(time_plane: TimePlane) -> int:
+    """Return the highest bound under which no event of a log has the watermark -2**63, whose generator emits none."""
+    least = int(time_plane.splits.min_timestamp_ms.min(initial=MAX_TIMESTAMP))
+    return max(0, least - MIN_TIMESTAMP - 2)
+
+
+@dataclass(frozen=True)
+class CountLateness:
+    """Counts the events of a chunk; picklable.
+
+    Attributes
+    ----------
+    plan
+        Of the log.
+    time_plane
+        Of the log, for reading.
+    clock_ms, watermark_ms : numpy.ndarray of int64, shape (n_steps,)
+        The timeline of bound 0, without the end of the log.
+    own_bound_ms
+        Of the strategy.
+    bounds_ms : numpy.ndarray of int64, shape (n_bounds,)
+        Among them the strategy's own.
+    groups : numpy.ndarray of int32, shape (n_bounds + 1,)
+        As of `LatenessCounter`.
+    windows
+        For which events may be late.
+    allowed_lateness_ms
+        Of all windows.
+    """
+
+    plan: LogPlan
+    time_plane: TimePlane
+    clock_ms: Int64s
+    watermark_ms: Int64s
+    own_bound_ms: int
+    bounds_ms: Int64s
+    groups: Int32s
+    windows: tuple[TimeWindows, ...]
+    allowed_lateness_ms: tuple[int, ...]
+
+    @classmethod
+    def of(
+        cls,
+        plan: LogPlan,
+        time_plane: TimePlane,
+        bounds_ms: Int64s,
+        groups: Int32s,
+        windows: Sequence[TimeWindows],
+        allowed_lateness_ms: Sequence[int],
+    ) -> CountLateness:
+        """Return what reads no more of a log than lateness needs.
+
+        Raises
+        ------
+        DataError
+            If a window would overflow.
+        """
+        splits = time_plane.splits
+        least, greatest = splits.min_timestamp_ms.min(initial=0), splits.max_timestamp_ms.max(initial=0)
+        for window in windows:
+            kernel = window_kernel(window, None, max(allowed_lateness_ms), shareable=False)
+            if least < kernel.lowest_timestamp or greatest > kernel.highest_timestamp:
+                raise DataError(
+                    f"timestamps from {least} to {greatest} ms, for which {window} have no bounds within 64 bits: "
+                    "filter such rows out before timestamps are assigned"
+                )
+        own_bound_ms = require_bound(plan.strategy)
+        return cls(
+            replace(plan, read=frozenset()).narrowed(),
+            time_plane.for_reading(),
+            *steps_without_bound(time_plane, own_bound_ms),
+            own_bound_ms,
+            bounds_ms,
+            groups,
+            tuple(windows),
+            tuple(allowed_lateness_ms),
+        )
+
+    @cached_property
+    def _timeline(self) -> Timeline:
+        return Timeline(self.clock_ms, self.watermark_ms)
+
+    @cached_property
+    def _leapt(self) -> npt.NDArray[np.uint8]:
+        """By number of steps, whether the last of them was an advance by more than the own bound."""
+        leapt = np.zeros(len(self.watermark_ms) + 1, np.uint8)
+        leapt[2:] = np.diff(self.watermark_ms) > self.own_bound_ms
+        return leapt
+
+    def counter(self) -> LatenessCounter:
+        """Return a counter of no events yet."""
+        own = int(np.searchsorted(self.bounds_ms, self.own_bound_ms))
+        counter = LatenessCounter(self.bounds_ms, self.groups, own, len(self.time_plane.split_values))
+        for window in self.windows:
+            counter.add_windows(
+                size=window.size_ms,
+                slide=slide_of(window),
+                offset=window.offset_ms,
+                cumulative=isinstance(window, CumulativeEventTimeWindows),
+                allowed_lateness_ms=np.array(self.allowed_lateness_ms, np.int64),
+            )
+        return counter
+
+    def __call__(self, chunk: Chunk) -> Iterator[bytes]:
+        """Yield what has been counted, for `add_counts`."""
+        counter, timeline = self.counter(), self._timeline
+        watermarks_ms = timeline.watermark_after(np.arange(len(self.watermark_ms) + 1))
+        if not self.time_plane.by_arrival:
+            starts = self.time_plane.starts
+            entries = starts.entries(chunk.index)
+            counter.begin(starts.split[entries], starts.arrival_ms[entries])
+        filtered = rejected = 0
+        for mapped in MapStage(self.plan, self.time_plane).read(chunk):
+            events = mapped.events
+            steps = timeline.steps_before(events.arrivals, events.splits, events.positions)
+            counter.update(
+                events.timestamps, events.arrivals, events.splits, steps, watermarks_ms, self._leapt
+            )
+            filtered += mapped.filtered
+            rejected += mapped.rejected.total()
+        yield write_columns(KIND, {"filtered": filtered, "rejected": rejected}, counter.counts())
+
+
+def add_counts(counter: LatenessCounter, data: bytes) -> tuple[int, int]:
+    """Add what has been counted of a chunk; return how many of its rows were filtered out and how many rejected."""
+    header, columns = read_columns(KIND, data)
+    counter.add({name: column.to_numpy() for name, column in columns.items()})
+    return header["filtered"], header["rejected"]

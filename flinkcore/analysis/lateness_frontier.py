@@ -1,0 +1,642 @@
+"""The frontier of completeness and delay: what every bound of out-of-orderness loses, and how long results wait."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import ceil
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from flinkcore._native.lateness import first_clocks
+from flinkcore.analysis.lateness_count import TimeWindows
+from flinkcore.common.constants import MAX_TIMESTAMP
+from flinkcore.common.shown_durations import shown_duration, shown_share
+from flinkcore.common.time import Duration, Time, bound_ms, interval_ms
+from flinkcore.datastream.window import CumulativeEventTimeWindows, SlidingEventTimeWindows, WindowAssigner
+from flinkcore.errors import ConfigurationError
+from flinkcore.replay.log.arrays import Int64s
+
+_SCHEMA: Final = pa.schema(
+    [
+        ("window", pa.string()),
+        ("allowed_lateness_ms", pa.int64()),
+        ("bound_ms", pa.int64()),
+        ("late_for_watermark", pa.int64()),
+        ("late_for_watermark_share", pa.float64()),
+        ("late", pa.int64()),
+        ("late_share", pa.float64()),
+        ("windows", pa.int64()),
+        ("incomplete", pa.int64()),
+        ("incomplete_share", pa.float64()),
+        ("incomplete_for_good", pa.int64()),
+        ("fired_on_time", pa.int64()),
+        ("open_at_end", pa.int64()),
+        ("wait_median_ms", pa.int64()),
+        ("wait_p99_ms", pa.int64()),
+        ("wait_max_ms", pa.int64()),
+    ]
+)
+
+
+def shown_windows(window: TimeWindows) -> str:
+    """Return windows in words, such as "tumbling windows of 1 h"."""
+    size, offset = shown_duration(window.size_ms), window.offset_ms
+    shift = f", shifted by {shown_duration(offset)}" if offset else ""
+    if isinstance(window, SlidingEventTimeWindows):
+        return f"sliding windows of {size} every {shown_duration(window.slide_ms)}{shift}"
+    if isinstance(window, CumulativeEventTimeWindows):
+        return f"cumulative windows of up to {size}, growing by {shown_duration(window.step_ms)}{shift}"
+    return f"tumbling windows of {size}{shift}"
+
+
+_SHARES: Final = (0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001, 0.0001, 0.0)
+"""What the bounds lose at most that a text shows."""
+
+_MATTERS: Final = 0.2
+"""Share from which on something is worth a line of advice."""
+
+_BAR_WIDTH: Final = 24
+
+
+class Waits(NamedTuple):
+    """How long after their ends windows fire for the first time.
+
+    Attributes
+    ----------
+    fired_on_time : int
+        Windows that fire because the watermark reaches their end, at the latest at the end of the log.
+    open_at_end : int
+        Those of them that only the end of the log fires: nobody knows how long their results would wait.
+    median_ms, p99_ms, max_ms : int or None
+        Of the others; None: there is none, or arrivals are no clock.
+    """
+
+    fired_on_time: int
+    open_at_end: int
+    median_ms: int | None
+    p99_ms: int | None
+    max_ms: int | None
+
+
+@dataclass(frozen=True, eq=False)
+class WindowLateness:
+    """What happens to the windows of one assigner; a window is one of the time axis, whatever the keys.
+
+    Attributes
+    ----------
+    window
+        The assigner.
+    allowed_lateness_ms
+        As asked for.
+    late : numpy.ndarray of int64, shape (n_lateness, n_bounds)
+        Events that are late for all their windows.
+    max_timestamp_ms : numpy.ndarray of int64, shape (n_windows,)
+        Last moments of the windows that have events, ascending.
+    opened_behind_ms, last_behind_ms : numpy.ndarray of int64, shape (n_windows,)
+        How far the last moment lies behind the watermark of bound 0 when the window's first event arrives, and its last
+        one: under bounds up to that, the event is behind it. -1: it is not.
+    """
+
+    window: TimeWindows
+    allowed_lateness_ms: tuple[int, ...]
+    late: Int64s
+    max_timestamp_ms: Int64s
+    opened_behind_ms: Int64s
+    last_behind_ms: Int64s
+
+    @cached_property
+    def _last_in_order(self) -> Int64s:
+        return np.sort(self.last_behind_ms)
+
+    @property
+    def windows(self) -> int:
+        """Number of windows that have events."""
+        return len(self.max_timestamp_ms)
+
+    def incomplete(self, bound_ms: int, allowed_lateness_ms: int = 0) -> int:
+        """How many windows get an event after they fire for the first time, and after a time allowed beyond."""
+        behind = min(bound_ms + allowed_lateness_ms, MAX_TIMESTAMP)
+        return self.windows - int(np.searchsorted(self._last_in_order, behind, side="left"))
+
+    def waits(self, bound_ms: int, clock_ms: Int64s | None, watermark_ms: Int64s) -> Waits:
+        """How long results wait under a bound.
+
+        Parameters
+        ----------
+        bound_ms
+        clock_ms, watermark_ms : numpy.ndarray of int64, shape (n_steps,)
+            The timeline of bound 0 without the end of the log; no clock: arrivals are none.
+        """
+        on_time = self.opened_behind_ms < bound_ms
+        clocks = clock_ms if clock_ms is not None else watermark_ms
+        fired = first_clocks(watermark_ms, clocks, self.max_timestamp_ms, bound_ms)
+        chosen = on_time[: len(fired)]
+        waits = (fired - 1 - self.max_timestamp_ms[: len(fired)])[chosen]
+        n_on_time = int(np.count_nonzero(on_time))
+        if clock_ms is None or len(waits) == 0:
+            return Waits(n_on_time, n_on_time - len(waits), None, None, None)
+        ranks = [ceil(share * len(waits)) - 1 for share in (0.5, 0.99)]
+        waits.partition(ranks)
+        median_ms, p99_ms = waits[ranks].tolist()
+        return Waits(n_on_time, n_on_time - len(waits), median_ms, p99_ms, int(waits.max()))
+
+
+@dataclass(frozen=True, eq=False)
+class SplitLateness:
+    """Which splits bring the late events.
+
+    Attributes
+    ----------
+    values : list
+        Of the split column, in split order.
+    events : numpy.ndarray of int64, shape (n_splits,)
+    loses_none_ms : numpy.ndarray of int64, shape (n_splits,)
+        The least bound under which none of its events is late for the watermark.
+    late : numpy.ndarray of int64, shape (n_splits, n_shown)
+        Events late for the watermark, at the bounds that a table has.
+    late_at_own : numpy.ndarray of int64, shape (n_splits,)
+        Events late for the watermark under the stream's own bound.
+    late_after_leaps : numpy.ndarray of int64, shape (n_splits,)
+        Of these, how many come while the watermark stands where one advance by more
+        than this bound has brought it.
+    holds_ms : numpy.ndarray of int64, shape (n_splits,)
+        How long the merged watermark was the split's own, on the clock of arrivals.
+    silence_ms : numpy.ndarray of int64, shape (n_splits,), or None
+        The longest time without an arrival, from the first arrival of the log to the last; None: rows of the log have
+        no order.
+    """
+
+    values: list[Any]
+    events: Int64s
+    loses_none_ms: Int64s
+    late: Int64s
+    late_at_own: Int64s
+    late_after_leaps: Int64s
+    holds_ms: Int64s
+    silence_ms: Int64s | None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LatenessFrontier:
+    """What every bound of out-of-orderness loses, and how long it makes results wait.
+
+    Figures are exact: those of a replay with that bound. Late events are counted at `bounds_ms`.
+
+    Attributes
+    ----------
+    events : int
+        That filters and rejections have left.
+    filtered, rejected : int
+        Other rows of the log.
+    own_bound_ms : int
+        That of the stream's strategy.
+    largest_disorder_ms : int
+        The least bound under which no event is late for the watermark.
+    bounds_ms : numpy.ndarray of int64, shape (n_bounds,)
+        Ascending from 0 up to `largest_disorder_ms`: every ms up to 100 ms, every 10 ms up to 1 s, then steps of 0.1 s
+        up to 1 min, 1 s up to 1 h, 1 min up to a day, 10 min up to 10 days, 1 h up to 100 days, and so on; and the
+        stream's own. Or those that were asked for.
+    late_for_watermark : numpy.ndarray of int64, shape (n_bounds,)
+        Events with a timestamp not above the watermark in force when they arrive.
+    by_window : tuple of WindowLateness
+    splits : SplitLateness
+    idleness_ms : int or None
+        That of the stream's strategy.
+    why_no_waits : str or None
+        Why there is no telling how long results wait.
+    """
+
+    events: int
+    filtered: int
+    rejected: int
+    own_bound_ms: int
+    largest_disorder_ms: int
+    bounds_ms: Int64s
+    late_for_watermark: Int64s
+    by_window: tuple[WindowLateness, ...]
+    splits: SplitLateness
+    idleness_ms: int | None
+    why_no_waits: str | None
+    _highest_ms: int = field(repr=False)
+    _shown_ms: Int64s = field(repr=False)
+    _clock_ms: Int64s = field(repr=False)
+    _watermark_ms: Int64s = field(repr=False)
+
+    # ---- tables ----------------------------------------------------------------------------------------------
+
+    def to_arrow(self) -> pa.Table:
+        """Return the figures at some 300 bounds from 0 up to the largest disorder.
+
+        Returns
+        -------
+        pyarrow.Table
+            Ordered by window, allowed lateness and bound. ``window`` (string) and ``allowed_lateness_ms``: null where
+            no window was stated, as is then all that is of windows. ``bound_ms``. ``late_for_watermark`` and its share:
+            events whose timestamp is not above the watermark when they arrive. ``late`` and its share: events late for
+            all their windows, which are dropped or go to the side output. ``windows``: how many have events.
+            ``incomplete`` and its share: windows that get an event after they have fired for the first time, or whose
+            end the watermark had passed before. ``incomplete_for_good``: windows that lack an event even after the
+            allowed lateness. ``fired_on_time``: windows that fire because the watermark reaches their end.
+            ``open_at_end``: those of them that only the end of the log fires. ``wait_median_ms``, ``wait_p99_ms``,
+            ``wait_max_ms``: how long after its end, on the clock of arrivals, such a window fires, those open at the
+            end left out (of n waits the one of rank ceil(n / 2), and of rank ceil(0.99 n)).
+        """
+        return self._table(self._shown_ms.tolist())
+
+    def at(self, *bounds: Duration | Time) -> pa.Table:
+        """Return the figures at given bounds.
+
+        Parameters
+        ----------
+        *bounds : Duration or Time
+            Of `bounds_ms`, or above the largest disorder.
+
+        Returns
+        -------
+        pyarrow.Table
+            As of `to_arrow`.
+
+        Raises
+        ------
+        ConfigurationError
+            If late events were not counted at a bound.
+        """
+        asked = [bound_ms(bound, "bound") for bound in bounds]
+        for bound in asked:
+            self._place(bound)
+        return self._table(asked)
+
+    def _place(self, bound: int) -> int:
+        """Where a bound lies among those counted at."""
+        if bound > self._highest_ms:
+            raise ConfigurationError(
+                f"figures are exact up to a bound of {shown_duration(self._highest_ms)}, as timestamps less a higher "
+                f"one do not fit into 64 bits; take one below {shown_duration(bound)}"
+            )
+        if bound > self.largest_disorder_ms:
+            return len(self.bounds_ms) - 1
+        at = int(np.searchsorted(self.bounds_ms, bound))
+        if at == len(self.bounds_ms) or self.bounds_ms[at] != bound:
+            near = [shown_duration(int(each)) for each in self.bounds_ms[max(at - 1, 0) : at + 1]]
+            raise ConfigurationError(
+                f"late events were not counted at a bound of {shown_duration(bound)}, but at {' and '.join(near)}: "
+                "take one of these, or name yours in bounds=[...]"
+            )
+        return at
+
+    def _table(self, bounds: Sequence[int]) -> pa.Table:
+        rows: list[dict[str, Any]] = []
+        late_shares = self.late_for_watermark / max(self.events, 1)
+        for windows, number in self._kinds():
+            waits = {} if windows is None else self._waits(windows, bounds)
+            for bound in bounds:
+                at = self._place(bound)
+                row: dict[str, Any] = {
+                    "bound_ms": bound,
+                    "late_for_watermark": int(self.late_for_watermark[at]),
+                    "late_for_watermark_share": float(late_shares[at]),
+                }
+                if windows is not None:
+                    late, incomplete = int(windows.late[number, at]), windows.incomplete(bound)
+                    lateness_ms, wait = windows.allowed_lateness_ms[number], waits[bound]
+                    row |= {
+                        "window": shown_windows(windows.window),
+                        "allowed_lateness_ms": lateness_ms,
+                        "late": late,
+                        "late_share": late / max(self.events, 1),
+                        "windows": windows.windows,
+                        "incomplete": incomplete,
+                        "incomplete_share": incomplete / max(windows.windows, 1),
+                        "incomplete_for_good": windows.incomplete(bound, lateness_ms),
+                        "fired_on_time": wait.fired_on_time,
+                        "open_at_end": wait.open_at_end,
+                        "wait_median_ms": wait.median_ms,
+                        "wait_p99_ms": wait.p99_ms,
+                        "wait_max_ms": wait.max_ms,
+                    }
+                rows.append(row)
+        return pa.Table.from_pylist(rows, schema=_SCHEMA)
+
+    def _kinds(self) -> Iterator[tuple[WindowLateness | None, int]]:
+        if not self.by_window:
+            yield None, 0
+        for windows in self.by_window:
+            for number in range(len(windows.allowed_lateness_ms)):
+                yield windows, number
+
+    def _waits(self, windows: WindowLateness, bounds: Sequence[int]) -> dict[int, Waits]:
+        clock_ms = self._clock_ms if self.why_no_waits is None else None
+        return {bound: windows.waits(bound, clock_ms, self._watermark_ms) for bound in bounds}
+
+    # ---- decisions -------------------------------------------------------------------------------------------
+
+    def bound_that_loses(
+        self,
+        share: float,
+        window: WindowAssigner[Any, Any] | None = None,
+        allowed_lateness: Duration | Time | None = None,
+    ) -> Duration:
+        """Return the least of `bounds_ms` under which at most a share of the events is lost.
+
+        Parameters
+        ----------
+        share : float
+            From 0 to 1, such as 0.001.
+        window, allowed_lateness
+            Events are lost that are late for all their windows of this assigner, after this lateness; None: the first
+            ones stated. Without windows, those are lost that are late for the watermark.
+
+        Returns
+        -------
+        Duration
+
+        Raises
+        ------
+        ConfigurationError
+            If it is no share, or these windows were not stated.
+        """
+        if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
+            raise ConfigurationError(f"the share of events that may be lost is from 0 to 1, not {share!r}")
+        late = self._lost(window, allowed_lateness)
+        at = int(np.argmax(late <= share * self.events))
+        return Duration.of_millis(int(self.bounds_ms[at]))
+
+    def bound_that_delays(
+        self,
+        delay: Duration | Time,
+        window: WindowAssigner[Any, Any] | None = None,
+        at_most_share: float = 0.99,
+    ) -> Duration:
+        """Return the greatest of `bounds_ms` under which results wait no longer than a delay.
+
+        Parameters
+        ----------
+        delay : Duration or Time
+            From the end of a window to its first firing, on the clock of arrivals.
+        window
+            None: the first one stated. Without windows, or without a clock, the bound itself is the delay.
+        at_most_share : float
+            The share of results that wait no longer: 0.5, 0.99 or 1.
+
+        Returns
+        -------
+        Duration
+
+        Raises
+        ------
+        ConfigurationError
+            If even without a bound results wait longer, or these windows were not stated.
+        """
+        delay_ms = interval_ms(delay, "delay")
+        waited = {0.5: 2, 0.99: 3, 1: 4}.get(at_most_share)
+        if waited is None:
+            raise ConfigurationError(f"at_most_share is 0.5, 0.99 or 1, not {at_most_share!r}")
+        windows = self._windows(window)
+        if delay_ms < 0:
+            raise ConfigurationError(f"a delay is not negative, but {shown_duration(delay_ms)}")
+        if windows is None or self.why_no_waits is not None:
+            at = int(np.searchsorted(self.bounds_ms, delay_ms, side="right")) - 1
+            return Duration.of_millis(int(self.bounds_ms[at]))
+
+        def is_soon(bound: int) -> bool:
+            wait = self._waits(windows, [bound])[bound][waited]
+            return wait is not None and wait <= delay_ms
+
+        soon = [each for each in self._shown_ms.tolist() if is_soon(each)]
+        if not soon:
+            least = int(self._shown_ms[0])
+            wait = self._waits(windows, [least])[least][waited]
+            if wait is None:
+                raise ConfigurationError(
+                    "no window fires before the end of the log: nobody knows how long results wait"
+                )
+            raise ConfigurationError(
+                f"under a bound of {shown_duration(least)} {shown_share(at_most_share)} of the results come within "
+                f"{shown_duration(wait, 2)}, so no bound makes them come within {shown_duration(delay_ms)}; by_split() "
+                "shows which split holds the watermark back"
+            )
+        low = self._place(min(soon[-1], self.largest_disorder_ms))
+        high = int(
+            np.searchsorted(
+                self.bounds_ms, self._shown_ms[self._shown_ms > soon[-1]].min(initial=MAX_TIMESTAMP)
+            )
+        )
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if is_soon(int(self.bounds_ms[middle])) else (low, middle)
+        return Duration.of_millis(int(self.bounds_ms[low]))
+
+    def _windows(self, window: WindowAssigner[Any, Any] | None) -> WindowLateness | None:
+        if window is None:
+            return self.by_window[0] if self.by_window else None
+        for each in self.by_window:
+            if each.window == window:
+                return each
+        stated = "; ".join(str(each.window) for each in self.by_window) or "none"
+        raise ConfigurationError(f"lateness was not counted for {window}; windows stated: {stated}")
+
+    def _lost(
+        self, window: WindowAssigner[Any, Any] | None, allowed_lateness: Duration | Time | None
+    ) -> Int64s:
+        """Lost events at each bound."""
+        windows = self._windows(window)
+        if windows is None:
+            if allowed_lateness is not None:
+                raise ConfigurationError("allowed_lateness is of windows, but none were stated")
+            return self.late_for_watermark
+        if allowed_lateness is None:
+            of_first: Int64s = windows.late[0]
+            return of_first
+        lateness_ms = interval_ms(allowed_lateness, "allowed_lateness")
+        if lateness_ms not in windows.allowed_lateness_ms:
+            stated = ", ".join(map(shown_duration, windows.allowed_lateness_ms))
+            raise ConfigurationError(
+                f"lateness was not counted for an allowed lateness of {shown_duration(lateness_ms)}; stated: {stated}"
+            )
+        late: Int64s = windows.late[windows.allowed_lateness_ms.index(lateness_ms)]
+        return late
+
+    # ---- splits ----------------------------------------------------------------------------------------------
+
+    def by_split(self, bound: Duration | Time | None = None) -> pa.Table:
+        """Return which splits bring the late events, and which hold the watermark back.
+
+        Parameters
+        ----------
+        bound : Duration or Time, optional
+            One that `to_arrow` has, or above the largest disorder; None: the stream's own.
+
+        Returns
+        -------
+        pyarrow.Table
+            Ordered by ``late_for_watermark``, then ``holds_ms``, the greatest first. ``split``, ``events``,
+            ``late_for_watermark`` and its share in the split's events; ``loses_none_ms``: the least bound under which
+            none of its events is late; ``late_after_leaps``: of those late under the own bound, how many come while the
+            watermark stands where one advance by more than this bound has brought it, as an event far ahead of the
+            others does; ``holds_ms`` and its share in the time of the log: how long the merged watermark was this
+            split's; ``silence_ms``: the longest time in which nothing arrived (null where rows have no order).
+
+        Raises
+        ------
+        ConfigurationError
+            If events of splits were not counted at the bound.
+        """
+        asked = self.own_bound_ms if bound is None else bound_ms(bound, "bound")
+        splits = self.splits
+        if asked >= self.largest_disorder_ms:
+            late = np.zeros(len(splits.values), np.int64)
+        else:
+            at = int(np.searchsorted(self._shown_ms, asked))
+            if self._shown_ms[at] != asked:
+                near = " and ".join(
+                    shown_duration(int(each)) for each in self._shown_ms[max(at - 1, 0) : at + 1]
+                )
+                raise ConfigurationError(
+                    f"events of splits were not counted at a bound of {shown_duration(asked)}, but at {near}: take one "
+                    "of these, or name yours in bounds=[...]"
+                )
+            late = splits.late[:, at]
+        span_ms = max(int(splits.holds_ms.sum()), 1)
+        order = np.lexsort((-splits.holds_ms, -late))
+        silence = (
+            pa.nulls(len(order), pa.int64()) if splits.silence_ms is None else pa.array(splits.silence_ms)
+        )
+        return pa.table(
+            {
+                "split": splits.values,
+                "events": splits.events,
+                "late_for_watermark": late,
+                "late_for_watermark_share": late / np.maximum(splits.events, 1),
+                "loses_none_ms": splits.loses_none_ms,
+                "late_after_leaps": splits.late_after_leaps,
+                "holds_ms": splits.holds_ms,
+                "holds_share": splits.holds_ms / span_ms,
+                "silence_ms": silence,
+            }
+        ).take(pa.array(order))
+
+    # ---- text ------------------------------------------------------------------------------------------------
+
+    def sentence(self, share: float = 0.001) -> str:
+        """Return in words which bound loses at most a share of events, what it delays, and what the own one does."""
+        bound = self.bound_that_loses(share).to_millis()
+        lost = self._lost(None, None) / max(self.events, 1)
+        text = (
+            f"a bound of {shown_duration(bound)} loses {shown_share(lost[self._place(bound)])} of the events and "
+            f"delays results by {shown_duration(bound)}; your {shown_duration(self.own_bound_ms)} lose "
+            f"{shown_share(lost[self._place(self.own_bound_ms)])}"
+        )
+        if not self.by_window:
+            return text
+        windows = self.by_window[0]
+        wait = self._waits(windows, [bound])[bound]
+        if wait.median_ms is None or wait.p99_ms is None:
+            return text
+        return (
+            f"{text}. Results of {shown_windows(windows.window)} then come {shown_duration(wait.median_ms, 2)} after "
+            f"the end of their window (median; 99 % within {shown_duration(wait.p99_ms, 2)})"
+        )
+
+    def __repr__(self) -> str:
+        windows = "".join(f", {shown_windows(each.window)}" for each in self.by_window)
+        return (
+            f"LatenessFrontier({self.events:,} events, {_counted(len(self.splits.values), 'split')}, out of order by "
+            f"up to {shown_duration(self.largest_disorder_ms)}{windows})"
+        )
+
+    def __str__(self) -> str:
+        of = f"{_counted(self.events, 'event')} of {_counted(len(self.splits.values), 'split')}"
+        if not self.events:
+            return of
+        disorder = f"out of order by up to {shown_duration(self.largest_disorder_ms)}"
+        sentence = self.sentence()
+        return "\n".join(
+            [
+                f"{of}, {disorder if self.largest_disorder_ms else 'none late under any bound'}",
+                f"{sentence[0].upper()}{sentence[1:]}.",
+                "",
+                *self._picture(),
+                *self._advice(),
+            ]
+        )
+
+    def _picture(self) -> list[str]:
+        """What is lost, under bounds at which that falls below a tenth, a twentieth, and so on."""
+        lost = self._lost(None, None)
+        losing = [self.bound_that_loses(share).to_millis() for share in _SHARES]
+        own = min(self.own_bound_ms, self.largest_disorder_ms)
+        bounds = sorted({int(self.bounds_ms[0]), own, *losing})
+        names = ["bound", "loses", "events"]
+        title = "Lost are events late for their watermark:"
+        if self.by_window:
+            first = self.by_window[0]
+            names += ["incomplete windows", "wait (median)", "99 %", "longest"]
+            title = (
+                f"Lost are events late for all their {shown_windows(first.window)}, allowed lateness "
+                f"{shown_duration(first.allowed_lateness_ms[0])}; incomplete are windows when they fire first:"
+            )
+        rows = [names]
+        for row in self._table(bounds).slice(0, len(bounds)).to_pylist():
+            late = int(lost[self._place(row["bound_ms"])])
+            cells = [shown_duration(row["bound_ms"]), shown_share(late / self.events), f"{late:,}"]
+            if self.by_window:
+                waits = (row[f"wait_{name}_ms"] for name in ("median", "p99", "max"))
+                cells.append(f"{row['incomplete']:,} of {row['windows']:,}")
+                cells += ["-" if wait is None else shown_duration(wait, 2) for wait in waits]
+            rows.append(cells)
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        aligned = ["  ".join(map(str.rjust, row, widths)) for row in rows]
+        most = max(int(lost[0]), 1)
+        bars = ["", *(_bar(int(lost[self._place(bound)]) / most) for bound in bounds)]
+        lines = [title, *(f"  {line}  {bar}".rstrip() for line, bar in zip(aligned, bars, strict=True))]
+        if self.by_window and self.why_no_waits is not None:
+            lines.append(f"How long results wait is not known: {self.why_no_waits}.")
+        return lines
+
+    def _advice(self) -> list[str]:
+        """Which splits matter, and what else than a bound would help."""
+        lines = []
+        splits, own = self.splits, shown_duration(self.own_bound_ms)
+        late, after_leaps = int(splits.late_at_own.sum()), int(splits.late_after_leaps.sum())
+        if self.own_bound_ms and late and after_leaps > _MATTERS * late:
+            lines.append(
+                f"{shown_share(after_leaps / late)} of the events late for the watermark under your bound come while "
+                f"it stands where one advance by more than {own} has brought it. An event far ahead of the others does "
+                "that: for_percentile_out_of_orderness does not follow such events."
+            )
+        if len(splits.values) < 2:
+            return lines
+        if late:
+            most = self.by_split().slice(0, 3).to_pylist()
+            named = (
+                f"{row['split']} ({row['late_for_watermark']:,})" for row in most if row["late_for_watermark"]
+            )
+            lines.append(
+                f"{late:,} events are late for the watermark under your bound, most of splits {', '.join(named)}."
+            )
+        split = int(np.argmax(splits.holds_ms))
+        held = float(splits.holds_ms[split]) / max(int(splits.holds_ms.sum()), 1)
+        if held > _MATTERS:
+            silent = ""
+            if splits.silence_ms is not None and self.idleness_ms is None:
+                silent = (
+                    f", and is silent for up to {shown_duration(int(splits.silence_ms[split]), 2)}: with an idleness "
+                    "below that, the others do not wait for it"
+                )
+            lines.append(
+                f"Split {splits.values[split]} holds the watermark back for {shown_share(held)} of the time{silent}."
+            )
+        return lines
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _bar(share: float) -> str:
+    eighths = round(share * _BAR_WIDTH * 8)
+    return "█" * (eighths // 8) + " ▏▎▍▌▋▊▉"[eighths % 8].strip()

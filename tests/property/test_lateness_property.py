@@ -1,0 +1,212 @@
+"""Every figure of lateness is that of a replay with the bound: late events, windows, and how long results wait."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from math import ceil
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from flinkcore.common import Duration, Row, Time, WatermarkStrategy
+from flinkcore.datastream import (
+    DataStream,
+    KeyedProcessFunction,
+    SlidingEventTimeWindows,
+    StreamExecutionEnvironment,
+    TumblingEventTimeWindows,
+)
+from flinkcore.datastream.aggregates import count
+from flinkcore.datastream.transformations import StreamGraph
+from flinkcore.datastream.window import CumulativeEventTimeWindows
+from flinkcore.replay.planned_job import PlannedJob
+
+STRIDES = st.sampled_from([0, 0, 1, 1, 2, 3, 7, 40, -1, -5, 90, 250, 700])
+DELAYS = st.sampled_from([0, 0, 1, 5, 30, 200, 900, -50, -400])
+
+
+@st.composite
+def logs(draw: st.DrawFn) -> pa.Table:
+    splits = draw(st.sampled_from([[0], [0, 1], [-3, 5, 10, 11]]))
+    clocks = {split: draw(st.integers(-700, 700)) for split in splits}
+    rows = []
+    for split in draw(
+        st.lists(st.sampled_from(splits), min_size=draw(st.sampled_from([0, 12, 12])), max_size=50)
+    ):
+        clocks[split] += draw(STRIDES)
+        rows.append(
+            {
+                "split": split,
+                "arrival": clocks[split],
+                "ts": clocks[split] - draw(DELAYS),
+                "before": draw(st.integers(0, 9)) > 0,
+                "after": draw(st.integers(0, 9)) > 0,
+                "key": 0,
+            }
+        )
+    types = {"split": pa.int64(), "arrival": pa.int64(), "ts": pa.int64(), "key": pa.int64()}
+    return pa.Table.from_pylist(
+        rows, schema=pa.schema([*types.items(), ("before", pa.bool_()), ("after", pa.bool_())])
+    )
+
+
+def milliseconds(least: int, greatest: int) -> st.SearchStrategy[Time]:
+    return st.integers(least, greatest).map(Time.milliseconds)
+
+
+WINDOWS = st.one_of(
+    st.builds(TumblingEventTimeWindows.of, milliseconds(20, 300), milliseconds(-19, 19)),
+    st.builds(SlidingEventTimeWindows.of, milliseconds(5, 300), milliseconds(20, 120), milliseconds(-19, 19)),
+    st.builds(
+        lambda step, steps: CumulativeEventTimeWindows.of(
+            Time.milliseconds(step * steps), Time.milliseconds(step)
+        ),
+        st.integers(10, 100),
+        st.integers(1, 5),
+    ),
+)
+STRATEGIES = st.builds(
+    lambda idle, aligned: (idle, aligned),
+    st.sampled_from([None, None, 3, 50, 250]),
+    st.sampled_from([None, None, None, 100]),
+)
+
+
+class LateForWatermark(KeyedProcessFunction):
+    """Emits a row for each that is late."""
+
+    def process_element(self, value: Row, ctx: KeyedProcessFunction.Context) -> Iterator[tuple[int]]:
+        if ctx.timestamp() <= ctx.timer_service().current_watermark():
+            yield (value["split"],)
+
+
+def stream(
+    table: pa.Table, bound: int, parts: tuple[int | None, int | None], interval: int, has_arrival: bool
+) -> DataStream:
+    idle, aligned = parts
+    strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(bound))
+    if idle is not None:
+        strategy = strategy.with_idleness(Duration.of_millis(idle))
+    if aligned is not None and interval:
+        strategy = strategy.with_watermark_alignment(
+            "group", Duration.of_millis(aligned), Duration.of_millis(interval * 2)
+        )
+    env = StreamExecutionEnvironment.get_execution_environment()
+    env.get_config().set_auto_watermark_interval(interval)
+    env.set_parallelism(2)
+    return (
+        env.from_event_log(
+            table, timestamp="ts", arrival="arrival" if has_arrival else None, split="split", rate=20.0
+        )
+        .filter(pc.field("before"))
+        .assign_timestamps_and_watermarks(strategy)
+        .filter(pc.field("after"))
+    )
+
+
+def planned(job: DataStream) -> PlannedJob:
+    return job._environment.executor.planned(StreamGraph(job._transformation), job._environment.get_config())
+
+
+def windows_of(table: pa.Table, window: Any) -> Counter[tuple[int, int]]:
+    """Events of each window."""
+    found: Counter[tuple[int, int]] = Counter()
+    for row in table.filter(pc.field("before") & pc.field("after")).to_pylist():
+        found.update((each.start, each.end) for each in window.assign_windows(None, row["ts"], None))
+    return found
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    table=logs(),
+    window=WINDOWS,
+    latenesses=st.lists(st.sampled_from([0, 10, 150]), min_size=1, max_size=2, unique=True),
+    own=st.sampled_from([0, 7, 100]),
+    asked=st.none() | st.lists(st.integers(0, 1_200), min_size=1, max_size=3),
+    at=st.lists(st.floats(0, 1, exclude_max=True), min_size=3, max_size=3),
+    parts=STRATEGIES,
+    interval=st.sampled_from([0, 1, 7, 50, 200]),
+    has_arrival=st.booleans(),
+)
+def test_figures_are_those_of_replays(
+    table: pa.Table,
+    window: Any,
+    latenesses: list[int],
+    own: int,
+    asked: list[int] | None,
+    at: list[float],
+    parts: tuple[int | None, int | None],
+    interval: int,
+    has_arrival: bool,
+) -> None:
+    frontier = stream(table, own, parts, interval, has_arrival).lateness(
+        [window],
+        [Time.milliseconds(each) for each in latenesses],
+        None if asked is None else [Time.milliseconds(each) for each in asked],
+    )
+    bounds = frontier.bounds_ms.tolist()
+    # Most of all where a window just is incomplete, or late from the start.
+    (of_window,) = frontier.by_window
+    edges = np.concatenate((of_window.opened_behind_ms, of_window.last_behind_ms))
+    edges = np.intersect1d(np.concatenate((edges, edges + 1)), bounds).tolist() or bounds
+    chosen = {
+        min(own, frontier.largest_disorder_ms),
+        frontier.largest_disorder_ms + 5,
+        *(each[int(share * len(each))] for each, share in zip((bounds, edges, edges), at, strict=True)),
+    }
+    if asked is not None:
+        assert {bound for bound in asked if bound < frontier.largest_disorder_ms} <= set(bounds)
+    totals = windows_of(table, window)
+    for bound in sorted(chosen & {*bounds, frontier.largest_disorder_ms + 5}):
+        job = stream(table, bound, parts, interval, has_arrival).key_by("key")
+        late = Counter(
+            job.process(LateForWatermark(), pa.schema({"split": pa.int64()})).to_arrow()["split"].to_pylist()
+        )
+        rows = {row["allowed_lateness_ms"]: row for row in frontier.at(Time.milliseconds(bound)).to_pylist()}
+        assert set(rows) == set(latenesses)
+        if bound in frontier._shown_ms or bound >= frontier.largest_disorder_ms:
+            of_splits = frontier.by_split(Time.milliseconds(bound)).to_pylist()
+            assert Counter({row["split"]: row["late_for_watermark"] for row in of_splits}) == late
+        for lateness, row in rows.items():
+            assert row["late_for_watermark"] == late.total()
+            check_windows(job, window, lateness, row, totals, has_arrival)
+
+
+def check_windows(
+    job: Any,
+    window: Any,
+    lateness: int,
+    row: dict[str, Any],
+    totals: Counter[tuple[int, int]],
+    has_arrival: bool,
+) -> None:
+    windowed = job.window(window).allowed_lateness(lateness).aggregate(n=count())
+    result = windowed.execute()
+    fired = result.to_arrow().to_pylist()
+    assert row["late"] == result.report.late
+    assert row["windows"] == len(totals)
+    on_time = [each for each in fired if not each["late_firing"]]
+    assert row["fired_on_time"] == len(on_time)
+    complete = [each for each in on_time if each["n"] == totals[each["window_start"], each["window_end"]]]
+    assert row["incomplete"] == len(totals) - len(complete)
+    last = {
+        (each["window_start"], each["window_end"]): each["n"]
+        for each in sorted(fired, key=lambda each: each["n"])
+    }
+    assert row["incomplete_for_good"] == sum(last.get(key) != total for key, total in totals.items())
+    (plane,) = planned(windowed).time_planes
+    clock_of = dict(zip(plane.timeline.watermark_ms.tolist(), plane.timeline.clock_ms.tolist(), strict=True))
+    waits = sorted(
+        clock_of[each["watermark"]] - each["window_end"] for each in on_time if each["watermark"] < 2**63 - 1
+    )
+    assert row["open_at_end"] == len(on_time) - len(waits)
+    if not has_arrival or not waits:
+        expected = [None, None, None]
+    else:
+        expected = [waits[ceil(len(waits) / 2) - 1], waits[ceil(0.99 * len(waits)) - 1], waits[-1]]
+    assert [row["wait_median_ms"], row["wait_p99_ms"], row["wait_max_ms"]] == expected

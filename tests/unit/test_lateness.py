@@ -1,0 +1,267 @@
+"""Lateness under every bound at once: small cases by hand, what is refused, and what people read."""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from flinkcore._native.lateness import LatenessCounter, windows_of_slices
+from flinkcore.analysis.bounds import COUNTED, SHOWN, bounds_up_to
+from flinkcore.common import Duration, Time, WatermarkStrategy
+from flinkcore.common.shown_durations import shown_duration, shown_share
+from flinkcore.datastream import (
+    DataStream,
+    EventTimeSessionWindows,
+    SlidingEventTimeWindows,
+    StreamExecutionEnvironment,
+    TumblingEventTimeWindows,
+)
+from flinkcore.datastream.aggregates import count
+from flinkcore.datastream.window import CumulativeEventTimeWindows
+from flinkcore.errors import ConfigurationError, DataError
+
+MS = Time.milliseconds
+# The watermark of bound 0 is 8,999 when the event of 2,000 comes, which is 7,000 behind the greatest timestamp.
+ROWS = {
+    "ts": [0, 9_000, 2_000, 20_000, 30_000],
+    "arrival": [0, 9_000, 10_000, 20_000, 30_000],
+    "split": ["a", "a", "a", "a", "a"],
+    "key": ["k", "k", "k", "k", "k"],
+}
+
+
+def stream(rows: Any = ROWS, bound_ms: int = 0, **log: Any) -> DataStream:
+    settings = {"timestamp": "ts", "arrival": "arrival", "split": "split"} | log
+    return (
+        StreamExecutionEnvironment.get_execution_environment()
+        .from_event_log(pa.table(rows), **settings)
+        .assign_timestamps_and_watermarks(
+            WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(bound_ms))
+        )
+    )
+
+
+def test_an_event_is_late_under_every_bound_below_its_disorder() -> None:
+    frontier = stream().lateness()
+    assert frontier.largest_disorder_ms == 7_000
+    late = frontier.at(MS(0), MS(6_900), MS(7_000), MS(8_000))["late_for_watermark"].to_pylist()
+    assert late == [1, 1, 0, 0]
+    assert frontier.bound_that_loses(0.0) == Duration.of_seconds(7)
+    assert frontier.bound_that_loses(0.2) == Duration.of_millis(0)
+
+
+def test_the_own_bound_and_bounds_asked_for_are_counted_to_the_millisecond() -> None:
+    frontier = stream(bound_ms=6_999).lateness()
+    assert frontier.at(MS(6_999))["late_for_watermark"].to_pylist() == [1]
+    asked = stream().lateness(bounds=[MS(6_998), MS(7_001)])
+    assert asked.bounds_ms.tolist() == [0, 6_998, 7_000]
+    assert asked.at(MS(6_998), MS(7_001))["late_for_watermark"].to_pylist() == [1, 0]
+
+
+def test_windows_are_incomplete_or_lost_as_the_watermark_passes_their_end() -> None:
+    frontier = stream().lateness([TumblingEventTimeWindows.of(MS(5_000))], [MS(0), MS(2_000)])
+    rows = frontier.at(MS(0), MS(2_000), MS(2_100), MS(4_000), MS(4_100)).to_pylist()
+    assert [row["late"] for row in rows] == [1, 1, 1, 1, 0, 1, 1, 0, 0, 0]
+    assert [row["incomplete"] for row in rows][:5] == [1, 1, 1, 1, 0]
+    assert [row["incomplete_for_good"] for row in rows] == [1, 1, 1, 1, 0, 1, 1, 0, 0, 0]
+    # The windows from 0, 5,000 and 20,000 on end before the last event comes, which the watermark follows at once.
+    assert rows[0] | {"late_for_watermark": 1} == rows[0] | {
+        "windows": 4,
+        "fired_on_time": 4,
+        "open_at_end": 1,
+        "wait_median_ms": 5_000,
+        "wait_p99_ms": 10_000,
+        "wait_max_ms": 10_000,
+    }
+
+
+def test_a_window_whose_first_event_is_late_does_not_fire_on_time() -> None:
+    frontier = stream(ROWS | {"ts": [5_000, 9_000, 2_000, 20_000, 30_000]}).lateness(
+        [TumblingEventTimeWindows.of(MS(5_000))]
+    )
+    # The window from 0 on ends at 4,999, which the watermark of bound 4,000 has reached: 8,999 - 4,000.
+    assert frontier.at(MS(4_000), MS(4_100))["fired_on_time"].to_pylist() == [3, 4]
+
+
+def test_a_job_with_windows_is_asked_for_them() -> None:
+    job = stream().key_by("key").window(TumblingEventTimeWindows.of(MS(5_000))).allowed_lateness(2_000)
+    frontier = job.aggregate(n=count()).lateness()
+    (row,) = frontier.at(MS(0)).to_pylist()
+    assert (row["window"], row["allowed_lateness_ms"], row["late"]) == ("tumbling windows of 5 s", 2_000, 1)
+
+
+def test_the_bound_for_a_delay_is_the_greatest_whose_results_come_in_time() -> None:
+    frontier = stream().lateness([TumblingEventTimeWindows.of(MS(5_000))])
+    waits = [frontier.at(MS(int(bound)))["wait_p99_ms"][0].as_py() for bound in frontier.bounds_ms]
+    in_time = max(bound for bound, wait in zip(frontier.bounds_ms, waits, strict=True) if wait <= 15_000)
+    assert frontier.bound_that_delays(MS(15_000)).to_millis() == in_time
+    with pytest.raises(ConfigurationError, match="no bound makes them come within 1 s"):
+        frontier.bound_that_delays(MS(1_000))
+    # Without windows, the bound itself is the delay.
+    assert stream().lateness().bound_that_delays(MS(1_234)) == Duration.of_millis(1_200)
+
+
+def test_without_arrivals_nobody_knows_how_long_results_wait() -> None:
+    frontier = stream(arrival=None, rate=1.0).lateness([TumblingEventTimeWindows.of(MS(5_000))])
+    (row,) = frontier.at(MS(0)).to_pylist()
+    assert (row["late"], row["wait_median_ms"], row["wait_max_ms"]) == (1, None, None)
+    assert "How long results wait is not known: the log has no arrival" in str(frontier)
+
+
+def test_a_split_that_stays_behind_holds_the_watermark_and_is_silent() -> None:
+    rows = {
+        "ts": [0, 0, 10_000, 20_000, 30_000, 1_000, 40_000],
+        "arrival": [0, 0, 10_000, 20_000, 30_000, 35_000, 40_000],
+        "split": ["slow", "b", "b", "b", "b", "slow", "b"],
+    }
+    first = stream(rows).lateness().by_split().to_pylist()[0]
+    assert (first["split"], first["events"], first["late_for_watermark"]) == ("slow", 2, 0)
+    assert (first["holds_ms"], first["holds_share"], first["silence_ms"]) == (40_000, 1.0, 35_000)
+    text = str(stream(rows).lateness())
+    assert "Split slow holds the watermark back for 100 % of the time, and is silent for up to 35 s" in text
+
+
+def test_events_after_one_far_ahead_are_told_apart() -> None:
+    times = [0, 1_000, 50_000, *range(2_000, 10_000, 1_000)]
+    rows = {"ts": times, "arrival": [1_000 * i for i in range(len(times))], "split": [0] * len(times)}
+    frontier = stream(rows, bound_ms=2_000).lateness()
+    assert frontier.by_split()["late_after_leaps"].to_pylist() == [8]
+    assert "for_percentile_out_of_orderness" in str(frontier)
+
+
+def test_the_text_decides() -> None:
+    frontier = stream(bound_ms=1_000).lateness([TumblingEventTimeWindows.of(MS(5_000))])
+    lines = str(frontier).splitlines()
+    assert lines[0] == "5 events of 1 split, out of order by up to 7 s"
+    assert lines[1].startswith(
+        "A bound of 4 s 100 ms loses 0 % of the events and delays results by 4 s 100 ms; your 1 s lose 20 %."
+    )
+    assert repr(frontier) == (
+        "LatenessFrontier(5 events, 1 split, out of order by up to 7 s, tumbling windows of 5 s)"
+    )
+
+
+def test_a_log_without_events_has_a_frontier() -> None:
+    frontier = stream(pa.table(ROWS).slice(0, 0)).lateness([TumblingEventTimeWindows.of(MS(5_000))])
+    (row,) = frontier.to_arrow().to_pylist()
+    assert (row["bound_ms"], row["late"], row["late_share"], row["windows"]) == (0, 0, 0.0, 0)
+    assert str(frontier) == "0 events of 0 splits"
+    assert frontier.by_split().num_rows == 0
+
+
+@pytest.mark.parametrize(
+    ("strategy", "message"),
+    [
+        (WatermarkStrategy.no_watermarks(), r"no watermarks.*what_if"),
+        (
+            WatermarkStrategy.for_percentile_out_of_orderness(Duration.of_seconds(1), 0.9, 10),
+            r"what_if",
+        ),
+    ],
+)
+def test_strategies_without_a_bound_are_refused(strategy: WatermarkStrategy, message: str) -> None:
+    log = StreamExecutionEnvironment.get_execution_environment().from_event_log(
+        pa.table(ROWS), timestamp="ts", arrival="arrival"
+    )
+    with pytest.raises(ConfigurationError, match=message):
+        log.assign_timestamps_and_watermarks(strategy).lateness()
+
+
+def test_what_cannot_be_counted_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="what_if"):
+        stream().lateness([EventTimeSessionWindows.with_gap(MS(10))])
+    with pytest.raises(ConfigurationError, match="allowed_lateness is of windows, but none were stated"):
+        stream().lateness(allowed_lateness=[MS(10)])
+    log = stream()
+    with pytest.raises(ConfigurationError, match="the job has 2"):
+        log.union(log).lateness()
+    frontier = stream().lateness([TumblingEventTimeWindows.of(MS(5_000))])
+    with pytest.raises(
+        ConfigurationError, match="not counted at a bound of 1 s 50 ms, but at 1 s and 1 s 100 ms"
+    ):
+        frontier.at(MS(1_050))
+    with pytest.raises(ConfigurationError, match="windows stated: tumbling windows of 5000 ms"):
+        frontier.bound_that_loses(0.1, TumblingEventTimeWindows.of(MS(10)))
+    with pytest.raises(ConfigurationError, match="from 0 to 1, not 10"):
+        frontier.bound_that_loses(10)
+    with pytest.raises(ConfigurationError, match="stated: 0 ms"):
+        frontier.bound_that_loses(0.1, allowed_lateness=MS(10))
+
+
+def test_timestamps_at_the_ends_of_64_bits_are_refused_where_figures_would_not_be_exact() -> None:
+    lowest = -(2**63) + 10_000
+    rows = ROWS | {"ts": [lowest, 9_000, 2_000, 20_000, 30_000]}
+    with pytest.raises(DataError, match="does not fit into 64 bits"):
+        stream(rows, bound_ms=20_000).lateness()
+    frontier = stream(rows, bound_ms=10).lateness()
+    assert frontier.at(MS(5_000))["late_for_watermark"].to_pylist() == [1]
+    with pytest.raises(ConfigurationError, match="exact up to a bound of 9 s 998 ms"):
+        frontier.at(MS(30_000))
+
+
+@pytest.mark.parametrize("reach", [0, 1, 99, 100, 59_950, 3_600_001, 10**9, 10**12, 2**62, 2**63 - 1])
+def test_ladders_reach_far_and_are_round(reach: int) -> None:
+    counted, shown = bounds_up_to(reach, COUNTED), bounds_up_to(reach, SHOWN)
+    assert counted[0] == shown[0] == 0
+    assert (np.diff(counted) > 0).all()
+    assert counted[-1] >= reach
+    assert len(counted) == 1 or counted[-2] < reach
+    assert set(shown[:-1].tolist()) <= set(counted.tolist())
+
+
+def test_numbers_of_any_magnitude_find_their_bound() -> None:
+    bounds = np.unique(np.concatenate([bounds_up_to(2**62, COUNTED), [255, 256, 257, 2**62, 2**63 - 1]]))
+    behind = np.unique(np.concatenate([bounds, bounds[1:] - 1, bounds[:-1] + 1]))
+    counter = LatenessCounter(bounds, np.arange(len(bounds) + 1, dtype=np.int32), 0, 1)
+    none = np.zeros(len(behind), np.int64)
+    steps = np.arange(len(behind))
+    counter.update(none, none, none.astype(np.int32), steps, behind, none.astype(np.uint8))
+    expected = np.bincount(np.searchsorted(bounds, behind, side="right"), minlength=len(bounds) + 1)
+    assert counter.counts()["late"].tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize(
+    "window",
+    [
+        TumblingEventTimeWindows.of(MS(7), MS(3)),
+        SlidingEventTimeWindows.of(MS(10), MS(4), MS(-3)),
+        SlidingEventTimeWindows.of(MS(3), MS(10)),
+        SlidingEventTimeWindows.of(MS(12), MS(3)),
+        CumulativeEventTimeWindows.of(MS(12), MS(4)),
+    ],
+)
+def test_windows_of_slices_that_lie_far_apart_have_the_extremes_of_their_events(window: Any) -> None:
+    times = np.array([-5_000_000, -5_000_003, -9, -8, 0, 1, 2, 3, 11, 40, 41, 6_000_000_000])
+    watermarks = np.array([5, 9, 3, 3, 2, 8, 8, -(2**63), 7, 1, 0, 4])
+    counter = LatenessCounter(np.array([0]), np.array([0, 1], np.int32), 0, 1)
+    cumulative = isinstance(window, CumulativeEventTimeWindows)
+    slide = getattr(window, "step_ms" if cumulative else "slide_ms", window.size_ms)
+    kind = {"size": window.size_ms, "slide": slide, "offset": window.offset_ms, "cumulative": cumulative}
+    counter.add_windows(**kind, allowed_lateness_ms=np.array([0]))
+    none = np.zeros(len(times), np.int64)
+    counter.update(
+        times, none, none.astype(np.int32), np.arange(len(times)), watermarks, none.astype(np.uint8)
+    )
+    counts = counter.counts()
+    order = np.argsort(counts["0.slice"])
+    found = windows_of_slices(
+        *(counts[f"0.{name}"][order] for name in ("slice", "least_ms", "greatest_ms")), **kind
+    )
+    expected: dict[int, list[int]] = {}
+    for time, watermark in zip(times.tolist(), watermarks.tolist(), strict=True):
+        for each in window.assign_windows(None, time, None):
+            expected.setdefault(each.end - 1, []).append(watermark)
+    assert list(zip(*(column.tolist() for column in found), strict=True)) == [
+        (end, min(of_window), max(of_window)) for end, of_window in sorted(expected.items())
+    ]
+
+
+def test_durations_and_shares_are_shown_for_people() -> None:
+    assert [shown_duration(ms) for ms in (0, 59_000, 5_400_000, 172_800_001)] == [
+        "0 ms",
+        "59 s",
+        "1 h 30 min",
+        "2 days 1 ms",
+    ]
+    assert [shown_share(share) for share in (0, 0.00001234, 0.5, 1)] == ["0 %", "0.0012 %", "50 %", "100 %"]
