@@ -43,6 +43,7 @@ from flinkcore._native.column_values cimport (
     WordSet,
     byte_lists_add,
     byte_sets_add,
+    distribution_is_sound,
     is_value,
     is_word,
     owned_bytes_set,
@@ -528,6 +529,10 @@ def restore_accumulator_parts(
                 for j in range(n):
                     if not sketch_is_sound(&aggregate.word_sets[entries[j]], &aggregate.strings[entries[j]]):
                         raise SchemaError(f"row {j} of the windows of a checkpoint has a sketch that no values make")
+            if aggregate.function == Function.APPROX_PERCENTILE:
+                for j in range(n):
+                    if not distribution_is_sound(&aggregate.strings[entries[j]]):
+                        raise SchemaError(f"row {j} of the windows of a checkpoint has a distribution that no values make")
             if has_lazy_states(aggregate) or aggregate.parts & Part.STATE_PART:
                 _check_numbers("states", part["states"], n, ValueState.NULL_VALUE)
                 _restore_states(table, aggregate, entries, part["states"])

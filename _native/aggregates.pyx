@@ -54,6 +54,10 @@ from flinkcore._native.column_values cimport (
     decimal_sum_is_less,
     decimal_sum_subtract,
     decimal_to_double,
+    distribution_add,
+    distribution_is_sound,
+    distribution_merge,
+    distribution_quantile,
     double_of_word,
     from_ordered_words,
     is_float,
@@ -303,21 +307,29 @@ cdef inline void _add_deviation(Aggregate* aggregate, uint32_t entry, double val
     aggregate.deviations[entry] += step * (step - part)
 
 
+cdef inline double _number(const Aggregate* aggregate, const ValueBlock* values, int64_t i) noexcept nogil:
+    if values.words == NULL:
+        return decimal_to_double(values.views[i].data) / aggregate.unit
+    if not aggregate.whole_numbers:
+        return double_of_word(values.words[i])
+    if aggregate.type == ColumnType.UINT64:
+        return <double> values.words[i]
+    return <double> <int64_t> values.words[i]
+
+
 cdef void _variance(Aggregate* aggregate, const uint32_t* entries, const ValueBlock* values, int64_t n) noexcept nogil:
-    cdef const uint64_t* words = values.words
     cdef int64_t i
-    if words == NULL:
-        for i in range(n):
-            _add_deviation(aggregate, entries[i], decimal_to_double(values.views[i].data) / aggregate.unit)
-    elif not aggregate.whole_numbers:
-        for i in range(n):
-            _add_deviation(aggregate, entries[i], double_of_word(words[i]))
-    elif aggregate.type == ColumnType.UINT64:
-        for i in range(n):
-            _add_deviation(aggregate, entries[i], <double> words[i])
-    else:
-        for i in range(n):
-            _add_deviation(aggregate, entries[i], <double> <int64_t> words[i])
+    for i in range(n):
+        _add_deviation(aggregate, entries[i], _number(aggregate, values, i))
+
+
+cdef int _distribute(
+    Aggregate* aggregate, const uint32_t* entries, const ValueBlock* values, int64_t n
+) except -1 nogil:
+    cdef int64_t i
+    for i in range(n):
+        distribution_add(&aggregate.strings[entries[i]], _number(aggregate, values, i))
+    return 0
 
 
 cdef void _least_words(Aggregate* aggregate, const uint32_t* entries, const uint64_t* values, int64_t n) noexcept nogil:
@@ -484,6 +496,8 @@ cdef int _aggregate_update(
         return _least_by(aggregate, entries, values, by, n)
     elif function == Function.APPROX_DISTINCT:
         return _sketch(aggregate, entries, values, n)
+    elif function == Function.APPROX_PERCENTILE:
+        return _distribute(aggregate, entries, values, n)
     elif function == Function.COUNT_DISTINCT:
         if aggregate.word_sets != NULL:
             return word_sets_add(aggregate.word_sets, entries, values.words, n)
@@ -608,6 +622,8 @@ cdef int _aggregate_merge(Aggregate* aggregate, uint32_t into, Aggregate* source
             &source.word_sets[other],
             &source.strings[other],
         )
+    elif function == Function.APPROX_PERCENTILE:
+        return distribution_merge(&aggregate.strings[into], &source.strings[other])
     elif aggregate.word_sets != NULL:
         return word_set_merge(&aggregate.word_sets[into], &source.word_sets[other])
     else:
@@ -634,6 +650,8 @@ cdef bint _aggregate_is_sound(const Aggregate* aggregate, int64_t n) noexcept no
         if aggregate.function == Function.APPROX_DISTINCT and not sketch_is_sound(
             &aggregate.word_sets[e], &aggregate.strings[e]
         ):
+            return False
+        if aggregate.function == Function.APPROX_PERCENTILE and not distribution_is_sound(&aggregate.strings[e]):
             return False
         if parts & Part.BYTE_SET_PART and not byte_set_is_sound(&aggregate.byte_sets[e]):
             return False
@@ -669,8 +687,12 @@ cdef int64_t _data_bytes(const Aggregate* aggregate, const uint32_t* entries, ui
 
 
 cdef inline bint _has_strings(const Aggregate* aggregate) noexcept nogil:
-    # Whether results are strings, and not what sketches are made of.
-    return aggregate.strings != NULL and aggregate.function != Function.APPROX_DISTINCT
+    # Whether results are strings, and not what sketches and distributions are made of.
+    return (
+        aggregate.strings != NULL
+        and aggregate.function != Function.APPROX_DISTINCT
+        and aggregate.function != Function.APPROX_PERCENTILE
+    )
 
 
 cdef int64_t aggregate_result_bytes(
@@ -821,6 +843,21 @@ cdef int _emit_variances(Aggregate* aggregate, const uint32_t* entries, int64_t 
     return result_append_states(&aggregate.result, states, n)
 
 
+cdef int _emit_percentiles(Aggregate* aggregate, const uint32_t* entries, int64_t first, int64_t n) except -1 nogil:
+    cdef uint64_t[BLOCK_ROWS] words
+    cdef uint8_t[BLOCK_ROWS] states
+    cdef const OwnedBytes* distribution
+    cdef int64_t i
+    for i in range(n):
+        distribution = &aggregate.strings[_entry(entries, first, i)]
+        states[i] = ValueState.SOME_VALUE if distribution.length else ValueState.NO_VALUE
+        words[i] = 0
+        if distribution.length:
+            words[i] = word_of_double(distribution_quantile(distribution, aggregate.percentage))
+    result_append_words(&aggregate.result, words, n)
+    return result_append_states(&aggregate.result, states, n)
+
+
 cdef int _emit_decimals(Aggregate* aggregate, const uint32_t* entries, int64_t first, int64_t n) except -1 nogil:
     # A result with too many digits is null here: `unfit_result` finds it, and the caller refuses it.
     cdef uint8_t[BLOCK_ROWS] states
@@ -935,6 +972,8 @@ cdef int _aggregate_emit(
             _emit_decimals(aggregate, chosen, first + done, part)
         elif aggregate.deviations != NULL:
             _emit_variances(aggregate, chosen, first + done, part)
+        elif aggregate.function == Function.APPROX_PERCENTILE:
+            _emit_percentiles(aggregate, chosen, first + done, part)
         else:
             _emit_words(aggregate, touched, chosen, first + done, part)
         done += part
@@ -979,6 +1018,7 @@ _FUNCTIONS = {
     "max_by": Function.LEAST_BY,
     "count_distinct": Function.COUNT_DISTINCT,
     "approx_count_distinct": Function.APPROX_DISTINCT,
+    "approx_percentile": Function.APPROX_PERCENTILE,
     "collect": Function.COLLECT,
 }
 
@@ -1050,7 +1090,7 @@ cdef NativeArray _empty_array(const ArrowSchema* field):
         value_type_free(&type)
 
 
-cdef int _check_spec(str function, object column, object by) except -1:
+cdef int _check_spec(str function, object column, object by, object percentage) except -1:
     # Raises ConfigurationError where there is no such function, or it takes other columns; each is a str or None.
     if function not in _FUNCTIONS:
         raise ConfigurationError(f"no aggregate {function!r}; there are {', '.join(_FUNCTIONS)}")
@@ -1061,6 +1101,12 @@ cdef int _check_spec(str function, object column, object by) except -1:
             f"{function} of column {column!r} "
             + ("takes no `by` column" if by is not None else "needs a `by` column that says which row counts")
         )
+    if (function == "approx_percentile") != (percentage is not None):
+        raise ConfigurationError(
+            f"{function} of column {column!r} takes " + ("no" if percentage is not None else "a") + " percentage"
+        )
+    if percentage is not None and not 0 <= percentage <= 1:
+        raise ConfigurationError(f"{function} of column {column!r}: a percentage is from 0 to 1, not {percentage!r}")
     return 0
 
 
@@ -1100,7 +1146,7 @@ cdef int _check_values(str function, str name, const Column* column, bint compar
         _refuse(function, name, column, "make plain columns of its parts first: with_columns(name=expression)")
     if type == ColumnType.FIXED_BINARY and column.byte_width == 0:
         _refuse(function, name, column, "cast it to binary")
-    if _FUNCTIONS[function] in (Function.SUM, Function.MEAN, Function.VARIANCE):
+    if _FUNCTIONS[function] in (Function.SUM, Function.MEAN, Function.VARIANCE, Function.APPROX_PERCENTILE):
         if type == ColumnType.DECIMAL128:
             return 0
         if not is_word(type):
@@ -1120,6 +1166,8 @@ cdef int _parts(Function function, ColumnType type) noexcept:
         return Part.LIST_PART
     if function == Function.APPROX_DISTINCT:
         return Part.WORD_SET_PART | Part.BYTES_PART
+    if function == Function.APPROX_PERCENTILE:
+        return Part.BYTES_PART
     if function == Function.VARIANCE:
         return Part.WORD_PART | Part.COUNT_PART | Part.DEVIATION_PART
     if type == ColumnType.DECIMAL128 and function == Function.LEAST:
@@ -1171,7 +1219,7 @@ cdef str _start_aggregate(
         return "l"
     if aggregate.parts & Part.DECIMAL_PART:
         return _start_decimals(aggregate, values)
-    if aggregate.function == Function.VARIANCE:
+    if aggregate.function == Function.VARIANCE or aggregate.function == Function.APPROX_PERCENTILE:
         aggregate.whole_numbers = not is_float(values.type)
         aggregate.of_sample = not function.endswith("_pop")
         aggregate.is_root = function.startswith("stddev")
@@ -1509,6 +1557,9 @@ cdef class Accumulators:
     count_distinct  plain                                  int64, exact
     approx_count_   plain                                  int64; exact up to 512, then with a standard error of
     distinct                                               1.6 %, in 4 KiB
+    approx_         numbers, bool, decimal                 float64; of values cast to float64 the least that is not
+    percentile                                             below the percentage of all, from 0 to 1; exact up to
+                                                           1,024 different values, then to 0.4 %, towards zero
     collect         any but null                           list of the values and nulls, in the order of the elements
     ==============  =====================================  =========================================================
 
@@ -1522,8 +1573,8 @@ cdef class Accumulators:
     ----------
     schema : object with `__arrow_c_schema__`
         Columns of the batches.
-    specs : sequence of (function, column, by)
-        The aggregates: function as above; column and by are names or None.
+    specs : sequence of (function, column, by) or (function, column, by, percentage)
+        The aggregates: function as above; column and by are names or None; only `approx_percentile` has a percentage.
 
     Raises
     ------
@@ -1534,12 +1585,10 @@ cdef class Accumulators:
     """
 
     def __cinit__(self, schema, specs):
-        self._specs = [tuple(spec) for spec in specs]
-        for function, column, by in self._specs:
-            _check_spec(function, column, by)
-        self._columns = list(
-            dict.fromkeys(name for _, column, by in self._specs for name in (column, by) if name is not None)
-        )
+        self._specs = [(*spec, None)[:4] for spec in specs]
+        for function, column, by, percentage in self._specs:
+            _check_spec(function, column, by, percentage)
+        self._columns = list(dict.fromkeys(name for spec in self._specs for name in spec[1:3] if name is not None))
         self._names = [name.encode() for name in self._columns]
         self._empty = _empty_batch(schema, self._columns)
         self._selections = {}
@@ -1550,8 +1599,8 @@ cdef class Accumulators:
         self.table.selections = <Selection*> _zeros(len(self._columns) + 1, sizeof(Selection))
         self.table.blocks = <ValueBlock*> _zeros(2 * len(self._specs) + 1, sizeof(ValueBlock))
         self.table.aggregates = <Aggregate*> _zeros(len(self._specs) + 1, sizeof(Aggregate))
-        for function, column, by in self._specs:
-            self._add(function, column, by)
+        for function, column, by, percentage in self._specs:
+            self._add(function, column, by, percentage)
 
     def __dealloc__(self):
         cdef int64_t i
@@ -1602,7 +1651,7 @@ cdef class Accumulators:
         self.table.n_blocks += 1
         return self._blocks[key]
 
-    cdef int _add(self, str function, str column, str by) except -1:
+    cdef int _add(self, str function, str column, str by, object percentage) except -1:
         cdef AccumulatorTable* table = self.table
         cdef Aggregate* aggregate = &table.aggregates[table.n_aggregates]
         cdef int64_t value_column = NOTHING, by_column = NOTHING
@@ -1621,6 +1670,8 @@ cdef class Accumulators:
                 &self._empty.columns[by_column] if by is not None else NULL,
             )
         )
+        if percentage is not None:
+            aggregate.percentage = percentage
         aggregate.column = value_column
         aggregate.values = aggregate.by = NOTHING
         if aggregate.function in (Function.FIRST, Function.LAST, Function.COLLECT):
@@ -1694,7 +1745,7 @@ cdef class Accumulators:
         cdef int64_t i = 0
         while self.table.aggregates[i].overflow != row:
             i += 1
-        function, column, _ = self._specs[i]
+        function, column, *_ = self._specs[i]
         raise DataError(
             f"{function} of column {column!r} over {where} does not fit into its type, {_decimal_name(self._formats[i])}: "
             "cast the column to a decimal with fewer decimal places, or to float64"

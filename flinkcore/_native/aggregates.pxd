@@ -29,6 +29,7 @@ cdef enum Function:
     LEAST_BY        # min_by and max_by
     COUNT_DISTINCT
     APPROX_DISTINCT # sketches: word_sets and strings, as of column_values
+    APPROX_PERCENTILE # distributions: strings, as of column_values
     COLLECT
 
 
@@ -52,10 +53,11 @@ cdef struct Aggregate:
     ColumnType type      # of the value column
     ColumnType by_type
     bint descending      # max, max_by
-    bint whole_numbers   # SUM, MEAN: words are integers, else the bits of doubles
+    bint whole_numbers   # SUM, MEAN, VARIANCE, APPROX_PERCENTILE: words are integers, else the bits of doubles
     bint of_sample       # VARIANCE: of a sample, not of the whole population
     bint is_root         # VARIANCE: a standard deviation
-    double unit          # VARIANCE of decimals: they are divided by it
+    double unit          # VARIANCE, APPROX_PERCENTILE of decimals: they are divided by it
+    double percentage    # APPROX_PERCENTILE: from 0 to 1
     int precision        # of a result that is a decimal
     int shift            # MEAN of decimals: how many more decimal places it has
     int64_t overflow     # row of the first result so far that has more digits than the precision; -1: none
@@ -167,7 +169,7 @@ cdef class Accumulators:
     cdef bint in_use         # an operator has them
     cdef int64_t _selection(self, int64_t column) except -1
     cdef int64_t _block(self, int64_t selection, int64_t column, bint ordered, const ValueType* nested) except -1
-    cdef int _add(self, str function, str column, str by) except -1
+    cdef int _add(self, str function, str column, str by, object percentage) except -1
     # The batch that accumulators_update reads from; it is kept until the next bind.
     cdef int bind(self, RecordBatch batch) except -1
     # Makes entries of the other one mergeable into entries of this one; SchemaError where the aggregates differ.

@@ -323,3 +323,16 @@ cdef int sketch_merge(
 ) except -1 nogil
 cdef int64_t sketch_estimate(const WordSet* hashes, const OwnedBytes* registers) noexcept nogil
 cdef bint sketch_is_sound(const WordSet* hashes, const OwnedBytes* registers) noexcept nogil
+
+
+# ---- distributions: how often numbers come, from which quantiles are read; exact while there are few different ones, then to
+# 0.4 %. They depend on nothing but the numbers and how often each comes.
+
+
+# Bytes of no length are a distribution without numbers.
+cdef int distribution_add(OwnedBytes* distribution, double number) except -1 nogil
+# `into` becomes the distribution of the numbers of both; `other` may hold anything afterwards and must be freed.
+cdef int distribution_merge(OwnedBytes* into, OwnedBytes* other) except -1 nogil
+# The least number that is not below so great a fraction, from 0 to 1, of all; of one with numbers.
+cdef double distribution_quantile(const OwnedBytes* distribution, double fraction) noexcept nogil
+cdef bint distribution_is_sound(const OwnedBytes* distribution) noexcept nogil

@@ -112,7 +112,18 @@ def named_aggregate(text: str) -> tuple[str, Aggregate]:
     names = [column.strip() for column in (columns or "").split(",") if column.strip()]
     if len(names) > 2:
         raise ConfigurationError(f"{text!r} names {len(names)} columns; an aggregate reads two at most")
+    if function == "approx_percentile" and len(names) == 2:
+        return name.strip(), Aggregate(function, names[0], percentage=_percentage(text, names[1]))
     return name.strip(), Aggregate(function, *names)
+
+
+def _percentage(aggregate: str, text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ConfigurationError(
+            f"{aggregate!r} takes a percentage from 0 to 1, such as 0.99, not {text!r}"
+        ) from None
 
 
 def named_aggregates(texts: Sequence[str]) -> dict[str, Aggregate]:

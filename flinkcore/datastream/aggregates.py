@@ -1,6 +1,6 @@
 """Aggregates over the rows of a window, by column name; as in SQL, nulls are no values."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from flinkcore.errors import ConfigurationError
@@ -23,6 +23,7 @@ FUNCTIONS: Final = (
     "max_by",
     "count_distinct",
     "approx_count_distinct",
+    "approx_percentile",
     "collect",
 )
 
@@ -39,16 +40,19 @@ class Aggregate:
         Column that is aggregated; None only for a count of rows.
     by : str or None
         Column that ``min_by`` and ``max_by`` compare.
+    percentage : float or None
+        Of ``approx_percentile``, from 0 to 1.
 
     Raises
     ------
     ConfigurationError
-        If there is no such function, a column is missing, superfluous or not a name.
+        If there is no such function, a column is missing, superfluous or not a name, or the percentage is none.
     """
 
     function: str
     column: str | None = None
     by: str | None = None
+    percentage: float | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         if self.function not in FUNCTIONS:
@@ -65,6 +69,23 @@ class Aggregate:
                     f"{self.function}() takes the name of a column, not {name!r}; compute an expression "
                     "first: with_columns(name=expression)"
                 )
+        if (self.function == "approx_percentile") != (self.percentage is not None):
+            raise ConfigurationError(
+                "approx_percentile() takes a percentage from 0 to 1, such as 0.99"
+                if self.percentage is None
+                else f"{self.function}() takes no percentage: leave out {self.percentage!r}"
+            )
+        if self.percentage is not None and not (
+            isinstance(self.percentage, int | float) and 0 <= self.percentage <= 1
+        ):
+            raise ConfigurationError(
+                f"approx_percentile() takes a percentage from 0 to 1, such as 0.99, not {self.percentage!r}"
+            )
+
+    @property
+    def spec(self) -> tuple[str, str | None, str | None, float | None]:
+        """Function, column, `by` and percentage, as native accumulators take them."""
+        return self.function, self.column, self.by, self.percentage
 
     @property
     def columns(self) -> frozenset[str]:
@@ -73,7 +94,8 @@ class Aggregate:
 
     def __str__(self) -> str:
         by = f" by {self.by}" if self.by is not None else ""
-        return f"{self.function}({self.column or ''}{by})"
+        percentage = f", {self.percentage}" if self.percentage is not None else ""
+        return f"{self.function}({self.column or ''}{by}{percentage})"
 
 
 def count(column: str | None = None) -> Aggregate:
@@ -194,6 +216,24 @@ def approx_count_distinct(column: str) -> Aggregate:
     return Aggregate("approx_count_distinct", column)
 
 
+def approx_percentile(column: str, percentage: float) -> Aggregate:
+    """Return about the value that a part of a numeric column's values does not exceed (float64); null without values.
+
+    Values are cast to float64. Up to 1,024 different ones, the result is the least that is not below so many, as in
+    SQL's `percentile_disc`; with more it is that to 0.4 %, never farther from zero than it, in 4 KiB per key, window
+    and power of two that values reach. The result depends on the values alone: it is the same in whatever order they
+    come, and however windows merge. NaN counts as the greatest value.
+
+    Parameters
+    ----------
+    column : str
+        Of integers, floats, bools or decimal128.
+    percentage : float
+        From 0, which gives the least value, to 1, which gives the greatest; 0.5 gives the median.
+    """
+    return Aggregate("approx_percentile", column, percentage=percentage)
+
+
 def collect(column: str) -> Aggregate:
     """Return the column's values in order of arrival, as a list; they may be of any type."""
     return Aggregate("collect", column)
@@ -202,6 +242,7 @@ def collect(column: str) -> Aggregate:
 __all__ = [
     "Aggregate",
     "approx_count_distinct",
+    "approx_percentile",
     "collect",
     "count",
     "count_distinct",

@@ -548,7 +548,7 @@ def aggregate_of(name: str) -> Aggregate:
         return Aggregate("count")
     if name in ("min_by", "max_by"):
         return Aggregate(name, "number", "value")
-    return Aggregate(name, "value")
+    return Aggregate(name, "value", percentage=0.5 if name == "approx_percentile" else None)
 
 
 @dataclass(frozen=True)
@@ -834,9 +834,10 @@ AGGREGATES = [
     "max_by",
     "count_distinct",
     "approx_count_distinct",
+    "approx_percentile",
     "collect",
 ]
-NUMERIC = {"sum", "mean", "stddev", "var_pop"}
+NUMERIC = {"sum", "mean", "stddev", "var_pop", "approx_percentile"}
 
 
 @st.composite
@@ -904,6 +905,7 @@ EXACTLY_MERGED = [
     "last",
     "count_distinct",
     "approx_count_distinct",
+    "approx_percentile",
 ]
 """Of floating numbers, sums and means are not."""
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-Spec = tuple[str, str | None, str | None]
+Spec = tuple[str, str | None, str | None] | tuple[str, str | None, str | None, float | None]
 Row = dict[str, Any]
 
 
@@ -69,7 +69,7 @@ def add_up(values: Sequence[Any], unsigned: bool) -> Any:
 
 def result_of(rows: Sequence[Row], spec: Spec, schema: pa.Schema) -> Any:
     """The aggregate over the rows, from its definition."""
-    function, column, by = spec
+    function, column, by = spec[:3]
     if column is None:
         return len(rows)
     elements = [row[column] for row in rows]
@@ -88,6 +88,9 @@ def result_of(rows: Sequence[Row], spec: Spec, schema: pa.Schema) -> Any:
         return best(rows, key=lambda row: order(row[by]))[column] if rows else None
     if not values:
         return None
+    if len(spec) == 4 and spec[3] is not None:
+        floats = sorted((float(value) for value in values), key=order)
+        return floats[max(0, math.ceil(Fraction(str(spec[3])) * len(floats)) - 1)]
     kind = schema.field(column).type
     if function in ("sum", "mean") and pa.types.is_decimal(kind):
         return of_decimals(function, values, kind)
@@ -123,8 +126,8 @@ class AggregatesModel:
         """One per spec; of standard deviations and variances the values that they are of, for `is_spread`."""
         rows = self.rows[entry]
         return [
-            [row[column] for row in rows if row[column] is not None]
-            if function in SPREADS
-            else result_of(rows, (function, column, by), self.schema)
-            for function, column, by in self.specs
+            [row[spec[1]] for row in rows if row[spec[1]] is not None]
+            if spec[0] in SPREADS
+            else result_of(rows, spec, self.schema)
+            for spec in self.specs
         ]

@@ -42,6 +42,7 @@ SPECS = [
         for function in ("sum", "mean", "stddev", "var_pop")
         for column in ("price", "real")
     ),
+    *(("approx_percentile", column, None, 0.5) for column in ("number", "real", "price", "flag")),
     ("min_by", "items", "number"),
     ("min_by", "text", "real"),
     ("max_by", "number", "text"),
@@ -183,3 +184,67 @@ def test_a_sketch_that_no_values_make_is_refused() -> None:
     damaged = {"strings": (np.array([0, 0]), registers[:0]), "word_set": (np.array([0, len(many)]), many)}
     with pytest.raises(SchemaError, match="has a sketch that no values make"):
         restore_accumulator_parts(sketches(range(0)), at, touched, [damaged])
+
+
+def distribution(values: Any, n_entries: int = 1) -> Accumulators:
+    batch = pa.record_batch({"x": pa.array(values, pa.float64())})
+    made = Accumulators(batch.schema, [("approx_percentile", "x", None, 0.5)])
+    made.reserve(n_entries)
+    made.update(batch, np.zeros(len(values), np.uint32))
+    return made
+
+
+@pytest.mark.parametrize("n", [1, 900, 5000])
+def test_a_distribution_goes_on_elsewhere_as_it_was(n: int) -> None:
+    at, rest = np.array([0], np.uint32), pa.record_batch({"x": np.arange(n, 3 * n) / 7})
+    given, taken = distribution(np.arange(n) / 7), distribution([])
+    restore_accumulator_parts(taken, at, touched_entries(given, at), accumulator_parts(given, at))
+    taken._check()
+    for each in (given, taken):
+        each.update(rest, np.zeros(rest.num_rows, np.uint32))
+    assert results(taken, [0]) == results(given, [0]) == results(distribution(np.arange(3 * n) / 7), [0])
+
+
+def set_word(data: np.ndarray, word: int, value: int) -> np.ndarray:
+    words = np.array(data).view(np.int64)
+    words[word] = value
+    return words.view(np.uint8)
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        pytest.param(lambda data: data[:-8], id="half a bucket"),
+        pytest.param(lambda data: data[:16], id="no bucket"),
+        pytest.param(lambda data: data[:8], id="half a head"),
+        pytest.param(lambda data: set_word(data, 0, 45), id="too few bits"),
+        pytest.param(lambda data: set_word(data, 0, -1), id="negative bits"),
+        pytest.param(lambda data: set_word(data, 1, 4), id="another count"),
+        pytest.param(lambda data: set_word(data, 3, 0), id="a bucket without numbers"),
+        pytest.param(lambda data: set_word(set_word(data, 3, 2**63 - 1), 5, 3), id="counts that overflow"),
+        pytest.param(lambda data: set_word(data, 4, int(data.view(np.int64)[2])), id="a bucket twice"),
+        pytest.param(lambda data: set_word(data, 6, 0x7FF8000000000001), id="no number"),
+        pytest.param(lambda data: set_word(data, 2, -(2**63)), id="below all numbers"),
+        pytest.param(
+            lambda data: np.concatenate(
+                [
+                    np.array([0, 2000], np.int64),
+                    np.stack([np.arange(2000), np.ones(2000, np.int64)], 1).ravel(),
+                ]
+            ).view(np.uint8),
+            id="more buckets than there can be",
+        ),
+    ],
+)
+def test_a_distribution_that_no_values_make_is_refused(damaged: Any) -> None:
+    at = np.array([0], np.uint32)
+    given = distribution([1.0, 2.0, float("inf")])
+    touched, (parts,) = touched_entries(given, at), accumulator_parts(given, at)
+    _, data = parts["strings"]
+    forged = damaged(np.array(data))
+    with pytest.raises(
+        SchemaError, match="row 0 of the windows of a checkpoint has a distribution that no values"
+    ):
+        restore_accumulator_parts(
+            distribution([]), at, touched, [{"strings": (np.array([0, len(forged)]), forged)}]
+        )

@@ -3,6 +3,7 @@
 import datetime as dt
 import math
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -394,6 +395,80 @@ def test_a_sketch_depends_on_the_set_of_values_alone() -> None:
         accumulators.emit_range(0, 1)
         found.add(results(accumulators)[0][0])
     assert len(found) == 1
+
+
+@pytest.mark.parametrize("n", [1, 10, 1024, 1025, 100_000])
+@pytest.mark.parametrize("kind", ["normal", "of many sizes", "integers", "decimals"])
+def test_percentiles_are_exact_of_few_values_and_else_near(kind: str, n: int) -> None:
+    generator = np.random.default_rng(n)
+    columns = {
+        "normal": lambda: pa.array(generator.normal(0, 5, n)),
+        "of many sizes": lambda: pa.array(np.exp(generator.normal(0, 9, n))),
+        "integers": lambda: pa.array(generator.integers(-(10**12), 10**12, n)),
+        "decimals": lambda: pa.array(generator.integers(0, 10**9, n)).cast(pa.decimal128(19, 0)),
+    }
+    column = columns[kind]()
+    values = np.sort(column.cast(pa.float64()).to_numpy())
+    for percentage in (0, 0.01, 0.07, 0.5, 0.999, 1):
+        (found,) = aggregate(pa.record_batch({"x": column}), ("approx_percentile", "x", None, percentage))
+        expected = values[max(0, math.ceil(Fraction(str(percentage)) * n) - 1)]
+        if n <= 1024:
+            assert found == expected
+        assert abs(expected) * (1 - 1 / 256) <= abs(found) <= abs(expected)
+        assert found * expected >= 0
+
+
+def test_short_numbers_are_percentiles_as_they_are_however_many_there_are() -> None:
+    values = [*range(-255, 256), *(value / 1000 for value in range(300_000, 310_000)), math.inf, -math.inf]
+    batch = pa.record_batch({"x": pa.array(values, pa.float64())})
+    for rank in (1, 2, 100, 256, 257, 500, len(values)):
+        (found,) = aggregate(batch, ("approx_percentile", "x", None, rank / len(values)))
+        assert found == sorted(values)[rank - 1]
+
+
+def test_a_percentile_counts_nan_as_the_greatest_and_tells_zeros_apart() -> None:
+    def of(values: list[float], percentage: float) -> str:
+        batch = pa.record_batch({"x": pa.array(values, pa.float64())})
+        return repr(aggregate(batch, ("approx_percentile", "x", None, percentage))[0])
+
+    assert of([math.nan, 1.0, -0.0, 0.0], 1) == "nan"
+    assert of([math.nan, 1.0, -0.0, 0.0], 0.75) == "1.0"
+    assert of([math.nan, 1.0, -0.0, 0.0], 0) == "-0.0"
+    assert of([0.0, -0.0], 1) == "0.0"
+    many = [value * 1.001 for value in range(1, 9000)]
+    assert of([-0.0, *many], 0) == "-0.0"
+    assert of([0.0, *many], 0) == "0.0"
+
+
+def test_a_distribution_depends_on_the_values_alone() -> None:
+    schema, generator = pa.schema([("x", pa.float64())]), np.random.default_rng(3)
+    values = np.round(np.exp(generator.normal(0, 4, 9000)), 3) * generator.choice([-1, 1], 9000)
+    specs = [("approx_percentile", "x", None, percentage / 50) for percentage in range(51)]
+    found = set()
+    for cuts in ([], [1], [300], [700, 1500], list(range(100, 9000, 100))):
+        accumulators = Accumulators(schema, specs)
+        accumulators.reserve(len(cuts) + 1)
+        for entry, part in enumerate(np.split(generator.permutation(values), cuts)):
+            accumulators.update(pa.record_batch([part], schema=schema), numbers([entry] * len(part)))
+        for entry in range(1, len(cuts) + 1):
+            accumulators.merge(0, entry)
+            accumulators._check()
+        accumulators.emit_range(0, 1)
+        found.add(tuple(column[0] for column in results(accumulators)))
+    assert len(found) == 1
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        (("approx_percentile", "x", None, None), "approx_percentile of column 'x' takes a percentage"),
+        (("approx_percentile", "x", None, 1.5), "a percentage is from 0 to 1, not 1.5"),
+        (("max", "x", None, 0.5), "max of column 'x' takes no percentage"),
+    ],
+)
+def test_only_percentiles_have_a_percentage(spec: Any, message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        Accumulators(pa.schema([("x", pa.int64())]), [spec])
 
 
 # ---- nulls -------------------------------------------------------------------------------------------------

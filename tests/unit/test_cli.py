@@ -428,6 +428,10 @@ def test_windows_and_aggregates_are_read_from_text() -> None:
     assert window_assigner("session:30m") == EventTimeSessionWindows(1_800_000)
     assert named_aggregate("best=max_by(item, price)") == ("best", Aggregate("max_by", "item", "price"))
     assert named_aggregate("n=count") == ("n", Aggregate("count"))
+    assert named_aggregate("p99=approx_percentile(price, 0.99)") == (
+        "p99",
+        Aggregate("approx_percentile", "price", percentage=0.99),
+    )
     assert named_aggregate("total = sum(unit price)") == ("total", Aggregate("sum", "unit price"))
 
 
@@ -454,6 +458,12 @@ def test_what_is_no_window_is_refused(text: str) -> None:
 def test_what_is_no_aggregate_is_refused(text: str) -> None:
     with pytest.raises(ConfigurationError, match=r"no aggregate|two at most"):
         named_aggregate(text)
+
+
+@pytest.mark.parametrize("percentage", ["median", "99", "-0.1"])
+def test_what_is_no_percentage_is_refused(percentage: str) -> None:
+    with pytest.raises(ConfigurationError, match="takes a percentage from 0 to 1"):
+        named_aggregate(f"p=approx_percentile(price, {percentage})")
 
 
 def test_a_replay_goes_on_from_a_checkpoint(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

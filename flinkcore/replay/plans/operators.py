@@ -135,9 +135,7 @@ class WindowAggregation:
 
     def native(self, events: pa.Schema) -> tuple[WindowKernel, Accumulators]:
         """Return native windows and accumulators for one operator over events with these columns."""
-        accumulators = Accumulators(
-            events, [(aggregate.function, aggregate.column, aggregate.by) for _, aggregate in self.aggregates]
-        )
+        accumulators = Accumulators(events, [aggregate.spec for _, aggregate in self.aggregates])
         return self._kernel(shareable=are_shareable(accumulators)), accumulators
 
     def _kernel(self, shareable: bool) -> WindowKernel:

@@ -127,12 +127,16 @@ class EventMerger:
         self._schema = pa.schema(
             [*(schema.field(name) for name in self._columns), *(pa.field(*place) for place in types)]
         )
-        specs = [(each.function, each.column, each.by) for _, each in operator.aggregates]
+        specs = [each.spec for _, each in operator.aggregates]
         self._own = len(specs)
         self._lasts = {str(number) for number, spec in enumerate(specs) if spec[0] == "last"}
-        self._specs = [*specs, ("count", None, None), *(("first", place, None) for place in _PLACES)]
+        self._specs: list[tuple[str, str | None, str | None, float | None]] = [
+            *specs,
+            ("count", None, None, None),
+            *(("first", place, None, None) for place in _PLACES),
+        ]
         if self._lasts:
-            self._specs += [("last", place, None) for place in _PLACES]
+            self._specs += [("last", place, None, None) for place in _PLACES]
         self._kernel = windows.kernel()
         self._encoder = KeyEncoder(self._schema, self._keys)
         self._partial_schema = partial_schema(stage, operator.native(schema)[1])
