@@ -9,13 +9,14 @@ from flinkcore.common.typeinfo import TypeInformation
 from flinkcore.common.watermark_strategy import WatermarkStrategy
 from flinkcore.datastream.connectors.base import InputStatus, Source, SourceSplit
 from flinkcore.datastream.declared_type import declared_type
-from flinkcore.datastream.functions import SourceFunction
+from flinkcore.datastream.functions import CheckpointedFunction, SourceFunction
 from flinkcore.datastream.time_characteristic import TimeCharacteristic
 from flinkcore.datastream.timestamps import StrategyOrAssigner, as_watermark_strategy
 from flinkcore.errors import ConfigurationError, LifecycleError
 from flinkcore.runtime.copies import copied_function
 from flinkcore.runtime.sources.source_operator import SourceOperator
-from flinkcore.runtime.sources.stream_source import StreamSource
+from flinkcore.runtime.sources.stream_source import StreamSource, initialize_states
+from flinkcore.runtime.state import OperatorStateBackend
 from flinkcore.runtime.streaming_runtime_context import StreamingRuntimeContext, TaskInfo
 from flinkcore.testing.abstract_stream_operator_test_harness import (
     TASK,
@@ -227,6 +228,8 @@ class SourceFunctionTestHarness(ClockedTestHarness[OUT]):
         self._ended = False
 
     def _open_subtask(self) -> None:
+        if isinstance(self._function, CheckpointedFunction):
+            initialize_states(self._function, OperatorStateBackend())
         self._function.open(StreamingRuntimeContext(self._task, None))
 
     def _close_subtask(self, finish: bool) -> None:

@@ -35,6 +35,7 @@ from flinkcore.common import (
 )
 from flinkcore.common.boundedness import Boundedness
 from flinkcore.datastream import (
+    CheckpointedFunction,
     DataStream,
     KeyedProcessFunction,
     MapFunction,
@@ -488,6 +489,18 @@ def test_the_system_clock_and_jobs_in_the_background_are_refused(spark: Any) -> 
         env.from_collection([1]).execute_and_collect()
     with pytest.raises(ConfigurationError, match=refused):
         env.from_event_log(pa.table({"at": [1]}), timestamp="at").to_arrow()
+
+
+def test_source_functions_have_no_checkpoints_on_spark(spark: Any, tmp_path: Path) -> None:
+    class Stated(source_jobs.ScriptedSource, CheckpointedFunction):
+        def initialize_state(self, context: Any) -> None:
+            """There is none."""
+
+        def snapshot_state(self, context: Any) -> None:
+            """There is none."""
+
+    with pytest.raises(ConfigurationError, match="a source function, on Spark, where its task runs before"):
+        on_spark(spark).add_source(Stated([])).execute_and_collect(stop_with_checkpoint=tmp_path / "c")
 
 
 def test_settings_that_have_no_meaning_are_refused_before_anything_runs(spark: Any) -> None:

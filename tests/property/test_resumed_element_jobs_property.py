@@ -1,5 +1,7 @@
 """Jobs over single elements in parts, each from the checkpoint of the part before, against the whole."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -13,14 +15,22 @@ from models.element_steps import STEPS, Element
 from models.message_jobs import collected_by_messages
 from models.timed_elements import STRATEGY
 
-from flinkcore.common import Duration, Types, WatermarkStrategy
-from flinkcore.datastream import DataStream, StreamExecutionEnvironment
+from flinkcore.common import Duration, Types, Watermark, WatermarkStrategy
+from flinkcore.datastream import (
+    CheckpointedFunction,
+    DataStream,
+    SourceFunction,
+    StreamExecutionEnvironment,
+    TimeCharacteristic,
+)
 from flinkcore.datastream.pipeline_executor import CheckpointSettings
+from flinkcore.datastream.state import ListStateDescriptor
 
 ELEMENT = Types.TUPLE([Types.LONG(), Types.STRING(), Types.LONG()])
 BY_KEY = ["timers", "side output", "windows", "sums", "counted windows", "sessions", "near ones", "joined"]
 """Steps whose elements do not depend on the parallelism."""
 
+IngestionTime = TimeCharacteristic.IngestionTime
 PLACES = st.lists(st.booleans(), min_size=4, max_size=4)
 """Which parts are run by tasks that only exchange messages."""
 
@@ -71,6 +81,7 @@ def bounds_of(cuts: Sequence[int], rows: int) -> list[int]:
     interval=st.sampled_from([0, 1, 4, 50]),
     is_chained=st.booleans(),
     by_messages=PLACES,
+    time=st.sampled_from(TimeCharacteristic),
 )
 def test_a_job_over_collections_gives_the_elements_of_the_whole_in_their_order(
     rows: list[tuple[Element, Element]],
@@ -80,9 +91,11 @@ def test_a_job_over_collections_gives_the_elements_of_the_whole_in_their_order(
     interval: int,
     is_chained: bool,
     by_messages: list[bool],
+    time: TimeCharacteristic,
 ) -> None:
     def build(parallelism: int, start: int, stop: int) -> DataStream:
-        env = environment(parallelism, interval, is_chained)
+        env = environment(parallelism, max(interval, time is IngestionTime), is_chained)
+        env.set_stream_time_characteristic(time)
         streams = [env.from_collection([row[n] for row in rows[start:stop]], ELEMENT) for n in range(sources)]
         stream = streams[0].union(*streams[1:]) if sources > 1 else streams[0]
         for step in steps:
@@ -183,3 +196,73 @@ def test_a_job_over_a_log_gives_the_elements_of_the_whole_in_their_order(
     bounds = [0, *sorted(first + cut % (len(rows) + 1) for cut in cuts), len(entries)]
     whole = list(build(1, 0, len(entries)).execute_and_collect())
     assert in_parts(build, [1], bounds, by_messages) == whole
+
+
+class Scripted(SourceFunction, CheckpointedFunction):
+    """Does what a script says, up to a line of it; its state is how many lines are done."""
+
+    def __init__(self, script: list[tuple[str, Element]], stop: int) -> None:
+        self.script = script
+        self.stop = stop
+        self.done = 0
+
+    def initialize_state(self, context: Any) -> None:
+        self.lines = context.get_operator_state_store().get_list_state(ListStateDescriptor("lines"))
+        assert context.is_restored() == bool(self.lines.get())
+        for done in self.lines.get():
+            self.done = done
+
+    def snapshot_state(self, context: Any) -> None:
+        assert context.get_checkpoint_id() == 1
+        self.lines.update([self.done])
+
+    def run(self, ctx: Any) -> None:
+        for what, element in self.script[self.done : self.stop]:
+            if what == "collect":
+                ctx.collect(element)
+            elif what == "timed":
+                ctx.collect_with_timestamp(element, element[0])
+            elif what == "watermark":
+                ctx.emit_watermark(Watermark(element[0]))
+            elif what == "idle":
+                ctx.mark_as_temporarily_idle()
+            else:
+                ctx.sleep(element[0])
+        self.done = self.stop
+
+    def cancel(self) -> None:
+        """Let the script end."""
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    script=st.lists(
+        st.tuples(st.sampled_from(["collect", "timed", "timed", "watermark", "idle", "sleep"]), elements),
+        min_size=1,
+        max_size=20,
+    ),
+    cuts=st.lists(st.integers(0, 20), min_size=1, max_size=3),
+    steps=st.lists(st.sampled_from(sorted(STEPS)), min_size=1, max_size=2),
+    time=st.sampled_from(TimeCharacteristic),
+    idle_timeout=st.sampled_from([None, 3, 20]),
+    interval=st.sampled_from([1, 7]),
+)
+def test_a_job_over_a_source_function_that_has_states_gives_the_elements_of_the_whole_in_their_order(
+    script: list[tuple[str, Element]],
+    cuts: list[int],
+    steps: list[str],
+    time: TimeCharacteristic,
+    idle_timeout: int | None,
+    interval: int,
+) -> None:
+    def build(parallelism: int, start: int, stop: int) -> DataStream:
+        env = environment(parallelism, interval)
+        env.set_stream_time_characteristic(time)
+        timeout = None if idle_timeout is None else Duration.of_millis(idle_timeout)
+        stream = env.add_source(Scripted(script, stop), type_info=ELEMENT, idle_timeout=timeout)
+        for step in steps:
+            stream = STEPS[step](stream)
+        return stream
+
+    whole = list(build(1, 0, len(script)).execute_and_collect())
+    assert in_parts(build, [1], bounds_of(cuts, len(script))) == whole

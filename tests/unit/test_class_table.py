@@ -17,7 +17,12 @@ from flinkcore.datastream import (
     TimeCharacteristic,
 )
 from flinkcore.datastream.connectors import NumberSequenceSource
-from flinkcore.datastream.functions import PacedSourceContext
+from flinkcore.datastream.functions import (
+    CheckpointedFunction,
+    FunctionInitializationContext,
+    FunctionSnapshotContext,
+    PacedSourceContext,
+)
 from flinkcore.datastream.timestamps import (
     AscendingTimestampExtractor,
     AssignerWithPunctuatedWatermarks,
@@ -84,7 +89,13 @@ REACHED_ROWS = [
 ]
 
 
-class Emitting(ParallelSourceFunction):
+class Emitting(ParallelSourceFunction, CheckpointedFunction):
+    def initialize_state(self, context: FunctionInitializationContext) -> None:
+        assert not context.is_restored()
+
+    def snapshot_state(self, context: FunctionSnapshotContext) -> None:
+        assert context.get_checkpoint_id() == 1
+
     def run(self, ctx: PacedSourceContext[Any]) -> None:
         for at in range(3):
             ctx.collect_with_timestamp(at, at)
@@ -113,12 +124,14 @@ class Punctuated(AssignerWithPunctuatedWatermarks):
         return Watermark(extracted_timestamp)
 
 
-def function_jobs() -> None:
+def function_jobs(folder: Path) -> None:
     for characteristic in TimeCharacteristic:
         env = StreamExecutionEnvironment.get_execution_environment()
         env.set_stream_time_characteristic(characteristic)
         stream = env.add_source(Emitting(), idle_timeout=Duration.of_millis(10))
         assert len(list(stream.execute_and_collect())) == 3
+        stopped = stream.execute_and_collect(stop_with_checkpoint=folder / characteristic.name)
+        assert len(list(stopped)) == 3
 
 
 def source_jobs() -> None:
@@ -169,7 +182,7 @@ def noting(initialise: Callable[..., None], seen: set[type]) -> Callable[..., No
 
 
 def test_jobs_reach_each_class_of_sources_assigners_clocks_and_metrics(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     waited_for = {found for row in REACHED_ROWS for found in classes_of(row)}
     assert len(waited_for) > 30
@@ -183,7 +196,7 @@ def test_jobs_reach_each_class_of_sources_assigners_clocks_and_metrics(
         initialised.add(found if base is object else base)
     for each in initialised:
         monkeypatch.setattr(each, "__init__", noting(each.__init__, seen))  # type: ignore[misc]
-    function_jobs()
+    function_jobs(tmp_path)
     source_jobs()
     assigner_jobs()
     system_clock_jobs()

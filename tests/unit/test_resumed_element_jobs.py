@@ -11,12 +11,15 @@ from models.timed_elements import RULES, STRATEGY, Ruled
 
 from flinkcore.common import Duration, Encoder, Time, Types, WatermarkGenerator, WatermarkStrategy
 from flinkcore.datastream import (
+    CheckpointedFunction,
     CoProcessFunction,
     DataStream,
     KeyedProcessFunction,
+    ParallelSourceFunction,
     RuntimeExecutionMode,
     SourceFunction,
     StreamExecutionEnvironment,
+    TimeCharacteristic,
     TumblingEventTimeWindows,
 )
 from flinkcore.datastream.aggregates import count
@@ -24,10 +27,11 @@ from flinkcore.datastream.connectors.base import Sink, SinkWriter, WriterContext
 from flinkcore.datastream.connectors.file_system import FileSink
 from flinkcore.datastream.connectors.number_seq import NumberSequenceSource
 from flinkcore.datastream.functions import ProcessWindowFunction
-from flinkcore.datastream.state import StateTtlConfig, ValueStateDescriptor
+from flinkcore.datastream.state import ListStateDescriptor, StateTtlConfig, ValueStateDescriptor
 from flinkcore.errors import CheckpointError, ConfigurationError, DataError, SchemaError
 from flinkcore.runtime.checkpoint import Checkpoint, PendingCheckpoint
 from flinkcore.runtime.checkpoint.checkpoint_storage import CheckpointStorage
+from flinkcore.runtime.sources.source_contexts import checked_context_state
 
 PAIR = Types.TUPLE([Types.STRING(), Types.LONG()])
 FIRST, SECOND = [("a", 1), ("b", 4), ("a", 12)], [("a", 15), ("b", 31), ("a", 33)]
@@ -355,6 +359,29 @@ def test_a_forged_file_of_a_sink_is_never_moved(path: bytes, tmp_path: Path) -> 
 # ---- what is refused ----
 
 
+class ParallelNumbers(ParallelSourceFunction, CheckpointedFunction):
+    """Emits the numbers that it has not emitted yet."""
+
+    def __init__(self, stop: int = 3) -> None:
+        self.next, self.stop = 0, stop
+
+    def initialize_state(self, context: Any) -> None:
+        self.held = context.get_operator_state_store().get_list_state(ListStateDescriptor("next"))
+        for number in self.held.get():
+            self.next = number
+
+    def snapshot_state(self, context: Any) -> None:
+        self.held.update([self.next])
+
+    def run(self, ctx: Any) -> None:
+        while self.next < self.stop:
+            ctx.collect_with_timestamp(self.next, self.next)
+            self.next += 1
+
+    def cancel(self) -> None:
+        """It ends by itself."""
+
+
 class Numbers(SourceFunction):
     def run(self, ctx: Any) -> None:
         ctx.collect(1)
@@ -408,7 +435,14 @@ STRATEGY_OF_COLUMNS = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of
         (of_several_assigners, "in 2 subtasks, whose watermarks depend on how elements are dealt out"),
         (of_other_key_groups, r"steps by key with different max_parallelism \(9, 128\)"),
         (of_a_columnar_job, "a job over columns within one over single elements: run it alone"),
-        (lambda env: env.add_source(Numbers()), "a source function, which does not tell where it stands"),
+        (
+            lambda env: env.add_source(Numbers()),
+            "a source function, which does not tell where it stands: let it be a CheckpointedFunction",
+        ),
+        (
+            lambda env: env.set_parallelism(2).add_source(ParallelNumbers()),
+            "a source function in 2 subtasks, each of which makes its watermarks: set_parallelism",
+        ),
         (
             lambda env: env.from_source(NumberSequenceSource(1, 3), STRATEGY, "numbers"),
             "a source with splits and watermarks of their own: read an event log",
@@ -513,3 +547,22 @@ def test_an_operator_that_is_left_out_or_has_another_watermark_is_refused(tmp_pa
     forge(tmp_path / "d", lambda content: content["parts"].pop())
     with pytest.raises(CheckpointError, match="it has the operators"):
         resumed(windows(SECOND), tmp_path / "d")
+
+
+def test_a_source_function_goes_on_where_it_was(tmp_path: Path) -> None:
+    def numbers(stop: int) -> DataStream:
+        return environment().add_source(ParallelNumbers(stop)).map(lambda number: number)
+
+    assert stopped(numbers(3), tmp_path / "c") == [0, 1, 2]
+    assert resumed(numbers(5), tmp_path / "c") == [3, 4]
+    assert resumed(numbers(3), tmp_path / "c") == []
+
+
+def test_the_context_of_a_source_function_is_checked() -> None:
+    event_time = [4, 0, 1, None, 0, 7]
+    assert checked_context_state(event_time, TimeCharacteristic.EventTime) == tuple(event_time)
+    for state in ([], [*event_time, 1], [None, 0, 1, None, 0, 7], [2**63, 0, 1, None, 0, 7]):
+        with pytest.raises(SchemaError, match="in place of a source in EventTime"):
+            checked_context_state(state, TimeCharacteristic.EventTime)
+    with pytest.raises(SchemaError, match="in place of a source in ProcessingTime"):
+        checked_context_state(event_time, TimeCharacteristic.ProcessingTime)

@@ -7,9 +7,10 @@ from models.source_jobs import ListedSource
 from models.timestamped_source import TimestampedSource
 
 from flinkcore.common import Duration, Types, Watermark, WatermarkStrategy
-from flinkcore.datastream import RuntimeContext, SourceFunction, TimeCharacteristic
+from flinkcore.datastream import CheckpointedFunction, RuntimeContext, SourceFunction, TimeCharacteristic
 from flinkcore.datastream.connectors import InputStatus, NumberSequenceSource
 from flinkcore.datastream.functions import PacedSourceContext
+from flinkcore.datastream.state import ListStateDescriptor
 from flinkcore.errors import ConfigurationError, DataError, LifecycleError, UserCodeError
 from flinkcore.testing import (
     HarnessMakers,
@@ -140,6 +141,26 @@ def test_a_function_emits_when_the_test_says_and_its_sleep_moves_the_clock() -> 
         # Of the checks at 30, 60 and 90 ms, only the last finds that no element came since the one before.
         assert_output(harness, [records[0], records[1], idle, active, records[2]])
     assert Beats.calls == ["open 0", "left", "close"]
+
+
+def test_a_function_with_states_begins_without_any() -> None:
+    class Stated(SourceFunction, CheckpointedFunction):
+        def initialize_state(self, context: Any) -> None:
+            self.states = context.get_operator_state_store().get_list_state(ListStateDescriptor("n"))
+            self.was_restored = context.is_restored()
+
+        def snapshot_state(self, context: Any) -> None:
+            """There is nothing to bring up to date."""
+
+        def run(self, ctx: Any) -> None:
+            ctx.collect((self.was_restored, self.states.get()))
+
+        def cancel(self) -> None:
+            """It ends by itself."""
+
+    with for_source_function(Stated()) as harness:
+        harness.emit_next()
+        assert_output(harness, [StreamRecord((False, []))])
 
 
 def test_a_function_that_ends_emits_the_last_watermark() -> None:

@@ -8,6 +8,11 @@ from flinkcore.datastream.functions.async_functions import (
     AsyncRetryPredicate,
     AsyncRetryStrategy,
 )
+from flinkcore.datastream.functions.checkpointed_function import (
+    CheckpointedFunction,
+    FunctionInitializationContext,
+    FunctionSnapshotContext,
+)
 from flinkcore.datastream.functions.element_functions import (
     CoFlatMapFunction,
     CoMapFunction,
@@ -76,6 +81,7 @@ __all__ = [
     "BaseBroadcastProcessFunction",
     "BatchResults",
     "BroadcastProcessFunction",
+    "CheckpointedFunction",
     "CoFlatMapFunction",
     "CoGroupFunction",
     "CoMapFunction",
@@ -84,7 +90,9 @@ __all__ = [
     "FlatJoinFunction",
     "FlatMapFunction",
     "Function",
+    "FunctionInitializationContext",
     "FunctionOrCallable",
+    "FunctionSnapshotContext",
     "JoinFunction",
     "KeySelector",
     "KeyedBatchProcessFunction",

@@ -24,6 +24,10 @@ ELEMENTS_AT_ONCE = 256
 
 if TYPE_CHECKING:
     from flinkcore.runtime.checkpoint import OperatorSnapshot
+    from flinkcore.runtime.sources.source_contexts import LockedSourceContext
+
+CONTEXT: Final = "flinkcore.source context"
+"""State of a source in a checkpoint: the `snapshot_state` of the context that it emits to."""
 
 _NONE_LEFT: Final = object()
 
@@ -112,6 +116,8 @@ class SplitArrivals(Origin):
         Called when the last element has gone.
     position : int
         How many elements have gone in an earlier run, from whose checkpoint this one goes on.
+    context : LockedSourceContext, optional
+        What the records go through, if watermarks are made there.
     """
 
     def __init__(
@@ -124,6 +130,7 @@ class SplitArrivals(Origin):
         process: ElementCall,
         finish: Any,
         position: int = 0,
+        context: LockedSourceContext[Any] | None = None,
     ) -> None:
         self.number = number
         elements = split.elements()
@@ -131,6 +138,7 @@ class SplitArrivals(Origin):
         self._elements = elements if conversion is None else map(conversion, elements)
         self._process = process
         self._finish = finish
+        self._context = context
         self._arrival_ms = arrival_times(rate, start_ms)
         self._position = position
         self._record: StreamRecord[Any] = StreamRecord(None)
@@ -162,7 +170,13 @@ class SplitArrivals(Origin):
     def snapshot(self) -> OperatorSnapshot:
         from flinkcore.runtime.checkpoint import OperatorSnapshot, SplitPosition  # loads pyarrow
 
-        return OperatorSnapshot(splits=[SplitPosition(0, self._position)])
+        splits = [SplitPosition(0, self._position)]
+        if self._context is None:
+            return OperatorSnapshot(splits=splits)
+        from flinkcore.runtime.tasks.subtask_state import broadcast_state
+
+        state = {CONTEXT: broadcast_state(self._context.snapshot_state())}
+        return OperatorSnapshot(watermark_ms=self._context.watermark_ms, operator_state=state, splits=splits)
 
     def emit_all(self, clock: JobClock) -> Iterator[None]:
         """Let all elements go on their way, each at its time, and stop now and then."""

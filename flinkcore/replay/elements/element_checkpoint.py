@@ -21,6 +21,7 @@ from flinkcore.datastream.element_transformations import (
     SinkTransformation,
     SourceTransformation,
 )
+from flinkcore.datastream.functions import CheckpointedFunction
 from flinkcore.datastream.interval_join_operation import IntervalJoinOperation
 from flinkcore.datastream.pipeline_executor import CheckpointSettings, ElementJob
 from flinkcore.datastream.time_characteristic import TimeCharacteristic
@@ -37,7 +38,8 @@ from flinkcore.errors import (
     SchemaError,
     UnsupportedOperationError,
 )
-from flinkcore.replay.elements.element_arrivals import Origin, arrival_times
+from flinkcore.replay.elements.element_arrivals import CONTEXT, Origin, arrival_times
+from flinkcore.replay.elements.function_arrivals import ARRIVALS, RestoredFunction
 from flinkcore.replay.elements.log_arrivals import SPLITS, LogReading
 from flinkcore.replay.plans.job_description import describe_log, refuse_changes, shown_settings
 from flinkcore.replay.stages.restored_namespaces import check_namespaces, check_window_namespaces, is_void
@@ -53,6 +55,7 @@ from flinkcore.runtime.operators.interval_join_operator import (
     CLEANUP_NAMESPACE_RIGHT,
     CLEANUP_TIMER_NAME,
 )
+from flinkcore.runtime.sources.source_contexts import checked_context_state
 from flinkcore.runtime.state import DistributionMode, OperatorStateSnapshot
 from flinkcore.runtime.tasks.stream_graph import JobVertex, StreamNode, is_of_log, is_source_node
 from flinkcore.runtime.tasks.stream_task import StreamTask
@@ -75,6 +78,7 @@ TIME: Final = "time"
 COMMITTABLES: Final = "flinkcore.committables"
 """State of a sink: what its writers have prepared, to be made visible when the checkpoint is complete."""
 
+_WITH_CONTEXTS: Final = (LegacySourceTransformation, SourceTransformation)
 _KEYED: Final = (KeyedTransformation, PartitionTransformation)
 _OPERATOR_TABLES: Final = (TableKind.TIMERS, TableKind.KEYED_STATE, TableKind.OPERATOR_STATE)
 
@@ -147,6 +151,7 @@ class TaskCheckpoints:
             return
         last = self.clock.now_ms, self.clock.last_origin
         for origin in origins:
+            origin.wait()
             if origin.at_end or origin.next_arrival_ms is None:
                 continue
             if (origin.next_arrival_ms, origin.number) < last:
@@ -236,11 +241,12 @@ class ElementCheckpoints:
     ) -> None:
         self._configuration = configuration
         self._stop_path = settings.stop_with_checkpoint
+        self._time_characteristic = job.time_characteristic
         nodes = [node for vertex in vertices for node in vertex.nodes]
-        refuse_what_has_none(nodes, job, configuration)
+        refuse_what_has_none(nodes, configuration)
         self._uids = {node: _uid_of(node, number) for number, node in enumerate(nodes, start=1)}
         self._max_parallelism = _max_parallelism(nodes, configuration)
-        self._job = _described(self._uids, configuration)
+        self._job = _described(self._uids, configuration, job.time_characteristic)
         self._checkpoint: Checkpoint | None = None
         self.clock: RestoredClock | None = None
         if settings.restore_from is not None:
@@ -275,8 +281,8 @@ class ElementCheckpoints:
                 continue
             expected[uid] = _OPERATOR_TABLES
             if is_source_node(node):
-                of_log = TableKind.TIME_PLANE, TableKind.OPERATOR_STATE
-                expected[uid] = of_log if is_of_log(node.transformation) else (TableKind.SPLITS,)
+                place = TableKind.TIME_PLANE if is_of_log(node.transformation) else TableKind.SPLITS
+                expected[uid] = place, TableKind.OPERATOR_STATE
         if parts.keys() != expected.keys():
             raise SchemaError(f"it has the operators {sorted(parts)}, and the job has {sorted(expected)}")
         for uid, kinds in expected.items():
@@ -294,6 +300,11 @@ class ElementCheckpoints:
             if is_source_node(node) and is_of_log(node.transformation):
                 cut = self.cut_of(node.transformation)
                 arrivals += [] if cut is None or cut.last_arrival_ms is None else [cut.last_arrival_ms]
+            elif isinstance(node.transformation, LegacySourceTransformation) and not node.collects:
+                function = self.function_of(node.transformation)
+                arrivals += (
+                    [] if function is None or function.last_ms == MIN_TIMESTAMP else [function.last_ms]
+                )
             elif is_source_node(node) and (position := self.position_of(node.transformation)):
                 start_ms = 0 if self.clock is None else self.clock.start_ms
                 arrivals.append(arrival_times(self._configuration.get_arrival_rate(), start_ms)(position))
@@ -344,6 +355,27 @@ class ElementCheckpoints:
         if type(position) is not int or position < 0:
             raise self._refused(f"the source {uid!r} has no position")
         return position
+
+    def context_of(self, step: Transformation) -> tuple[int | None, ...] | None:
+        """Return where the context that a source emits to goes on; None: it begins."""
+        if self._checkpoint is None:
+            return None
+        uid = self._uid(step)
+        states = self._checkpoint.operator_states(uid, 1)[0]
+        with refused_as(f"{self._checkpoint.storage.path}, operator {uid!r}"):
+            return checked_context_state(broadcast_elements(states, CONTEXT), self._time_characteristic)
+
+    def function_of(self, step: Transformation) -> RestoredFunction | None:
+        """Return where a source function goes on; None: it begins."""
+        context = self.context_of(step)
+        if self._checkpoint is None or context is None:
+            return None
+        uid = self._uid(step)
+        with refused_as(f"{self._checkpoint.storage.path}, operator {uid!r}"):
+            position, last_ms, slept_ms = self._states(uid, ARRIVALS, [0, MIN_TIMESTAMP, 0])
+        own = dict(self._checkpoint.operator_states(uid, 1)[0])
+        del own[ARRIVALS], own[CONTEXT]
+        return RestoredFunction(position, last_ms, slept_ms, context, own)
 
     def cut_of(self, step: Transformation) -> TimeCut | None:
         """Return where a log goes on; None: it begins anew."""
@@ -484,7 +516,9 @@ def _uid_of(node: StreamNode, number: int) -> str:
     return step.uid or f"{'watermarks' if kind == 'timestampsandwatermarks' else kind}-{number}"
 
 
-def _described(uids: Mapping[StreamNode, str], configuration: ExecutionConfig) -> dict[str, str]:
+def _described(
+    uids: Mapping[StreamNode, str], configuration: ExecutionConfig, time_characteristic: TimeCharacteristic
+) -> dict[str, str]:
     """Return what a job says of itself in a checkpoint, so that no other job is restored from it by mistake."""
     description = {
         "logs and operators": f"operators of single elements {', '.join(uids.values())}",
@@ -493,6 +527,8 @@ def _described(uids: Mapping[StreamNode, str], configuration: ExecutionConfig) -
     }
     for node, uid in uids.items():
         settings = {} if node.collects else _settings_of(node.transformation, configuration)
+        if not node.collects and isinstance(node.transformation, _WITH_CONTEXTS):
+            settings["time"] = time_characteristic.name
         for number, edges in enumerate(node.inputs, start=1):
             settings[f"input {number}"] = ", ".join(
                 f"{uids[edge.source]}{_keys_of(edge.partition)}" for edge in edges
@@ -544,9 +580,7 @@ def _check_of(step: Transformation) -> Check | None:
 # ---- what has no checkpoints ----
 
 
-def refuse_what_has_none(
-    nodes: Sequence[StreamNode], job: ElementJob, configuration: ExecutionConfig
-) -> None:
+def refuse_what_has_none(nodes: Sequence[StreamNode], configuration: ExecutionConfig) -> None:
     """Accept a job of which everything can be in a checkpoint; docs/checkpoints.md has the same list.
 
     Raises
@@ -555,13 +589,13 @@ def refuse_what_has_none(
         If not; names what has none, and what to do.
     """
     if configuration.is_batch():
-        raise _has_none("the execution mode BATCH", "set it to STREAMING")
+        raise has_none("the execution mode BATCH", "set it to STREAMING")
     configuration.require_arrival_clock(
         "a job with a checkpoint", "what is due in processing time would depend on when it goes on"
     )
     for node in nodes:
         if not node.collects:
-            _refuse_step(node, job)
+            _refuse_step(node)
 
 
 def _max_parallelism(nodes: Sequence[StreamNode], configuration: ExecutionConfig) -> int:
@@ -572,32 +606,34 @@ def _max_parallelism(nodes: Sequence[StreamNode], configuration: ExecutionConfig
         if any(isinstance(edge.partition, _KEYED) for edges in node.inputs for edge in edges)
     }
     if len(found) > 1:
-        raise _has_none(
+        raise has_none(
             f"steps by key with different max_parallelism ({', '.join(map(str, sorted(found)))})",
             "set that of the environment instead",
         )
     return found.pop() if found else configuration.get_max_parallelism()
 
 
-def _refuse_step(node: StreamNode, job: ElementJob) -> None:
+def _refuse_step(node: StreamNode) -> None:
     step = node.transformation
     if isinstance(step, LegacySourceTransformation):
-        raise _has_none(
-            f"{node.name}, a source function, which does not tell where it stands",
-            "read an event log, or a collection of what has arrived since",
-        )
+        if not isinstance(step.function, CheckpointedFunction):
+            raise has_none(
+                f"{node.name}, a source function, which does not tell where it stands",
+                "let it be a CheckpointedFunction, with snapshot_state and initialize_state",
+            )
+        if node.parallelism > 1:
+            raise has_none(
+                f"{node.name}, a source function in {node.parallelism} subtasks, each of which makes its watermarks",
+                "set_parallelism(1) on it",
+            )
     if isinstance(step, SourceTransformation):
         if step.strategy is not None:
-            raise _has_none(
+            raise has_none(
                 f"{node.name}, a source with splits and watermarks of their own",
                 "read an event log, or a collection with assign_timestamps_and_watermarks",
             )
-        if job.time_characteristic is TimeCharacteristic.IngestionTime:
-            raise _has_none(
-                f"{node.name} in ingestion time", "assign timestamps and watermarks by a strategy"
-            )
-    elif is_source_node(node) and not is_of_log(step):
-        raise _has_none(
+    elif is_source_node(node) and not is_of_log(step) and not isinstance(step, LegacySourceTransformation):
+        raise has_none(
             f"{node.name}, a job over columns within one over single elements",
             "run it alone with its own checkpoints, and begin with what it gives",
         )
@@ -608,7 +644,7 @@ def _refuse_step(node: StreamNode, job: ElementJob) -> None:
     if strategy is None:
         return
     if node.parallelism > 1:
-        raise _has_none(
+        raise has_none(
             f"{node.name} in {node.parallelism} subtasks, whose watermarks depend on how elements are dealt out",
             "assign timestamps and watermarks right behind the source, or set_parallelism(1) on what is before",
         )
@@ -617,12 +653,13 @@ def _refuse_step(node: StreamNode, job: ElementJob) -> None:
         generator = own.create_watermark_generator(lambda: 0)
         generator.restore_state(generator.snapshot_state())
     except UnsupportedOperationError as failure:
-        raise _has_none(
+        raise has_none(
             f"a watermark generator without snapshots ({failure})", "define snapshot_state and restore_state"
         ) from failure
 
 
-def _has_none(what: str, remedy: str) -> ConfigurationError:
+def has_none(what: str, remedy: str) -> ConfigurationError:
+    """Return the error of a job with something that no checkpoint holds; docs/checkpoints.md has the whole list."""
     return ConfigurationError(
         f"there are no checkpoints of {what}: {remedy}, or leave restore_from and stop_with_checkpoint out"
     )

@@ -2,11 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from flinkcore.replay.elements.element_arrivals import OrderedArrivals, Origin, arrival_times
+from flinkcore.common.constants import MIN_TIMESTAMP
+from flinkcore.replay.elements.element_arrivals import CONTEXT, OrderedArrivals, Origin, arrival_times
 from flinkcore.replay.elements.job_clock import JobClock
 from flinkcore.runtime.sources.stream_source import Emission, StreamSource
+
+if TYPE_CHECKING:
+    from flinkcore.runtime.checkpoint import OperatorSnapshot
+    from flinkcore.runtime.state import OperatorStateSnapshot
+
+
+ARRIVALS: Final = "flinkcore.arrivals"
+"""State of a source function: how many of its emissions had elements, when the last came, and how long it has slept."""
+
+
+class RestoredFunction(NamedTuple):
+    """Where a source function goes on.
+
+    Attributes
+    ----------
+    position : int
+        How many emissions with elements there were.
+    last_ms : int
+        When the last emission arrived; -2**63 if there was none.
+    slept_ms : int
+        How long the function has slept in all.
+    context : tuple
+        The `snapshot_state` of its context.
+    states : mapping of str to OperatorStateSnapshot
+        Its own.
+    """
+
+    position: int
+    last_ms: int
+    slept_ms: int
+    context: tuple[int | None, ...]
+    states: Mapping[str, OperatorStateSnapshot]
 
 
 class FunctionArrivals(Origin):
@@ -22,16 +56,30 @@ class FunctionArrivals(Origin):
     start_ms : int
     finish : callable
         Called when the last watermark has gone.
+    states : callable, optional
+        Returns the function's own states, once it has ended.
+    restored : RestoredFunction, optional
+        Where the function goes on; None: it begins.
     """
 
     def __init__(
-        self, number: int, source: StreamSource, rate: float, start_ms: int, finish: Callable[[], None]
+        self,
+        number: int,
+        source: StreamSource,
+        rate: float,
+        start_ms: int,
+        finish: Callable[[], None],
+        states: Callable[[], Mapping[str, OperatorStateSnapshot]] = dict,
+        restored: RestoredFunction | None = None,
     ) -> None:
         self.number = number
         self._source = source
         self._finish = finish
         self._arrival_ms = arrival_times(rate, start_ms)
-        self._position = 0
+        self._states = states
+        self._position, self._last_ms, self._slept_before_ms = (
+            (0, MIN_TIMESTAMP, 0) if restored is None else restored[:3]
+        )
         self._next: Emission | None = None
         self.next_arrival_ms: int | None = start_ms
         self.at_end = False
@@ -56,6 +104,8 @@ class FunctionArrivals(Origin):
             self._finish()
             return
         assert self._next is not None
+        assert self.next_arrival_ms is not None
+        self._last_ms = self.next_arrival_ms
         for method, arguments in self._next.calls:
             method(*arguments)
         self._take(wait=False)
@@ -69,10 +119,31 @@ class FunctionArrivals(Origin):
         self.is_waiting = emission is None and not wait
         if emission is not None:
             self._position += emission.has_elements
-            self.next_arrival_ms = self._arrival_ms(self._position) + emission.slept_ms
+            self.next_arrival_ms = (
+                self._arrival_ms(self._position) + self._slept_before_ms + emission.slept_ms
+            )
         elif wait:
             self.at_end = True
-            self.next_arrival_ms = self._arrival_ms(self._position) + self._source.slept_ms + 1
+            self.next_arrival_ms = self._arrival_ms(self._position) + self._slept_ms + 1
+
+    @property
+    def _slept_ms(self) -> int:
+        return self._slept_before_ms + self._source.slept_ms
+
+    def snapshot(self) -> OperatorSnapshot:
+        from flinkcore.runtime.checkpoint import OperatorSnapshot  # loads pyarrow
+        from flinkcore.runtime.tasks.subtask_state import broadcast_state
+
+        context = self._source.context
+        self.is_idle = context.is_idle
+        return OperatorSnapshot(
+            watermark_ms=context.watermark_ms,
+            operator_state={
+                **self._states(),
+                ARRIVALS: broadcast_state([self._position, self._last_ms, self._slept_ms]),
+                CONTEXT: broadcast_state(context.snapshot_state()),
+            },
+        )
 
     def cancel(self) -> None:
         """Cancel the function, unless it has ended."""

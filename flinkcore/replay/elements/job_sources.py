@@ -127,9 +127,15 @@ class JobSources:
                 continue
             step = node.transformation
             if isinstance(step, LegacySourceTransformation):
+                function = None if self._checkpoints is None else self._checkpoints.function_of(step)
                 for task in vertex.tasks:
                     sources[task] = TaskFunction(
-                        origins, step, self._time_characteristic, self._configuration, self.start_ms
+                        origins,
+                        step,
+                        self._time_characteristic,
+                        self._configuration,
+                        self.start_ms,
+                        function,
                     )
                     origins += 1
                 continue
@@ -150,15 +156,22 @@ class JobSources:
                     )
                     origins += 1
                 continue
-            is_collection = isinstance(step, SourceTransformation)
+            in_ingestion_time = (
+                isinstance(step, SourceTransformation)
+                and self._time_characteristic is TimeCharacteristic.IngestionTime
+            )
+            context = None
+            if in_ingestion_time and self._checkpoints is not None:
+                context = self._checkpoints.context_of(step)
             sources[vertex.first_task] = TaskElements(
                 origins,
                 self._split(step),
                 _converted_to(step),
                 self._configuration,
                 self.start_ms,
-                is_collection and self._time_characteristic is TimeCharacteristic.IngestionTime,
+                in_ingestion_time,
                 0 if self._checkpoints is None else self._checkpoints.position_of(step),
+                context,
             )
             origins += 1
         return sources

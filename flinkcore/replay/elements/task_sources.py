@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from flinkcore.common.execution_config import ExecutionConfig
@@ -13,6 +14,7 @@ from flinkcore.common.watermark_strategy import WatermarkStrategy
 from flinkcore.datastream.connectors.base import Source, SourceSplit
 from flinkcore.datastream.connectors.collection import CollectionSplit
 from flinkcore.datastream.element_transformations import LegacySourceTransformation, SideOutputTransformation
+from flinkcore.datastream.functions import CheckpointedFunction
 from flinkcore.datastream.time_characteristic import TimeCharacteristic
 from flinkcore.datastream.transformations import Transformation
 from flinkcore.replay.elements.element_arrivals import Origin, SplitArrivals, arrival_times, end_input
@@ -21,7 +23,10 @@ from flinkcore.runtime.tasks.task_output import ElementCall
 from flinkcore.runtime.working_directory import WorkingDirectory
 
 if TYPE_CHECKING:
+    from flinkcore.replay.elements.function_arrivals import RestoredFunction
+    from flinkcore.runtime.sources.source_contexts import LockedSourceContext
     from flinkcore.runtime.sources.watermark_alignment import SourceCoordinator
+    from flinkcore.runtime.state import OperatorStateSnapshot
 
 
 class TaskSource(Protocol):
@@ -32,10 +37,6 @@ class TaskSource(Protocol):
 
         The last of it ends the task.
         """
-
-
-def _nothing() -> None:
-    """There is nothing to close."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,8 @@ class TaskElements:
         Whether timestamps and watermarks are those of the job's clock.
     position : int
         How many elements have gone in an earlier run, from whose checkpoint this one goes on.
+    restored_context : tuple or None
+        In ingestion time, the state of the context from which this one goes on; None: it begins.
     """
 
     origin: int
@@ -67,17 +70,20 @@ class TaskElements:
     start_ms: int
     is_in_ingestion_time: bool = False
     position: int = 0
+    restored_context: tuple[int | None, ...] | None = None
 
     def origins(self, task: StreamTask) -> list[Origin]:
         """Return the elements."""
         output = task.source_output
         task.emit_latency_markers()
-        collect, close = output.collect, _nothing
-        if self.is_in_ingestion_time:
-            collect, close = self._in_ingestion_time(task)
+        collect: ElementCall = output.collect
+        context = self._ingestion_context(task) if self.is_in_ingestion_time else None
+        if context is not None:
+            collect = _values_to(context)
 
         def finish() -> None:
-            close()
+            if context is not None:
+                context.close()
             end_input(output)
             task.end_source()
 
@@ -85,7 +91,15 @@ class TaskElements:
         rate = self.configuration.get_arrival_rate()
         return [
             SplitArrivals(
-                self.origin, self.split, conversion, rate, self.start_ms, collect, finish, self.position
+                self.origin,
+                self.split,
+                conversion,
+                rate,
+                self.start_ms,
+                collect,
+                finish,
+                self.position,
+                context,
             )
         ]
 
@@ -96,8 +110,8 @@ class TaskElements:
         arrival_ms = arrival_times(self.configuration.get_arrival_rate(), self.start_ms)
         return arrival_ms(position) if self.split.collection else None
 
-    def _in_ingestion_time(self, task: StreamTask) -> tuple[ElementCall, Callable[[], None]]:
-        """Return what emits records as the context of a source function in ingestion time, and what closes that."""
+    def _ingestion_context(self, task: StreamTask) -> LockedSourceContext[Any]:
+        """Return the context of a source function in ingestion time, which gives timestamps and watermarks."""
         from flinkcore.runtime.sources.source_contexts import get_source_context
 
         context = get_source_context(
@@ -108,7 +122,13 @@ class TaskElements:
             watermark_interval_ms=self.configuration.get_auto_watermark_interval(),
             emit_progressive_watermarks=not self.configuration.is_batch(),
         )
-        return lambda record: context.collect(record.value), context.close
+        if self.restored_context is not None:
+            context.restore_state(self.restored_context)
+        return context
+
+
+def _values_to(context: LockedSourceContext[Any]) -> ElementCall:
+    return lambda record: context.collect(record.value)
 
 
 @dataclass(frozen=True)
@@ -243,6 +263,8 @@ class TaskFunction:
     configuration : ExecutionConfig
     start_ms : int
         When the job starts.
+    restored : RestoredFunction or None
+        Where the function goes on; None: it begins.
     """
 
     origin: int
@@ -250,6 +272,7 @@ class TaskFunction:
     time_characteristic: TimeCharacteristic
     configuration: ExecutionConfig
     start_ms: int
+    restored: RestoredFunction | None = None
 
     def origins(self, task: StreamTask) -> list[Origin]:
         """Open the task's copy of the function, and return what it emits."""
@@ -257,8 +280,10 @@ class TaskFunction:
         from flinkcore.runtime.sources.stream_source import StreamSource
 
         task.emit_latency_markers()
+        restored = self.restored
+        function = task.opened_source_function(self.step.function, restored and restored.states)
         source = StreamSource(
-            task.opened_source_function(self.step.function),
+            function,
             task.source_output,
             task.clock,
             self.step.element_type,
@@ -267,9 +292,13 @@ class TaskFunction:
             idle_timeout_ms=self.step.idle_timeout_ms,
             emit_progressive_watermarks=not self.configuration.is_batch(),
             wake=None if task.mailbox is None else task.mailbox.wake,
+            restored_context=restored and restored.context,
         )
         rate = self.configuration.get_arrival_rate()
-        return [FunctionArrivals(self.origin, source, rate, self.start_ms, task.end_source)]
+        states: Callable[[], Mapping[str, OperatorStateSnapshot]] = dict
+        if isinstance(function, CheckpointedFunction):
+            states = partial(task.source_states, function)
+        return [FunctionArrivals(self.origin, source, rate, self.start_ms, task.end_source, states, restored)]
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,15 @@
 """The contexts that source functions emit to, by the time characteristic of the job."""
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from typing import Any, NoReturn, TypeVar
+from typing import Any, Final, NoReturn, TypeVar
 
 from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.common.watermark import Watermark
 from flinkcore.datastream.functions import SourceContext
 from flinkcore.datastream.time_characteristic import TimeCharacteristic
-from flinkcore.errors import ConfigurationError, LifecycleError
+from flinkcore.errors import ConfigurationError, LifecycleError, SchemaError
 from flinkcore.runtime.elements import StreamRecord, WatermarkStatus
 from flinkcore.runtime.output import Output
 from flinkcore.runtime.processing_time import ProcessingTimeService, ScheduledTimer
@@ -34,6 +35,23 @@ class LockedSourceContext(SourceContext[T]):
     def close(self) -> None:
         """End the emission, and cancel all timers; closing twice is no error."""
 
+    @property
+    def watermark_ms(self) -> int:
+        """The last watermark that it has emitted; -2**63 before the first."""
+        return MIN_TIMESTAMP
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether its source is."""
+        return False
+
+    def snapshot_state(self) -> list[int | None]:
+        """Return what `restore_state` of another context of the kind takes."""
+        return []
+
+    def restore_state(self, state: Sequence[int | None]) -> None:
+        """Go on where another context was, before anything is emitted; an idle source is announced as idle again."""
+
 
 class ClosedContext(LockedSourceContext[T]):
     """The context of a source that was closed: it refuses everything."""
@@ -51,6 +69,9 @@ class ClosedContext(LockedSourceContext[T]):
     def mark_as_temporarily_idle(self) -> None:
         self._refuse("its idleness")
 
+    def snapshot_state(self) -> list[int | None]:
+        self._refuse("where it stands")
+
     def _refuse(self, what: str) -> NoReturn:
         raise LifecycleError(f"the source context was closed already: the source cannot emit {what} any more")
 
@@ -63,9 +84,23 @@ class SwitchingOnCloseContext(LockedSourceContext[T]):
     Flink's ``StreamSourceContexts.SwitchingOnClose``.
     """
 
-    def __init__(self, nested: SourceContext[T]) -> None:
+    def __init__(self, nested: LockedSourceContext[T]) -> None:
         super().__init__(nested.get_checkpoint_lock())
         self._nested = nested
+
+    @property
+    def watermark_ms(self) -> int:
+        return self._nested.watermark_ms
+
+    @property
+    def is_idle(self) -> bool:
+        return self._nested.is_idle
+
+    def snapshot_state(self) -> list[int | None]:
+        return self._nested.snapshot_state()
+
+    def restore_state(self, state: Sequence[int | None]) -> None:
+        self._nested.restore_state(state)
 
     def collect(self, element: T) -> None:
         self._nested.collect(element)
@@ -126,7 +161,9 @@ class WatermarkContext(LockedSourceContext[T]):
         self._time_service = processing_time_service
         self._idle_timeout_ms = idle_timeout_ms
         self._status = WatermarkStatus.ACTIVE
+        self._watermark_ms = MIN_TIMESTAMP
         self._next_check: ScheduledTimer | None = None
+        self._next_check_ms: int | None = None
         self._fail_on_next_check = True
         self._closed = False
         self._schedule_next_check()
@@ -158,6 +195,42 @@ class WatermarkContext(LockedSourceContext[T]):
             self._closed = True
             self._cancel_next_check()
 
+    @property
+    def watermark_ms(self) -> int:
+        return self._watermark_ms
+
+    @property
+    def is_idle(self) -> bool:
+        return self._status is WatermarkStatus.IDLE
+
+    def snapshot_state(self) -> list[int | None]:
+        """Return watermark and idleness, whether there was a check, when the next one is, and whether it would fail."""
+        has_check = self._next_check is not None
+        return [
+            self._watermark_ms,
+            int(self.is_idle),
+            int(has_check),
+            self._next_check_ms,
+            int(self._fail_on_next_check),
+        ]
+
+    def restore_state(self, state: Sequence[int | None]) -> None:
+        watermark_ms, is_idle, has_check, next_check_ms, fails = state
+        assert watermark_ms is not None
+        self._watermark_ms = watermark_ms
+        self._cancel_next_check()
+        if is_idle:
+            self._emit_status(WatermarkStatus.IDLE)
+        if next_check_ms is not None:
+            self._check_at(next_check_ms)
+        elif not has_check:
+            self._next_check = None
+        self._fail_on_next_check = bool(fails)
+
+    def _emit(self, watermark: Watermark) -> None:
+        self._watermark_ms = watermark.timestamp
+        self._output.emit_watermark(watermark)
+
     @abstractmethod
     def _process_and_collect(self, element: T) -> None: ...
 
@@ -179,6 +252,7 @@ class WatermarkContext(LockedSourceContext[T]):
         # The reference is kept, as in Flink: activity does not schedule another check.
         if self._next_check is not None:
             self._next_check.cancel()
+            self._next_check_ms = None
 
     def _note_activity(self) -> None:
         self._emit_status(WatermarkStatus.ACTIVE)
@@ -190,15 +264,17 @@ class WatermarkContext(LockedSourceContext[T]):
     def _schedule_next_check(self) -> None:
         if self._idle_timeout_ms is not None and not self._closed:
             self._fail_on_next_check = True
-            self._next_check = self._time_service.register_timer(
-                self._time_service.current_processing_time() + self._idle_timeout_ms, self._check_idleness
-            )
+            self._check_at(self._time_service.current_processing_time() + self._idle_timeout_ms)
+
+    def _check_at(self, time_ms: int) -> None:
+        self._next_check_ms = time_ms
+        self._next_check = self._time_service.register_timer(time_ms, self._check_idleness)
 
     def _check_idleness(self, _: int) -> None:
         with self._checkpoint_lock:
             if self._closed:
                 return
-            self._next_check = None
+            self._next_check = self._next_check_ms = None
             if self._fail_on_next_check:
                 self.mark_as_temporarily_idle()
             else:
@@ -234,6 +310,13 @@ class ManualWatermarkContext(WatermarkContext[T]):
         self._emit_progressive_watermarks = emit_progressive_watermarks
         self._last_timestamp_ms: int | None = None
 
+    def snapshot_state(self) -> list[int | None]:
+        return [*super().snapshot_state(), self._last_timestamp_ms]
+
+    def restore_state(self, state: Sequence[int | None]) -> None:
+        *before, self._last_timestamp_ms = state
+        super().restore_state(before)
+
     def _process_and_collect(self, element: T) -> None:
         self._output.collect(StreamRecord(element, self._last_timestamp_ms))
 
@@ -245,7 +328,7 @@ class ManualWatermarkContext(WatermarkContext[T]):
         return self._emit_progressive_watermarks or watermark == Watermark.MAX_WATERMARK
 
     def _process_and_emit_watermark(self, watermark: Watermark) -> None:
-        self._output.emit_watermark(watermark)
+        self._emit(watermark)
 
 
 class AutomaticWatermarkContext(WatermarkContext[T]):
@@ -292,6 +375,21 @@ class AutomaticWatermarkContext(WatermarkContext[T]):
         self._last_record_ms = MIN_TIMESTAMP
         self._next_tick = self._schedule_tick(processing_time_service.current_processing_time())
 
+    def snapshot_state(self) -> list[int | None]:
+        own = self._next_watermark_ms, self._last_record_ms, self._next_tick_ms
+        return [*super().snapshot_state(), *own]
+
+    def restore_state(self, state: Sequence[int | None]) -> None:
+        *before, next_watermark_ms, last_record_ms, next_tick_ms = state
+        super().restore_state(before)
+        assert next_watermark_ms is not None
+        assert last_record_ms is not None
+        assert next_tick_ms is not None
+        self._next_watermark_ms, self._last_record_ms = next_watermark_ms, last_record_ms
+        self._next_tick.cancel()
+        if next_watermark_ms != MAX_TIMESTAMP:
+            self._next_tick = self._schedule_tick(next_tick_ms - self._watermark_interval_ms)
+
     def close(self) -> None:
         """Cancel the idle check and the ticks; one that is waiting for the lock has no effect."""
         with self._checkpoint_lock:
@@ -312,17 +410,18 @@ class AutomaticWatermarkContext(WatermarkContext[T]):
 
     def _process_and_emit_watermark(self, watermark: Watermark) -> None:
         self._next_watermark_ms = MAX_TIMESTAMP
-        self._output.emit_watermark(watermark)
+        self._emit(watermark)
         self._next_tick.cancel()
 
     def _emit_if_past_next(self, now_ms: int) -> None:
         if now_ms > self._next_watermark_ms:
             watermark_ms = now_ms - now_ms % self._watermark_interval_ms
             self._next_watermark_ms = watermark_ms + self._watermark_interval_ms
-            self._output.emit_watermark(Watermark(watermark_ms))
+            self._emit(Watermark(watermark_ms))
 
     def _schedule_tick(self, now_ms: int) -> ScheduledTimer:
-        return self._time_service.register_timer(now_ms + self._watermark_interval_ms, self._tick)
+        self._next_tick_ms = now_ms + self._watermark_interval_ms
+        return self._time_service.register_timer(self._next_tick_ms, self._tick)
 
     def _tick(self, _: int) -> None:
         now_ms = self._time_service.current_processing_time()
@@ -371,6 +470,34 @@ class NonTimestampContext(LockedSourceContext[T]):
         """Do nothing."""
 
 
+_STATES: Final = {
+    TimeCharacteristic.ProcessingTime: (),
+    TimeCharacteristic.EventTime: (0, 0, 0, None, 0, None),
+    TimeCharacteristic.IngestionTime: (0, 0, 0, None, 0, 0, 0, 0),
+}
+"""States of contexts; None stands for what may be None."""
+
+
+def checked_context_state(
+    state: Sequence[Any], time_characteristic: TimeCharacteristic
+) -> tuple[int | None, ...]:
+    """Return what a checkpoint has of the context of a source function.
+
+    Raises
+    ------
+    SchemaError
+        If it is no state of a context of this time characteristic.
+    """
+    expected = _STATES[time_characteristic]
+    if len(state) != len(expected) or any(
+        type(value) is not int or not MIN_TIMESTAMP <= value <= MAX_TIMESTAMP
+        for value, kind in zip(state, expected, strict=True)
+        if kind is not None or value is not None
+    ):
+        raise SchemaError(f"it has {list(state)!r:.80} in place of a source in {time_characteristic.name}")
+    return tuple(state)
+
+
 def get_source_context(
     time_characteristic: TimeCharacteristic,
     processing_time_service: ProcessingTimeService,
@@ -380,7 +507,7 @@ def get_source_context(
     watermark_interval_ms: int,
     idle_timeout_ms: int | None = None,
     emit_progressive_watermarks: bool = True,
-) -> SourceContext[Any]:
+) -> LockedSourceContext[Any]:
     """Return the context of a source function; once closed, it raises a LifecycleError for what is emitted.
 
     Parameters
@@ -410,7 +537,7 @@ def get_source_context(
     -----
     Flink 1.20's ``StreamSourceContexts.getSourceContext``; None stands for its timeout of -1.
     """
-    context: SourceContext[Any]
+    context: LockedSourceContext[Any]
     if time_characteristic is TimeCharacteristic.EventTime:
         context = ManualWatermarkContext(
             output, processing_time_service, checkpoint_lock, idle_timeout_ms, emit_progressive_watermarks

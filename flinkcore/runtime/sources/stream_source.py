@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from threading import Condition, RLock, Thread
 from typing import Any, Final
@@ -12,7 +12,14 @@ from typing import Any, Final
 from flinkcore.common.timestamp_assigner import as_timestamp
 from flinkcore.common.typeinfo import TypeInformation
 from flinkcore.common.watermark import Watermark
-from flinkcore.datastream.functions import PacedSourceContext, SourceContext, SourceFunction, function_name
+from flinkcore.datastream.functions import (
+    CheckpointedFunction,
+    FunctionInitializationContext,
+    PacedSourceContext,
+    SourceContext,
+    SourceFunction,
+    function_name,
+)
 from flinkcore.datastream.time_characteristic import TimeCharacteristic
 from flinkcore.errors import (
     ConfigurationError,
@@ -26,8 +33,9 @@ from flinkcore.runtime.copies import detached
 from flinkcore.runtime.messages import shown
 from flinkcore.runtime.output import Output
 from flinkcore.runtime.processing_time import ProcessingTimeService
-from flinkcore.runtime.sources.source_contexts import get_source_context
+from flinkcore.runtime.sources.source_contexts import LockedSourceContext, get_source_context
 from flinkcore.runtime.sources.source_outputs import SourceDataOutput
+from flinkcore.runtime.state import OperatorStateBackend, OperatorStateSnapshot
 
 _LOG = logging.getLogger(__name__)
 
@@ -289,6 +297,8 @@ class StreamSource:
     wake : callable, optional
         On the system clock: called, in the function's thread, when there is an emission after there was none, or the
         function has ended. A sleep of the function then takes its time. None: on the arrival clock.
+    restored_context : sequence, optional
+        The `snapshot_state` of the context from which this one goes on.
 
     Raises
     ------
@@ -313,6 +323,7 @@ class StreamSource:
         idle_timeout_ms: int | None = None,
         emit_progressive_watermarks: bool = True,
         wake: Callable[[], None] | None = None,
+        restored_context: Sequence[int | None] | None = None,
     ) -> None:
         self._function = function
         self._name = function_name(function)
@@ -326,6 +337,8 @@ class StreamSource:
             idle_timeout_ms=idle_timeout_ms,
             emit_progressive_watermarks=emit_progressive_watermarks,
         )
+        if restored_context is not None:
+            self._context.restore_state(restored_context)
         queue = self._queue = _EmissionQueue(wake)
         self._function_context = FunctionContext(
             self._context, queue.put, element_type, self._name, None if wake is None else queue.wait_cancelled
@@ -333,6 +346,11 @@ class StreamSource:
         self._thread: Thread | None = None
         self._wait_until_s: float | None = None
         self._taken: list[Emission] = []  # the next one last
+
+    @property
+    def context(self) -> LockedSourceContext[Any]:
+        """What its emissions go to."""
+        return self._context
 
     @property
     def slept_ms(self) -> int:
@@ -422,3 +440,21 @@ class StreamSource:
         except BaseException as raised:  # a thread would swallow even SystemExit
             failure = raised
         self._queue.end(failure)
+
+
+def initialize_states(
+    function: CheckpointedFunction,
+    store: OperatorStateBackend,
+    states: Mapping[str, OperatorStateSnapshot] | None = None,
+) -> None:
+    """Let a function ask for its states, before it is opened.
+
+    Parameters
+    ----------
+    function : CheckpointedFunction
+    store : OperatorStateBackend
+    states : mapping of str to OperatorStateSnapshot, optional
+        What it goes on from; None: it begins.
+    """
+    store.restore(states or {})
+    function.initialize_state(FunctionInitializationContext(states is not None, store))

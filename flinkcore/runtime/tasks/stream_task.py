@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -12,7 +12,9 @@ from flinkcore.datastream.element_transformations import (
     Partitioning,
 )
 from flinkcore.datastream.functions import (
+    CheckpointedFunction,
     Function,
+    FunctionSnapshotContext,
     KeySelector,
     Partitioner,
     SourceFunction,
@@ -55,6 +57,7 @@ from flinkcore.runtime.tasks.task_output import (
 
 if TYPE_CHECKING:
     from flinkcore.runtime.sources.watermark_alignment import SourceCoordinators
+    from flinkcore.runtime.state import OperatorStateSnapshot
     from flinkcore.runtime.tasks.mailbox import TaskMailbox
 
 
@@ -274,13 +277,33 @@ class StreamTask:
         )  # to be closed even if it fails to open
         subtask.open()
 
-    def opened_source_function(self, function: SourceFunction) -> SourceFunction:
-        """Return the task's own copy of a function that emits to the source's output; it is closed with the task."""
-        assert self._source_setup is not None
-        copied = self._source_setup.copied(function)
+    def opened_source_function(
+        self, function: SourceFunction, states: Mapping[str, OperatorStateSnapshot] | None = None
+    ) -> SourceFunction:
+        """Return the task's own copy of a function that emits to the source's output; it is closed with the task.
+
+        Parameters
+        ----------
+        function : SourceFunction
+        states : mapping of str to OperatorStateSnapshot, optional
+            What it goes on from, if it has states.
+        """
+        setup = self._source_setup
+        assert setup is not None
+        copied = setup.copied(function)
         self._further.append(copied)
-        copied.open(self._source_setup.runtime_context())
+        if isinstance(copied, CheckpointedFunction):
+            from flinkcore.runtime.sources.stream_source import initialize_states
+
+            initialize_states(copied, setup.operator_state_backend, states)
+        copied.open(setup.runtime_context())
         return copied
+
+    def source_states(self, function: CheckpointedFunction) -> dict[str, OperatorStateSnapshot]:
+        """Return the states of an opened source function, as it brings them up to date."""
+        assert self._source_setup is not None
+        function.snapshot_state(FunctionSnapshotContext(1))
+        return self._source_setup.operator_state_backend.snapshot()
 
     @property
     def source_metric_group(self) -> TaskMetricGroup:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from itertools import chain, groupby
 from operator import attrgetter
@@ -11,16 +11,22 @@ from typing import Any
 from pyspark import cloudpickle
 
 from flinkcore.common.execution_config import ExecutionConfig
+from flinkcore.datastream.element_transformations import LegacySourceTransformation
 from flinkcore.datastream.pipeline_executor import NO_CHECKPOINTS, CheckpointSettings, ElementJob
 from flinkcore.errors import FlinkcoreError
-from flinkcore.replay.elements.element_checkpoint import ElementCheckpoints
+from flinkcore.replay.elements.element_checkpoint import ElementCheckpoints, has_none
 from flinkcore.replay.elements.element_run import commit, discard
 from flinkcore.replay.elements.started_job import StartedJob
 from flinkcore.replay.elements.task_sources import TaskElements, TaskLog, TaskSource
 from flinkcore.runtime.checkpoint import PendingCheckpoint
 from flinkcore.runtime.task_metrics import TaskMetric, values_of_tasks
 from flinkcore.runtime.tasks.operator_makers import check_operators
-from flinkcore.runtime.tasks.stream_graph import StreamGraphGenerator, StreamNode, job_vertices
+from flinkcore.runtime.tasks.stream_graph import (
+    JobVertex,
+    StreamGraphGenerator,
+    StreamNode,
+    job_vertices,
+)
 from flinkcore.spark.elements.element_task import PRINTED, TaskReport
 from flinkcore.spark.elements.job_sources import Execute, SparkJobSources
 from flinkcore.spark.elements.level_stages import ElementStage, SourceStage
@@ -74,6 +80,7 @@ class SparkElementRun(StartedJob):
         vertices = job_vertices(StreamGraphGenerator(job, configuration).generate())
         self._checkpoints: ElementCheckpoints | None = None
         if checkpoints != NO_CHECKPOINTS:
+            _refuse_source_functions(vertices)
             self._checkpoints = ElementCheckpoints(vertices, job, configuration, checkpoints)
         self._sources = SparkJobSources(
             vertices, configuration, job.time_characteristic, execute, self._checkpoints
@@ -204,3 +211,13 @@ class SparkElementRun(StartedJob):
             return ()
         partitions = len(self._job.levels[level])
         return tuple(partition_slots(partitions, chooses_partitions(self._spark.range(1))))
+
+
+def _refuse_source_functions(vertices: Sequence[JobVertex]) -> None:
+    """Raise a ConfigurationError if it is not known when the elements of a source end, before it has run."""
+    for vertex in vertices:
+        if isinstance(vertex.head.transformation, LegacySourceTransformation):
+            raise has_none(
+                f"{vertex.head.name}, a source function, on Spark, where its task runs before others know when it ends",
+                "run the job in this process",
+            )
