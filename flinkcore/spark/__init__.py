@@ -5,12 +5,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from flinkcore.spark.environment import SparkExecutionEnvironment, replay
+    from flinkcore.spark.point_in_time import as_of
     from flinkcore.spark.sessions.java import ensure_java
     from flinkcore.spark.sessions.session import configure_spark, start_session
     from flinkcore.spark.shipping.sent_files import ship_flinkcore
 
 __all__ = [
     "SparkExecutionEnvironment",
+    "as_of",
     "configure_spark",
     "ensure_java",
     "replay",
@@ -20,6 +22,7 @@ __all__ = [
 
 _MODULES = {
     "SparkExecutionEnvironment": "environment",
+    "as_of": "point_in_time",
     "configure_spark": "sessions.session",
     "ensure_java": "sessions.java",
     "replay": "environment",

@@ -52,7 +52,7 @@ class Pair(ProcessJoinFunction[Row, Row]):
         yield left.key, left.n * 100 + right.n, max(left.at, right.at)
 
 
-class AtEachEvent(WatermarkGenerator):
+class AtEachEvent(WatermarkGenerator[Any]):
     """Emits with events and with ticks."""
 
     def __init__(self) -> None:
@@ -83,7 +83,8 @@ def over_columns(assigner: Any, trigger: Any = None, mode: str = "accumulating",
             windowed = windowed.trigger(trigger)
         if lateness:
             windowed = windowed.allowed_lateness(Time.milliseconds(lateness))
-        return getattr(windowed, mode)().aggregate(rows=count(), total=sum_("n")).with_emitted_at()
+        results: DataStream = getattr(windowed, mode)().aggregate(rows=count(), total=sum_("n"))
+        return results.with_emitted_at()
 
     return job
 

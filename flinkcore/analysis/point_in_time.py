@@ -1,0 +1,270 @@
+"""Point-in-time join: for each question, the row of its key that a live job would have served at that time."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from flinkcore.analysis.result_tables import NO_KEY, as_table, ids_of_keys, names_of
+from flinkcore.common import Duration, Time
+from flinkcore.common.time import interval_or_ms
+from flinkcore.datastream.columnar_windows import ROW_KIND
+from flinkcore.errors import ConfigurationError, DataError
+from flinkcore.replay.log.arrays import Int64s
+from flinkcore.replay.log.milliseconds import check_time_type, no_time, to_milliseconds
+
+WITHDRAWN: Final = ("-U", "-D")
+"""Kinds of rows that withdraw one."""
+
+
+@dataclass(frozen=True)
+class PointInTimeJoin:
+    """What is asked of features, by the columns of both sides.
+
+    Attributes
+    ----------
+    keys, at, emitted_at, latest_by, allow_exact_matches
+        As of `as_of`.
+    served : tuple of (str, str)
+        Columns of the features, and their names in the answer.
+    max_age_ms : int or None
+    retracts : bool
+        Whether the features have rows that withdraw others.
+    """
+
+    keys: tuple[str, ...]
+    at: str
+    emitted_at: str
+    served: tuple[tuple[str, str], ...]
+    latest_by: str | None
+    max_age_ms: int | None
+    allow_exact_matches: bool
+    retracts: bool
+
+    @classmethod
+    def of(
+        cls,
+        questions: Collection[str],
+        features: Collection[str],
+        *,
+        at: str,
+        keys: str | Sequence[str],
+        columns: Sequence[str] | None,
+        emitted_at: str,
+        latest_by: str | None,
+        max_age: Duration | Time | int | None,
+        allow_exact_matches: bool,
+        prefix: str,
+    ) -> PointInTimeJoin:
+        """Check the parameters of `as_of` against the names of the columns of both sides.
+
+        Raises
+        ------
+        ConfigurationError
+            If a column is missing, would come twice, or the age is negative.
+        """
+        key_names = names_of(keys, "keys")
+        asked = (*key_names, at)
+        served = (
+            [name for name in features if name not in key_names and name != ROW_KIND]
+            if columns is None
+            else list(columns)
+        )
+        read = (*key_names, emitted_at, *served, *([] if latest_by is None else [latest_by]))
+        for side, has, wanted in (("questions", questions, asked), ("features", features, read)):
+            missing = [name for name in wanted if name not in has]
+            if missing:
+                advice = (
+                    "; results have it behind .with_emitted_at()"
+                    if emitted_at in missing and side != "questions"
+                    else ""
+                )
+                raise ConfigurationError(
+                    f"the {side} have no column {missing[0]!r}; they have {', '.join(has)}{advice}"
+                )
+        names = tuple((name, prefix + name) for name in served)
+        for _, name in names:
+            if name in questions:
+                raise ConfigurationError(
+                    f"the questions have a column {name!r} already: give a prefix for the columns of the features, "
+                    "or name those that you want in columns"
+                )
+        max_age_ms = None if max_age is None else interval_or_ms(max_age, "max_age")
+        if max_age_ms is not None and max_age_ms < 0:
+            raise ConfigurationError(f"max_age cannot be negative, it is {max_age_ms} ms")
+        return cls(
+            key_names,
+            at,
+            emitted_at,
+            names,
+            latest_by,
+            max_age_ms,
+            allow_exact_matches,
+            ROW_KIND in features,
+        )
+
+
+def as_of(
+    questions: Any,
+    features: Any,
+    *,
+    at: str,
+    keys: str | Sequence[str],
+    columns: Sequence[str] | None = None,
+    emitted_at: str = "emitted_at",
+    latest_by: str | None = None,
+    max_age: Duration | Time | int | None = None,
+    allow_exact_matches: bool = True,
+    prefix: str = "",
+) -> pa.Table:
+    """Answer each question with the features that a live job would have served at that time.
+
+    That is the row of the question's key that was emitted last, by then: late firings and corrections take the place
+    of what was served before, and nothing counts that was not known yet. Further features are joined by a further
+    call on the answer. For DataFrames there is :func:`flinkcore.spark.as_of`.
+
+    Parameters
+    ----------
+    questions : pyarrow.Table, or what Arrow makes one of
+        Keys and times.
+    features : result of a job, pyarrow.Table, or what Arrow makes one of
+        Rows with the time at which each was emitted, as ``with_emitted_at()`` gives it: a timestamp, or int64 ms. Rows
+        of a key that were emitted at the same time lie in the order in which they were. Rows without a time were not
+        known within their log, and answer nothing. Rows of the kinds ``-U`` and ``-D`` in a column ``row_kind``
+        (:meth:`~flinkcore.datastream.WindowedStream.retracting` windows) withdraw what was served.
+    at : str
+        Column of the questions: the time for which is asked, a timestamp, a date, or integer ms; null: no answer.
+    keys : str or sequence of str
+        Columns that both have. A null key has no answer; a part of a composite key may be null.
+    columns : sequence of str, optional
+        Columns of the features that are wanted; by default all but the keys.
+    emitted_at : str
+        Column of the features: when each row was emitted.
+    latest_by : str, optional
+        Column of the features, such as ``window_end``: of the rows that were known, those count whose value here is
+        the greatest, so that a late firing of an older window does not take the place of a newer window. A row that
+        is withdrawn leaves nothing to serve until another one comes that is no older.
+    max_age : Duration, Time or int (ms), optional
+        What was emitted longer before is not served any more.
+    allow_exact_matches : bool
+        Whether what was emitted at the very time of the question is served.
+    prefix : str
+        Put before the names of the features' columns in the answer.
+
+    Returns
+    -------
+    pyarrow.Table
+        The questions, row by row as they came, with the columns of the features, null where nothing was known.
+
+    Raises
+    ------
+    ConfigurationError
+        If a column is missing, would come twice, or the age is negative.
+    SchemaError
+        If the keys of both sides do not have the same type, nor one that can be made the other, or a time is no time.
+    DataError
+        If a time cannot be read, or does not fit into 64 bits of milliseconds.
+
+    Notes
+    -----
+    Feast's ``get_historical_features`` joins by the time of an event and its ``ttl``; this joins by the time at which
+    a value became known.
+    """
+    asked, known = as_table(questions, "questions"), as_table(features, "features")
+    join = PointInTimeJoin.of(
+        asked.column_names,
+        known.column_names,
+        at=at,
+        keys=keys,
+        columns=columns,
+        emitted_at=emitted_at,
+        latest_by=latest_by,
+        max_age=max_age,
+        allow_exact_matches=allow_exact_matches,
+        prefix=prefix,
+    )
+    rows = pa.array(*_served_rows(asked, known, join))
+    answer = asked
+    for name, served_as in join.served:
+        answer = answer.append_column(
+            known.schema.field(name).with_name(served_as).with_nullable(True), known.column(name).take(rows)
+        )
+    return answer
+
+
+def _served_rows(
+    asked: pa.Table, known: pa.Table, join: PointInTimeJoin
+) -> tuple[Int64s, pa.DataType, npt.NDArray[np.bool_]]:
+    """The row of the features that answers each question; the type of these numbers; and where there is none."""
+    question_ids, feature_ids = ids_of_keys(("questions", asked), ("features", known), join.keys)
+    emitted_ms, is_known = _times(known, join.emitted_at)
+    asked_ms, is_asked = _times(asked, join.at)
+    last_ms = asked_ms if join.allow_exact_matches else _last_before(asked.column(join.at), asked_ms)
+    rows = np.flatnonzero(is_known & (feature_ids != NO_KEY))
+    order = np.lexsort((emitted_ms[rows], feature_ids[rows]))
+    rows = rows[order]
+    if join.latest_by is not None:
+        rows = rows[_are_latest(feature_ids[rows], known.column(join.latest_by).take(pa.array(rows)))]
+    # Features come before the questions of their time.
+    n_rows = len(rows)
+    ids = np.concatenate([feature_ids[rows], question_ids])
+    times = np.concatenate([emitted_ms[rows], last_ms])
+    is_question = np.arange(len(ids)) >= n_rows
+    order = np.lexsort((is_question, times, ids))
+    found = np.maximum.accumulate(np.where(is_question[order], -1, np.arange(len(ids))))
+    served = np.empty(len(ids), np.int64)
+    served[order] = np.where(found < 0, -1, order[found])
+    served = served[n_rows:]
+    has_none = (served < 0) | ~is_asked | (question_ids == NO_KEY)
+    served = np.where(has_none, 0, served)
+    if n_rows == 0:
+        return served, pa.int64(), np.ones(len(served), np.bool_)
+    has_none |= ids[served] != question_ids
+    if join.max_age_ms is not None:
+        # Unsigned: times may be further apart than an int64 reaches.
+        age = asked_ms.view(np.uint64) - times[served].view(np.uint64)
+        has_none |= age > join.max_age_ms
+    served = rows[served]
+    if join.retracts:
+        withdrawn = pc.is_in(known.column(ROW_KIND), pa.array(WITHDRAWN)).to_numpy()
+        has_none |= withdrawn[served]
+    return served, pa.int64(), has_none
+
+
+def _times(table: pa.Table, name: str) -> tuple[Int64s, npt.NDArray[np.bool_]]:
+    """A column of times in ms, and where they are not null."""
+    column = table.column(name)
+    check_time_type(column.type, name)
+    times = [np.empty(0, np.int64)]
+    for chunk in column.chunks:
+        found, unreadable = to_milliseconds(chunk)
+        if unreadable is not None:
+            raise DataError(no_time(chunk[int(np.argmax(unreadable))], name))
+        times.append(found)
+    return np.concatenate(times), column.is_valid().to_numpy()
+
+
+def _last_before(column: pa.ChunkedArray, floored_ms: Int64s) -> Int64s:
+    """The last whole millisecond before each time."""
+    is_whole = np.ones(len(column), np.bool_)
+    if pa.types.is_timestamp(column.type) and column.type.unit in ("us", "ns"):
+        whole = pc.floor_temporal(column, unit="millisecond")
+        is_whole = pc.fill_null(pc.equal(whole, column), True).to_numpy()
+    least = np.iinfo(np.int64).min
+    return floored_ms - (is_whole & (floored_ms > least))
+
+
+def _are_latest(ids: Int64s, values: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
+    """Whether no row of the same key before, in the order of emission, has a greater value."""
+    if len(ids) == 0:
+        return np.empty(0, np.bool_)
+    ranks = np.asarray(pc.rank(values, sort_keys="ascending", tiebreaker="dense")).astype(np.int64)
+    of_keys = ids * (len(ids) + 1) + np.where(values.is_valid().to_numpy(), ranks, 0)
+    latest: npt.NDArray[np.bool_] = of_keys == np.maximum.accumulate(of_keys)
+    return latest

@@ -1,0 +1,100 @@
+"""Tables that are given to an analysis, and names of their columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from flinkcore._native.key_dictionary import KeyDictionary
+from flinkcore.errors import ConfigurationError, SchemaError
+from flinkcore.replay.log.arrays import Int64s
+from flinkcore.replay.results.result import JobResult
+
+NO_KEY: Final = -1
+"""In place of the id of a key that is null."""
+_UNKNOWN: Final = 2**32 - 1
+"""The same in a dictionary of keys."""
+
+
+def as_table(data: Any, name: str) -> pa.Table:
+    """Return the rows of a job's result, or of anything that Arrow makes a table of.
+
+    Raises
+    ------
+    ConfigurationError
+        If it is something else; says what it is called.
+    """
+    if isinstance(data, JobResult):
+        return data.to_arrow()
+    if isinstance(data, pa.Table):
+        return data
+    if isinstance(data, pa.RecordBatch):
+        return pa.Table.from_batches([data])
+    if hasattr(data, "__arrow_c_stream__"):
+        return pa.table(data)
+    raise ConfigurationError(
+        f"{name} are a pyarrow.Table, a result of a job, or another object that Arrow makes a table of, not "
+        f"{type(data).__qualname__}; for DataFrames of Spark take the function of this name in flinkcore.spark"
+    )
+
+
+def names_of(names: str | Sequence[str], setting: str) -> tuple[str, ...]:
+    """Return one name or several as a tuple; ConfigurationError if there is none, or one comes twice."""
+    found = (names,) if isinstance(names, str) else tuple(names)
+    if not found or len(set(found)) < len(found) or not all(isinstance(name, str) for name in found):
+        raise ConfigurationError(f"{setting} names one column or several, each once, not {names!r}")
+    return found
+
+
+def ids_of_keys(
+    first: tuple[str, pa.Table], second: tuple[str, pa.Table], keys: Sequence[str]
+) -> tuple[Int64s, Int64s]:
+    """Return a number for the key of each row of two tables, by which equal keys are known.
+
+    Parameters
+    ----------
+    first, second : (str, pyarrow.Table)
+        What messages call them, and the tables.
+    keys : sequence of str
+        Columns of both. Those of the first table are made of the types of the second.
+
+    Returns
+    -------
+    (numpy.ndarray of int64, shape (n_rows,)) of each table
+        `NO_KEY` where a key of one column is null.
+
+    Raises
+    ------
+    SchemaError
+        If the types differ, and a value of the first does not fit that of the second.
+    """
+    names = list(keys)
+    sides = first[1].select(names), second[1].select(names)
+    schema = sides[1].schema.remove_metadata()
+    if sides[0].schema.types != schema.types:
+        try:
+            sides = sides[0].cast(pa.schema(zip(names, schema.types, strict=True))), sides[1]
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as failure:
+            types = (", ".join(map(str, side.schema.types)) for side in sides)
+            shown = [
+                f"{kinds} in the {name}" for kinds, (name, _) in zip(types, (first, second), strict=True)
+            ]
+            raise SchemaError(
+                f"the keys {', '.join(names)} are {' and '.join(shown)}: {failure}"
+            ) from failure
+    dictionary = KeyDictionary(schema, names)
+    found = []
+    for side in sides:
+        ids = [np.empty(0, np.int64)]
+        for batch in side.to_batches():
+            # A key of one column cannot be null.
+            known = pc.drop_null(batch) if len(names) == 1 else batch
+            dictionary.ids(known)
+            numbers = dictionary.find(batch).astype(np.int64)
+            ids.append(np.where(numbers == _UNKNOWN, NO_KEY, numbers))
+        found.append(np.concatenate(ids))
+    return found[0], found[1]

@@ -1,0 +1,127 @@
+"""When results were known, what was served then, and how two sinks differ: on Spark as in one process."""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from models.spark_sessions import dataframe_of, spark_session
+
+pytest.importorskip("pyspark")
+
+from flinkcore import analysis
+from flinkcore import spark as on_spark
+from flinkcore.common import Time
+from flinkcore.datastream import SlidingEventTimeWindows, StreamExecutionEnvironment
+from flinkcore.datastream.aggregates import count, mean
+from flinkcore.errors import ConfigurationError, SchemaError
+from flinkcore.examples.flights import flights_by_origin
+from flinkcore.spark import SparkExecutionEnvironment
+
+# PySpark warns of every pandas 3, which replays do not use.
+pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[Any]:
+    with spark_session("local[2]", spark_sql_session_timeZone="America/New_York") as session:
+        yield session
+
+
+def features(environment: StreamExecutionEnvironment) -> Any:
+    """Flights and their mean delay of three hours, each hour; windows that late flights change."""
+    windows = SlidingEventTimeWindows.of(Time.hours(3), Time.hours(1))
+    windowed = flights_by_origin(environment).window(windows).allowed_lateness(Time.hours(1)).retracting()
+    return windowed.aggregate(flights=count(), mean_delay=mean("delay")).with_emitted_at().execute()
+
+
+@pytest.fixture(scope="module")
+def known(spark: Any) -> Any:
+    """They are emitted once for all tests."""
+    return features(SparkExecutionEnvironment(spark).set_parallelism(3)).to_dataframe().persist()
+
+
+@pytest.fixture(scope="module")
+def embedded() -> pa.Table:
+    return features(StreamExecutionEnvironment()).to_arrow()
+
+
+def asked() -> pa.Table:
+    """Questions at odd times, of airports and of none; a day has 24 hours in every zone."""
+    start = datetime(2001, 1, 1)
+    origins = ["ATL", "BOS", "SFO", "none", None]
+    return pa.Table.from_pylist(
+        [
+            {"origin": origins[number % 5], "time": start + timedelta(minutes=37 * number), "number": number}
+            for number in range(80)
+        ],
+        pa.schema({"origin": pa.string(), "time": pa.timestamp("us"), "number": pa.int64()}),
+    )
+
+
+def test_results_say_when_they_were_emitted(known: Any, embedded: pa.Table) -> None:
+    assert known.columns == embedded.column_names
+    assert sorted(map(repr, map(tuple, known.collect()))) == sorted(
+        repr(tuple(row.values())) for row in embedded.to_pylist()
+    )
+    assert 0 < embedded.column("emitted_at").null_count < len(embedded) / 2
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [{}, {"latest_by": "window_end"}, {"max_age": Time.minutes(50)}, {"allow_exact_matches": False}],
+    ids=str,
+)
+def test_questions_have_the_answers_of_one_process(
+    spark: Any, known: Any, embedded: pa.Table, parameters: dict[str, Any]
+) -> None:
+    # At the very times at which results were emitted, too.
+    times = embedded.column("emitted_at").drop_null().unique().cast(pa.timestamp("us"))[:40]
+    exact = pa.table({"origin": ["ATL"] * len(times), "time": times, "number": range(100, 100 + len(times))})
+    questions = pa.concat_tables([asked(), exact.cast(asked().schema)])
+    keys = {"at": "time", "keys": "origin", **parameters}
+    expected = analysis.as_of(questions, embedded, **keys)
+    found = on_spark.as_of(dataframe_of(spark, questions), known, **keys).sort("number")
+    assert found.columns == expected.column_names
+    assert [tuple(row) for row in found.collect()] == [tuple(row.values()) for row in expected.to_pylist()]
+    assert 0 < expected.column("flights").null_count < len(expected)
+
+
+def test_a_result_of_a_job_is_taken_as_it_is(spark: Any, embedded: pa.Table) -> None:
+    questions = dataframe_of(spark, asked())
+    answered = on_spark.as_of(questions, features(SparkExecutionEnvironment(spark)), at="time", keys="origin")
+    assert sum(row.flights is not None for row in answered.collect()) == len(asked()) - (
+        analysis.as_of(asked(), embedded, at="time", keys="origin").column("flights").null_count
+    )
+
+
+def test_times_with_a_zone_numbers_and_dates_are_instants_of_utc(spark: Any) -> None:
+    # In New York the hour from 5 to 6 UTC comes twice on this day.
+    start = datetime(2001, 10, 28, 5)
+    known = pa.table({"k": [1, 1], "n": [1, 2], "emitted_at": [start, start + timedelta(hours=1)]})
+    times = [start + timedelta(minutes=minutes) for minutes in (-1, 0, 59, 60)]
+    naive = pa.table({"k": [1] * 4, "at": pa.array(times, pa.timestamp("us"))})
+    zoned = dataframe_of(spark, naive).selectExpr(
+        "k", "timestamp_micros(unix_micros(to_timestamp(concat(cast(at as string), '+00:00')))) as at"
+    )
+    numbers = pa.table({"k": [1] * 4, "at": naive.column("at").cast(pa.timestamp("ms")).cast(pa.int64())})
+    answers = [None, 1, 1, 2]
+    frame = dataframe_of(spark, known)
+    for questions in (dataframe_of(spark, naive), zoned, dataframe_of(spark, numbers)):
+        answered = on_spark.as_of(questions, frame, at="at", keys="k", max_age=Time.hours(1))
+        assert [row.n for row in answered.sort("at").collect()] == answers
+    dates = dataframe_of(spark, pa.table({"k": [1], "at": [start.date() + timedelta(days=1)]}))
+    assert on_spark.as_of(dates, frame, at="at", keys="k").collect()[0].n == 2
+    both_numbers = frame.selectExpr("k", "n", "n * 10 as emitted_at")
+    by_number = dataframe_of(spark, pa.table({"k": [1, 1, 1], "at": [9, 15, 35]}))
+    answered = on_spark.as_of(by_number, both_numbers, at="at", keys="k", max_age=10).sort("at")
+    assert [row.n for row in answered.collect()] == [None, 1, None]
+
+
+def test_what_cannot_be_answered_is_refused(spark: Any) -> None:
+    questions = dataframe_of(spark, asked())
+    with pytest.raises(ConfigurationError, match=r"questions are a DataFrame of Spark.*flinkcore\.analysis"):
+        on_spark.as_of(asked(), questions, at="time", keys="origin")
+    with pytest.raises(SchemaError, match="time column 'origin' is string"):
+        on_spark.as_of(questions, questions, at="time", keys="origin", emitted_at="origin", columns=[])
