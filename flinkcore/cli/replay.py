@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import webbrowser
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -208,11 +209,13 @@ def add_commands(commands: Any) -> None:
         metavar="DIR",
         help="directory for a checkpoint with which the job stops: the end of the log then fires nothing",
     )
+    replay.add_argument("--report", metavar="FILE", help="page (HTML) with the report and charts of it")
     _add_engine(replay)
     replay.set_defaults(call=_replay)
 
     demo = commands.add_parser("demo", help="replay a small real log of flights that comes with the package")
     demo.add_argument("--output", metavar="DIR", default="flinkcore-demo", help="directory for the results")
+    demo.add_argument("--open", action="store_true", help="open the page of the report in a browser")
     _add_engine(demo)
     demo.set_defaults(call=_demo)
 
@@ -274,6 +277,10 @@ def _job(
 def _replay(arguments: argparse.Namespace) -> None:
     if arguments.late_output and not arguments.output:
         raise ConfigurationError("--late-output needs --output")
+    if arguments.report:
+        from flinkcore.analysis.page import check_page
+
+        check_page(arguments.report)
     if arguments.arrival_unit and not arguments.arrival:
         raise ConfigurationError("--arrival-unit needs --arrival")
     if arguments.split and arguments.split_per_file:
@@ -288,15 +295,18 @@ def _replay(arguments: argparse.Namespace) -> None:
         _job(StreamExecutionEnvironment(), arguments, times)
     result = _job(_environment(arguments), arguments, times)
     if arguments.output:
-        print(
-            result.write_parquet(
-                arguments.output, {LATE: arguments.late_output} if arguments.late_output else {}
-            )
+        report = result.write_parquet(
+            arguments.output, {LATE: arguments.late_output} if arguments.late_output else {}
         )
+        print(report)
         print(f"results: {arguments.output}")
     else:
         print(shown_table(result.to_arrow(), 20))
-        print(result.report)
+        report = result.report
+        print(report)
+    if arguments.report:
+        report.to_html(arguments.report)
+        print(f"report: {arguments.report}")
     if arguments.late_output:
         print(f"late events: {arguments.late_output}")
     if arguments.checkpoint:
@@ -306,4 +316,6 @@ def _replay(arguments: argparse.Namespace) -> None:
 def _demo(arguments: argparse.Namespace) -> None:
     from flinkcore.examples import flights
 
-    flights.run(_environment(arguments), Path(arguments.output), False if arguments.quiet else None)
+    page = flights.run(_environment(arguments), Path(arguments.output), False if arguments.quiet else None)
+    if arguments.open and page is not None:
+        webbrowser.open(page.absolute().as_uri())

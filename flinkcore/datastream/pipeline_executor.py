@@ -286,7 +286,10 @@ class PipelineExecutor(Protocol):
 
 EXECUTORS: Final[Mapping[str, str]] = {"embedded": "flinkcore.replay.local_executor:LocalExecutor"}
 
-ANALYSES: Final[Mapping[str, str]] = {"lateness": "flinkcore.analysis.lateness:lateness_of"}
+ANALYSES: Final[Mapping[str, str]] = {
+    "lateness": "flinkcore.analysis.lateness:lateness_of",
+    "page": "flinkcore.analysis.page:write_page",
+}
 """Analyses of planned jobs, and where each is: a stream finds them by name, as they lie above it."""
 
 

@@ -7,6 +7,7 @@ airport is a split with its own watermark.
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 
 import pyarrow.compute as pc
@@ -42,10 +43,10 @@ def hourly_flights(environment: StreamExecutionEnvironment) -> DataStream:
     )
 
 
-def run(environment: StreamExecutionEnvironment, output: Path, progress: bool | None = None) -> None:
-    """Replay the log, write results and late flights below `output`, and print a part of them.
+def run(environment: StreamExecutionEnvironment, output: Path, progress: bool | None = None) -> Path | None:
+    """Replay the log, write results, late flights and the page of the report below `output`, and print a part of them.
 
-    Results of an earlier run there are replaced.
+    Results of an earlier run there are replaced. Returns the page; None where what draws it is not installed.
     """
     directories = {"flights": output / "hourly", "late": output / "late"}
     for directory in directories.values():
@@ -68,3 +69,10 @@ def run(environment: StreamExecutionEnvironment, output: Path, progress: bool | 
             f"{row['longest_delay']:>4} min  {'by a late flight' if row['late_firing'] else 'by the watermark'}"
         )
     print(f"\nresults:      {directories['flights']}\nlate flights: {directories['late']}")
+    if find_spec("vl_convert") is None:
+        print("report:       pip install 'flinkcore[report]' draws one")
+        return None
+    page = output / "report.html"
+    report.to_html(page, "Two days of US flights")
+    print(f"report:       {page}")
+    return page

@@ -50,11 +50,14 @@ class LocalExecutor:
     ) -> EmbeddedResult:
         """Plan a columnar job; parameters as of :func:`flinkcore.replay.embedded.embedded_replay.embedded_result`."""
         from flinkcore.replay.embedded.embedded_replay import embedded_result
+        from flinkcore.replay.planned_job import EmbeddedPlannedJob
 
         configuration.require_arrival_clock(
             "a columnar job", "it is a replay of a log, whose arrivals are the processing time"
         )
-        return embedded_result(graph, configuration, self._directory, progress, checkpoints)
+        return embedded_result(
+            graph, configuration, self._directory, progress, checkpoints, EmbeddedPlannedJob
+        )
 
     def planned(
         self,

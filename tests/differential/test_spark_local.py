@@ -1,5 +1,6 @@
 """Replays on Spark in one JVM give the rows that they give embedded."""
 
+import gc
 import random
 from collections.abc import Iterator
 from dataclasses import replace
@@ -17,6 +18,7 @@ from models.unordered_rows import UnorderedRows
 pytest.importorskip("pyspark")
 
 
+from flinkcore.analysis.log_summary import Firings, summarised_log
 from flinkcore.common import Duration, ExecutionConfig, OutputTag, Time, WatermarkStrategy
 from flinkcore.datastream import (
     DataStream,
@@ -38,7 +40,7 @@ from flinkcore.datastream.aggregates import (
 )
 from flinkcore.datastream.transformations import StreamGraph
 from flinkcore.errors import ConfigurationError, DataError, SchemaError
-from flinkcore.examples.flights import LATE, hourly_flights
+from flinkcore.examples.flights import LATE, LOG, hourly_flights
 from flinkcore.replay.plans.job_plan import JobPlan, make_plan
 from flinkcore.replay.plans.operators import WindowAggregation
 from flinkcore.replay.results.progress import Progress
@@ -590,3 +592,41 @@ def test_properties_files_are_read_as_java_reads_them(spark: Any) -> None:
         properties.load(spark._jvm.java.io.StringReader(text))
         properties.remove("")
         assert read_properties(text) == dict(properties), repr(text)
+
+
+@pytest.mark.parametrize("kind", ["files", "DataFrame"])
+def test_a_report_is_drawn_from_what_an_embedded_one_is_drawn_from(
+    spark: Any, kind: str, tmp_path: Path
+) -> None:
+    def hours(env: StreamExecutionEnvironment) -> DataStream:
+        log: Any = str(LOG)
+        if kind == "DataFrame" and isinstance(env, SparkExecutionEnvironment):
+            log = spark.read.parquet(log).repartition(3)
+        strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_minutes(30))
+        stream = env.from_event_log(log, timestamp="date", arrival="arrival", split="origin")
+        keyed = stream.assign_timestamps_and_watermarks(strategy).key_by("origin")
+        return keyed.window(TumblingEventTimeWindows.of(Time.hours(1))).aggregate(n=count())
+
+    report = hours(SparkExecutionEnvironment(spark)).write_parquet(tmp_path / "out")
+    gc.collect()
+    assert report._source is not None
+    of_spark = summarised_log(report._source.planned(), 0)
+    kept = hours(StreamExecutionEnvironment()).execute()
+    assert kept.report._source is not None
+    embedded = summarised_log(kept.report._source.planned(), 0)
+    assert of_spark is not None
+    assert embedded is not None
+    assert of_spark.split_names == embedded.split_names
+    for name in ("events", "late", "least_ms", "greatest_ms", "delays_ms", "behind", "ahead"):
+        assert getattr(of_spark.summary, name).tolist() == getattr(embedded.summary, name).tolist()
+    assert of_spark.summary.keys.counts().sort_by("origin") == embedded.summary.keys.counts().sort_by(
+        "origin"
+    )
+    assert of_spark.watermark_ms.tolist() == embedded.watermark_ms.tolist()
+    fired = []
+    for each, log in ((report, of_spark), (kept.report, embedded)):
+        firings = Firings(log.grid, log.timeline)
+        for batch in each._source.results(["late_firing", "watermark"]):
+            firings.add(batch)
+        fired.append((firings.on_time.tolist(), firings.late.tolist(), firings.at_end))
+    assert fired[0] == fired[1]

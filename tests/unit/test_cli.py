@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import webbrowser
 from pathlib import Path
 from typing import Any
 
@@ -104,6 +105,55 @@ def test_the_demo_writes_results_and_tells_where(tmp_path: Path, capsys: pytest.
     assert "33,798 events from 223 splits" in shown
     assert str(tmp_path / "demo") in shown
     assert ds.dataset(tmp_path / "demo" / "hourly").to_table().num_rows == 5072
+
+
+def test_the_demo_draws_its_report_and_opens_it_if_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("vl_convert")
+    opened: list[str] = []
+    monkeypatch.setattr(webbrowser, "open", opened.append)
+    arguments = ["demo", "--engine", "embedded", "--quiet", "--output", str(tmp_path / "demo")]
+    assert main(arguments) == 0
+    page = tmp_path / "demo" / "report.html"
+    assert f"report:       {page}\n" in capsys.readouterr().out
+    assert "33,798" in page.read_text(encoding="utf-8")
+    assert opened == []
+    assert main([*arguments, "--open"]) == 0
+    assert opened == [page.as_uri()]
+
+
+def test_the_demo_goes_without_what_draws_its_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "vl_convert", None)
+    arguments = ["demo", "--engine", "embedded", "--quiet", "--open", "--output", str(tmp_path / "demo")]
+    assert main(arguments) == 0
+    assert "pip install 'flinkcore[report]'" in capsys.readouterr().out
+
+
+def test_a_replay_draws_its_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("vl_convert")
+    pa.csv.write_csv(pa.table({"ts": [1, 12, 2], "k": ["a", "b", "a"]}), tmp_path / "log.csv")
+    arguments = [
+        "replay",
+        str(tmp_path / "log.csv"),
+        "--engine",
+        "embedded",
+        "--timestamp",
+        "ts",
+        "--key",
+        "k",
+    ]
+    arguments += ["--window", "tumbling:10ms", "--aggregate", "n=count()"]
+    page = tmp_path / "report.html"
+    assert main([*arguments, "--report", str(page)]) == 0
+    assert capsys.readouterr().out.endswith(f"report: {page}\n")
+    assert "Results over time" in page.read_text(encoding="utf-8")
+    missing = tmp_path / "missing" / "report.html"
+    assert main([*arguments, "--output", str(tmp_path / "out"), "--report", str(missing)]) == 1
+    assert "a report cannot be written to" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
 
 
 def test_the_demo_can_be_run_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -214,6 +215,7 @@ def embedded_result(
     directory: WorkingDirectory,
     progress: ProgressChoice = "off",
     checkpoints: CheckpointSettings = NO_CHECKPOINTS,
+    planned: Callable[[JobPlan, int, JobCheckpoints], Any] | None = None,
 ) -> EmbeddedResult:
     """Plan a job over columns; it runs when its result is asked for.
 
@@ -230,6 +232,8 @@ def embedded_result(
         Who is told how far the replay has come.
     checkpoints
         The one that the job is restored from, and the one with which it stops.
+    planned
+        Plans it once more, for the pictures of its report.
     """
     plan = make_plan(graph, configuration)
     parallelism = default_parallelism(configuration, plan.calls_rows)
@@ -237,5 +241,8 @@ def embedded_result(
         parallelism = 1  # other threads would run ahead while the program is in its own directory
     job = JobCheckpoints.of(plan, checkpoints)
     return EmbeddedResult(
-        plan, lambda choice: EmbeddedReplay(plan, parallelism, choice, job, directory), progress
+        plan,
+        lambda choice: EmbeddedReplay(plan, parallelism, choice, job, directory),
+        progress,
+        None if planned is None else partial(planned, plan, parallelism, job),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import uuid
 import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from itertools import permutations
@@ -198,6 +198,14 @@ class ParquetOutput:
         with self.writing():
             for name in sorted(names):
                 filesystem.move(f"{directory}/{_STAGING}/{name}", f"{directory}/{_published(name)}")
+
+    def read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Yield columns of all rows of the directory."""
+        from pyarrow.dataset import dataset  # slow to load
+
+        filesystem, directory = _locate(self.path)
+        rows = dataset(directory, format="parquet", filesystem=filesystem)
+        yield from rows.to_batches(columns=list(columns))
 
     def withdraw(self, names: Iterable[str]) -> None:
         """Remove everything that was staged, the named parts if they were published, and a directory that was made."""

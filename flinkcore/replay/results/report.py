@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from os import PathLike
 from typing import Any
+
+import pyarrow as pa
 
 from flinkcore.common import MIN_TIMESTAMP
 from flinkcore.common.html_text import html_lines, html_table
 from flinkcore.common.shown_times import format_timestamp
+from flinkcore.datastream.pipeline_executor import load_analysis
 from flinkcore.errors import ConfigurationError, FlinkcoreError
 from flinkcore.replay.plans.job_plan import JobPlan
 from flinkcore.replay.plans.operators import OverWindows, WindowAggregation
@@ -17,6 +21,22 @@ from flinkcore.replay.time_plane.paused_spans import PausedSpans
 from flinkcore.replay.time_plane.time_warnings import time_warnings
 from flinkcore.replay.time_plane.timed_log import TimedLog
 from flinkcore.replay.time_plane.timeline import SplitTimes, Timeline, TimePlane
+
+
+@dataclass(frozen=True)
+class ReportSource:
+    """What a report's pictures are drawn from, made again when they are drawn.
+
+    Attributes
+    ----------
+    planned
+        Gives the `PlannedJob`.
+    results
+        Gives batches with these columns of the result rows; None: they are neither kept nor in Parquet files.
+    """
+
+    planned: Callable[[], Any]
+    results: Callable[[Sequence[str]], Iterator[pa.RecordBatch] | None]
 
 
 @dataclass
@@ -117,6 +137,7 @@ class ReplayReport:
     _is_single: bool = field(default=True, repr=False, compare=False)
     _has_functions: bool = field(default=False, repr=False, compare=False)
     _logs: list[tuple[SplitTimes, PausedSpans]] = field(default_factory=list, repr=False, compare=False)
+    _source: ReportSource | None = field(default=None, repr=False, compare=False)
 
     @classmethod
     def of(cls, plan: JobPlan, time_planes: Sequence[TimePlane], timeline: Timeline) -> ReplayReport:
@@ -288,6 +309,33 @@ class ReplayReport:
 
     def __repr__(self) -> str:
         return str(self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # What draws pictures has the executor's session.
+        return self.__dict__ | {"_source": None}
+
+    def to_html(self, path: str | PathLike[str], title: str | None = None) -> None:
+        """Write the report as a page with charts, which is one file and needs no network.
+
+        Times and keys of the logs are read once more for it; results by time are taken from those that the result
+        keeps (`to_arrow`) or has written (`write_parquet`).
+
+        Parameters
+        ----------
+        path
+            A local file, which is replaced.
+        title
+            Of the page; by default the names of the logs.
+
+        Raises
+        ------
+        ConfigurationError
+            If a library of ``flinkcore[report]`` is not installed, or this is no report of a result: one that was
+            copied to another process has its counts alone.
+        SourceError
+            If a log cannot be read any more, or the page cannot be written.
+        """
+        load_analysis("page")(self, path, title)
 
     def _repr_html_(self) -> str:
         head, *lines = self._head_lines()

@@ -5,9 +5,11 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from os import PathLike
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+from weakref import ref
 
 import pyarrow as pa
 
@@ -16,9 +18,9 @@ from flinkcore.datastream.pipeline_executor import ProgressChoice
 from flinkcore.errors import ConfigurationError, LifecycleError
 from flinkcore.replay.plans.job_plan import JobPlan
 from flinkcore.replay.results.output_rows import OutputRows, TakenRows
-from flinkcore.replay.results.parquet_outputs import ParquetOutputs
+from flinkcore.replay.results.parquet_outputs import ParquetOutput, ParquetOutputs
 from flinkcore.replay.results.progress import while_rows_are_taken
-from flinkcore.replay.results.report import ReplayReport
+from flinkcore.replay.results.report import ReplayReport, ReportSource
 from flinkcore.replay.results.result_files import PartNames, ResultFiles, TaskFiles
 from flinkcore.replay.stages.stage_output import StageOutput
 
@@ -82,10 +84,14 @@ class JobResult(OutputRows):
     ----------
     plan
         The job.
+    planned
+        Plans it once more, for the pictures of its report; None: it has none.
     """
 
-    def __init__(self, plan: JobPlan) -> None:
+    def __init__(self, plan: JobPlan, planned: Callable[[], Any] | None) -> None:
         self._plan = plan
+        self._planned = planned
+        self._written: ParquetOutput | None = None
         self._collected: dict[str | None, pa.Table] | None = None
         self._report: ReplayReport | None = None
 
@@ -144,7 +150,9 @@ class JobResult(OutputRows):
         ConfigurationError
             If a directory is not empty or within that of another output, or a tag is unknown.
         """
-        self._write(ParquetOutputs.of(self._plan, path, side_outputs))
+        outputs = ParquetOutputs.of(self._plan, path, side_outputs)
+        self._write(outputs)
+        self._written = outputs.directories[None]
         return self._last_report()
 
     def write_delta(
@@ -237,6 +245,9 @@ class JobResult(OutputRows):
 
     def _last_report(self) -> ReplayReport:
         assert self._report is not None
+        if self._planned is not None:
+            results = partial(_result_rows, ref(self), self._written)
+            self._report._source = ReportSource(self._planned, results)
         return self._report
 
     def _collect(self) -> dict[str | None, pa.Table]:
@@ -278,6 +289,18 @@ class JobResult(OutputRows):
         """A DataFrame of one output."""
 
 
+def _result_rows(
+    result: ref[JobResult], written: ParquetOutput | None, columns: Sequence[str]
+) -> Iterator[pa.RecordBatch] | None:
+    """Columns of the rows that a result keeps, as long as it is used, or has written."""
+    kept = result()
+    rows = None if kept is None else kept._kept_rows()
+    if rows is not None:
+        batches: Iterator[pa.RecordBatch] = iter(rows.select(columns).to_batches())
+        return batches
+    return None if written is None else written.read(columns)
+
+
 class SideOutput(OutputRows):
     """Rows of one side output of a job over columns."""
 
@@ -317,8 +340,9 @@ class EmbeddedResult(JobResult):
         plan: JobPlan,
         start: Callable[[ProgressChoice], Replay],
         progress: ProgressChoice = "off",
+        planned: Callable[[], Any] | None = None,
     ) -> None:
-        super().__init__(plan)
+        super().__init__(plan, planned)
         self._start = start
         self._progress = progress
 

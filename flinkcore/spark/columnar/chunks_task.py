@@ -12,8 +12,8 @@ from flinkcore.replay.planned_job import ChunkTask
 from flinkcore.spark.exchange.row_format import RowFormat
 from flinkcore.spark.logs.log_input import LogInput
 
-GIVEN: Final = RowFormat("chunk long, part long, payload binary")
-"""What was given for a chunk, by its number and that of the part."""
+GIVEN: Final = RowFormat("chunk long, piece long, payload binary")
+"""What was given for a chunk, by its number and that of the piece."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class ChunksTask:
     task: ChunkTask
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield a row for each part that the task gives for a chunk."""
+        """Yield a row for each piece that the task gives for a chunk."""
         for chunk in self.log.chunks(batches):
-            for part, payload in enumerate(self.task(chunk)):
-                yield GIVEN.row(chunk.index, part, payload)
+            for piece, payload in enumerate(self.task(chunk)):
+                yield GIVEN.row(chunk.index, piece, payload)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import weakref
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
-from functools import cached_property, reduce
+from functools import cached_property, partial, reduce
 from itertools import accumulate
 from typing import Any, Final
 
@@ -78,6 +78,7 @@ class SparkReplay:
     ) -> None:
         self.plan = plan
         self.checkpoints = JobCheckpoints(plan) if checkpoints is None else checkpoints
+        self._parallelism = parallelism
         self._levels = OperatorLevels.of(plan, parallelism)
         self._spark = spark
         self.jobs = SparkJobs(spark)
@@ -118,6 +119,19 @@ class SparkReplay:
                 self._releases.append(weakref.finalize(self, log.kept.release))
                 self._releases[-1].atexit = False
 
+    def again(self) -> Callable[[], SparkReplay]:
+        """What gives this replay as long as it is used, and later one of the same logs, which it does not keep."""
+        this = weakref.ref(self)
+        new = partial(
+            SparkReplay,
+            self._spark,
+            self.plan,
+            self._given_logs,
+            self._parallelism,
+            checkpoints=self.checkpoints,
+        )
+        return lambda: this() or new()
+
     def outlive(self) -> None:
         """Leave it to Spark to let go of what it keeps of DataFrames: its own DataFrames still need that."""
         assert self._first_pass
@@ -145,7 +159,7 @@ class SparkReplay:
         given = read.dataframe.mapInArrow(portable(self._spark, ChunksTask(read.log, task)), GIVEN.ddl)
         with (
             self.jobs.described("chunks of the log"),
-            closing(collected_in_parts(given, "chunk", "part")) as rows,
+            closing(collected_in_parts(given, "chunk", "piece")) as rows,
         ):
             for row in rows:
                 yield bytes(row.payload)

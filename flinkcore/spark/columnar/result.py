@@ -43,7 +43,7 @@ class SparkResult(JobResult):
     """
 
     def __init__(self, replay: SparkReplay) -> None:
-        super().__init__(replay.plan)
+        super().__init__(replay.plan, replay.again())
         self._replay = replay
 
     def _complete(self, rows: list[Any], stopping: StoppingJob) -> None:

@@ -1,0 +1,201 @@
+"""The page of a report: its counts, and charts of its logs and results, in one file that needs no network."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from html import escape
+from os import PathLike
+from pathlib import Path
+from typing import Final
+
+import flinkcore
+from flinkcore.analysis.charts import VEGA_LITE, Chart, chart_of_firings, charts_of_log
+from flinkcore.analysis.log_summary import ArrivalGrid, Firings, summarised_log
+from flinkcore.common.extras import library
+from flinkcore.common.html_text import html_table
+from flinkcore.common.shown_times import format_timestamp
+from flinkcore.errors import ConfigurationError, SourceError
+from flinkcore.replay.log.log_sources import LogFiles, TableSource
+from flinkcore.replay.planned_job import PlannedJob
+from flinkcore.replay.plans.operators import WindowAggregation
+from flinkcore.replay.results.report import ReplayReport, ReportSource
+from flinkcore.replay.time_plane.job_time import JobTime
+
+_FIRED: Final = ("late_firing", "watermark")
+
+_NO_NETWORK: Final = (
+    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline' 'unsafe-eval'; "
+    "img-src data: blob:"
+)
+"""What the browser allows the page: nothing from elsewhere. Vega compiles its expressions, which counts as eval."""
+
+_STYLE: Final = """
+:root { color-scheme: light dark; --ink: #1d2530; --soft: #5b6675; --line: #d9dee5; --paper: #fff; --card: #f5f7fa; }
+@media (prefers-color-scheme: dark) {
+  :root { --ink: #e3e8ef; --soft: #9aa6b5; --line: #333c49; --paper: #14181f; --card: #1c222c; }
+}
+body { margin: 0 auto; max-width: 1080px; padding: 24px; color: var(--ink); background: var(--paper);
+  font: 15px/1.45 system-ui, "Segoe UI", Roboto, "DejaVu Sans", sans-serif; }
+h1 { font-size: 24px; margin: 0 0 4px; overflow-wrap: anywhere; } h2 { font-size: 18px; margin: 32px 0 4px; }
+h3 { font-size: 16px; margin: 28px 0 4px; }
+p { margin: 4px 0 8px; color: var(--soft); }
+.cards { display: flex; flex-wrap: wrap; gap: 10px; margin: 16px 0; }
+.card { background: var(--card); border: 1px solid var(--line); border-radius: 8px; padding: 10px 14px; }
+.card b { display: block; font-size: 20px; font-variant-numeric: tabular-nums; } .card span { color: var(--soft); }
+table { border-collapse: collapse; margin: 8px 0; font-variant-numeric: tabular-nums; }
+td, th { border-bottom: 1px solid var(--line); padding: 3px 12px 3px 0; }
+tr:last-child td { border-bottom: 0; } ul { padding-left: 20px; } li { margin: 2px 0; }
+.warning { border-left: 4px solid #e8853d; padding: 2px 12px; background: var(--card); }
+.chart { width: 100%; min-height: 60px; } figure { margin: 0; }
+footer { margin-top: 32px; color: var(--soft); font-size: 13px; }
+"""
+
+_SCRIPT: Final = """
+const dark = window.matchMedia("(prefers-color-scheme: dark)").matches;
+const ink = {labelColor: "currentColor", titleColor: "currentColor"};
+const config = {
+  background: null, font: "system-ui, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif", view: {stroke: null},
+  axis: {...ink, gridColor: "currentColor", gridOpacity: 0.12, domainColor: "currentColor", domainOpacity: 0.4,
+    tickColor: "currentColor", tickOpacity: 0.4, labelFontSize: 12, titleFontSize: 12, titleFontWeight: "normal"},
+  legend: {...ink, labelFontSize: 12, orient: "top", columns: 9, labelLimit: 220, symbolStrokeWidth: 3},
+};
+const options = {renderer: "svg", config, tooltip: {theme: dark ? "dark" : "light"},
+  actions: {export: true, source: false, compiled: false, editor: false}};
+const drawn = [...document.querySelectorAll("script.spec")].map((script) =>
+  vegaEmbed(script.previousElementSibling, JSON.parse(script.textContent), options));
+Promise.all(drawn).then(() => document.documentElement.setAttribute("data-drawn", drawn.length));
+"""
+
+
+def check_page(path: str | PathLike[str]) -> None:
+    """Raise what `write_page` would raise of a missing library or folder, before there is a report."""
+    library("vl_convert", "report", "a report with charts")
+    folder = Path(path).absolute().parent
+    if not folder.is_dir() or Path(path).is_dir():
+        raise ConfigurationError(
+            f"a report cannot be written to {path}: it is a file in a folder that is there already"
+        )
+
+
+def write_page(report: ReplayReport, path: str | PathLike[str], title: str | None = None) -> None:
+    """Write a report as a page; parameters as of `ReplayReport.to_html`."""
+    vl_convert = library("vl_convert", "report", "to_html()")
+    source = report._source
+    if source is None:
+        raise ConfigurationError(
+            "this report cannot be drawn, as nothing is known of its logs: take to_html() of the report that a result "
+            "gives, in the process that has run the job"
+        )
+    planned: PlannedJob = source.planned()
+    names = [_log_name(log.log.source) for log in planned.plan.logs]
+    title = f"Replay of {', '.join(names)}" if title is None else title
+    sections = [_head(report, title), _counts(report)]
+    sections += [*_log_sections(planned, names), *_results(planned, source)]
+    page = _page(title, sections, vl_convert.javascript_bundle(_SCRIPT, VEGA_LITE))
+    try:
+        Path(path).write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise SourceError(f"the report cannot be written to {path}: {error}") from error
+
+
+def _page(title: str, sections: Sequence[str], script: str) -> str:
+    return (
+        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f'<meta http-equiv="Content-Security-Policy" content="{_NO_NETWORK}">'
+        '<link rel="icon" href="data:,">'
+        f"<title>{escape(title)}</title><style>{_STYLE}</style></head><body>\n"
+        + "\n".join(sections)
+        + f"\n<footer>flinkcore {flinkcore.__version__}. Drag a chart to move it along the time, turn the wheel with "
+        "Shift to zoom, double-click to go back.</footer>\n"
+        "<noscript><p>The charts need JavaScript, which is within this file.</p></noscript>\n"
+        f'<script type="module">{_inline(script)}</script></body></html>\n'
+    )
+
+
+def _log_name(source: object) -> str:
+    if isinstance(source, LogFiles) and source.files:
+        first, more = source.files[0].name.rsplit("/", 1)[-1], len(source.files) - 1
+        return f"{first} and {more:,} more files" if more else first
+    return "a table in memory" if isinstance(source, TableSource) else str(source)
+
+
+def _inline(script: str) -> str:
+    """Return a script without what would end it within a page."""
+    return script.replace("</script", "<\\/script")
+
+
+def _head(report: ReplayReport, title: str) -> str:
+    last = report.by_operator[-1]
+    cards = [
+        (f"{report.events_read:,}", "events"),
+        (f"{report.splits:,}", "splits" if report.splits != 1 else "split"),
+        (f"{last.on_time_firings + last.late_firings or last.results:,}", "results"),
+        (f"{sum(each.late for each in report.by_operator):,}", "late events"),
+    ]
+    if report.min_timestamp_ms is not None and report.max_timestamp_ms is not None:
+        cards.append((_short(report.min_timestamp_ms), "first event time"))
+        cards.append((_short(report.max_timestamp_ms), "last event time"))
+    shown = "".join(
+        f'<div class="card"><b>{escape(n)}</b><span>{escape(what)}</span></div>' for n, what in cards
+    )
+    return f'<h1>{escape(title)}</h1>\n<div class="cards">{shown}</div>'
+
+
+def _short(timestamp_ms: int) -> str:
+    return format_timestamp(timestamp_ms).removesuffix("Z").removesuffix(".000")
+
+
+def _counts(report: ReplayReport) -> str:
+    parts = []
+    for number, each in enumerate(report.by_operator, start=1):
+        name = "What became of the events" if number == 1 else f"What became of the rows of operator {number}"
+        rows = [(f"{count:,}", fate) for count, fate in each.fates()]
+        rows.append((f"{sum(count for count, _ in each.fates()):,}", "in all, as many as were read"))
+        parts.append(f"<h2>{name}</h2>{html_table([], rows, [True, False])}")
+        parts += [f"<p>{escape(line)}</p>" for line in each._result_lines()]
+    parts += [f'<p class="warning">{escape(warning)}</p>' for warning in report.warnings]
+    return "\n".join(parts)
+
+
+def _log_sections(planned: PlannedJob, names: Sequence[str]) -> Iterator[str]:
+    for number, name in enumerate(names):
+        if len(names) > 1:
+            yield f"<h2>Log {number}: {escape(name)}</h2>"
+        log = summarised_log(planned, number)
+        if log is None:
+            yield "<p>The log has no event.</p>"
+        else:
+            yield from map(_figure, charts_of_log(log))
+
+
+def _results(planned: PlannedJob, source: ReportSource) -> Iterator[str]:
+    if not isinstance(planned.plan.operator, WindowAggregation):
+        return
+    if not set(_FIRED) <= set(planned.plan.result_schema().names):
+        return
+    rows = source.results(_FIRED)
+    if rows is None:
+        yield (
+            "<h3>Results over time</h3><p>They are drawn if the result still has them, after to_arrow(), or has "
+            "written them by write_parquet().</p>"
+        )
+        return
+    job_time = JobTime(planned.plan.streams, planned.time_planes, planned.checkpoints.cuts)
+    ranges = [each.splits.arrival_range for each in planned.time_planes if each.events]
+    if not ranges:
+        return
+    grid = ArrivalGrid.over(min(first for first, _ in ranges), max(last for _, last in ranges))
+    firings = Firings(grid, job_time.replay_times()[-1].timeline)
+    for batch in rows:
+        firings.add(batch)
+    yield _figure(chart_of_firings(firings))
+
+
+def _figure(chart: Chart) -> str:
+    spec = json.dumps(chart.spec, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+    return (
+        f"<figure><h3>{escape(chart.title)}</h3><p>{escape(chart.text)}</p>"
+        f'<div class="chart"></div><script type="application/json" class="spec">{spec}</script></figure>'
+    )

@@ -1,0 +1,217 @@
+"""The page of a report: its counts, its charts, and what it says where there is nothing to draw."""
+
+import json
+import pickle
+import re
+import sys
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from flinkcore.common import Duration, Time, WatermarkStrategy
+from flinkcore.datastream import DataStream, StreamExecutionEnvironment, TumblingEventTimeWindows
+from flinkcore.datastream.aggregates import count
+from flinkcore.datastream.functions import KeyedProcessFunction
+from flinkcore.errors import ConfigurationError, SourceError
+from flinkcore.examples.flights import hourly_flights
+
+vl_convert = pytest.importorskip("vl_convert")
+
+LOG = pa.table(
+    {
+        "ts": [n * 1000 - 7000 * (n % 9 == 0) for n in range(300)],
+        "arrival": [n * 1000 for n in range(300)],
+        "key": [f"<k{n % 7}>" for n in range(300)],
+        "source": [n % 2 for n in range(300)],
+    }
+)
+
+
+@pytest.fixture(autouse=True)
+def short_script(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The libraries are the same in each page, and take a second."""
+    monkeypatch.setattr(vl_convert, "javascript_bundle", lambda snippet, version: snippet)
+
+
+def environment() -> StreamExecutionEnvironment:
+    return StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
+
+
+def events(
+    log: Any = LOG,
+    strategy: WatermarkStrategy | None = None,
+    env: StreamExecutionEnvironment | None = None,
+    **options: Any,
+) -> DataStream:
+    env = env or environment()
+    settings = {"timestamp": "ts", "arrival": "arrival", "split": "source"} | options
+    strategy = strategy or WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_seconds(2))
+    return env.from_event_log(log, **settings).assign_timestamps_and_watermarks(strategy)
+
+
+def windows(stream: DataStream) -> DataStream:
+    keyed = stream.key_by("key").window(TumblingEventTimeWindows.of(Time.seconds(10)))
+    return keyed.allowed_lateness(5000).aggregate(n=count())
+
+
+class Passing(KeyedProcessFunction):
+    def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> Any:
+        yield value
+
+
+def page_of(stream: DataStream, path: Path, title: str | None = None) -> str:
+    result = stream.execute()
+    result.to_arrow()
+    result.report.to_html(path / "page.html", title)
+    return (path / "page.html").read_text(encoding="utf-8")
+
+
+def charts(page: str) -> dict[str, dict[str, Any]]:
+    found = re.findall(r"<figure><h3>(.*?)</h3>.*?class=\"spec\">(.*?)</script>", page)
+    return {unescape(title): json.loads(spec) for title, spec in found}
+
+
+def values(spec: dict[str, Any]) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = spec["data"]["values"]
+    return found
+
+
+def test_a_page_has_the_figures_of_the_report(tmp_path: Path) -> None:
+    result = windows(events()).execute()
+    rows = result.to_arrow()
+    report = result.report
+    report.to_html(tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "<h1>Replay of a table in memory</h1>" in page
+    assert re.search(r">300</td><td[^>]*>in all, as many as were read<", page)
+    for number, fate in report.fates():
+        assert re.search(rf">{number:,}</td><td[^>]*>{fate}<", page)
+    drawn = charts(page)
+    assert list(drawn) == [
+        *("Event time and watermark", "Delay of events and of the watermark", "Who holds the watermark back"),
+        *("Events per 2 s", "Lateness", "Busiest keys", "Keys that come late", "Results over time"),
+    ]
+    cells = values(drawn["Events per 2 s"])
+    assert sum(cell["n"] for cell in cells) == 300
+    late = sum(cell["n"] for cell in cells if cell["what"] == "behind the watermark")
+    assert sum(row["n"] for row in values(drawn["Lateness"])) == 300
+    assert sum(row["n"] for row in values(drawn["Lateness"]) if row["late"] == "behind") == late > 10
+    assert sum(row["share"] for row in values(drawn["Busiest keys"])) == pytest.approx(1)
+    fired = values(drawn["Results over time"])
+    assert sum(cell["n"] for cell in fired if cell["what"] == "fired by late events") == report.late_firings
+    on_time = sum(cell["n"] for cell in fired if cell["what"] == "on time")
+    at_end = rows["watermark"].to_pylist().count(2**63 - 1)
+    assert on_time == report.on_time_firings - at_end
+    assert f"{at_end} more fire at the end of the log" in page
+
+
+def test_every_chart_is_vega_lite(tmp_path: Path) -> None:
+    idle = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_seconds(2))
+    logs = {
+        "idle": events(LOG.slice(0, 200), idle.with_idleness(Duration.of_millis(300))),
+        "by position": events(arrival=None, split=None),
+        "one event": events(LOG.slice(0, 1)),
+        "far apart": events(
+            pa.table({"ts": [0, 10**12], "arrival": [5, 10**12], "key": ["a", "a"], "source": [1, 1]})
+        ),
+        "no watermark": events(strategy=WatermarkStrategy.no_watermarks()),
+    }
+    drawn = {}
+    for name, stream in logs.items():
+        for title, spec in charts(page_of(windows(stream), tmp_path)).items():
+            drawn[name, title] = spec
+            assert spec["$schema"].endswith("/v6.json")
+            assert vl_convert.vegalite_to_vega(spec | {"width": 900}, vl_version="6.4")["marks"]
+    assert ("idle", "Idle splits") in drawn
+    assert ("by position", "Delay of events and of the watermark") not in drawn
+    assert all((name, "Lateness") in drawn for name in logs)
+
+
+def test_flights_are_drawn_with_bounded_numbers_of_points(tmp_path: Path) -> None:
+    drawn = charts(page_of(hourly_flights(environment()), tmp_path))
+    assert max(len(values(spec)) for spec in drawn.values()) <= 480
+    lines = drawn["Event time and watermark"]["layer"][1]["data"]["values"]
+    assert len(lines) <= 9 * 240
+    assert {row["split"] for row in lines} >= {"ORD", "215 other splits"}
+
+
+def test_names_and_keys_cannot_be_markup(tmp_path: Path) -> None:
+    log = LOG.append_column("k", pa.array(["</script><script>alert(1)</script>"] * 300))
+    keyed = events(log).key_by("k").window(TumblingEventTimeWindows.of(Time.seconds(10))).aggregate(n=count())
+    page = page_of(keyed, tmp_path, "<b>title</b>")
+    assert "<h1>&lt;b&gt;title&lt;/b&gt;</h1>" in page
+    assert "<script>alert" not in page
+    assert charts(page)["Busiest keys"]["data"]["values"][0]["name"].startswith("</script>")
+
+
+def test_results_of_functions_are_counted_and_not_drawn(tmp_path: Path) -> None:
+    schema = pa.schema([("ts", pa.int64()), ("key", pa.string())])
+    stream = events().select("ts", "key").key_by("key").process(Passing(), schema)
+    page = page_of(stream, tmp_path)
+    assert "Results over time" not in page
+    assert "processed" in page
+
+
+def test_written_results_are_drawn_from_their_files(tmp_path: Path) -> None:
+    result = windows(events()).execute()
+    report = result.write_parquet(tmp_path / "out")
+    del result
+    report.to_html(tmp_path / "page.html")
+    fired = values(charts((tmp_path / "page.html").read_text(encoding="utf-8"))["Results over time"])
+    assert (
+        sum(cell["n"] for cell in fired if cell["what"] == "fired by late events") == report.late_firings > 0
+    )
+
+
+def test_results_that_nobody_has_any_more_are_not_drawn(tmp_path: Path) -> None:
+    result = windows(events()).execute()
+    list(result.to_batches())
+    result.report.to_html(tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "Results over time" not in charts(page)
+    assert "They are drawn if the result still has them" in page
+
+
+def test_each_log_of_a_job_is_drawn(tmp_path: Path) -> None:
+    env = environment()
+    page = page_of(windows(events(env=env).union(events(LOG.slice(0, 0), env=env))), tmp_path)
+    assert "<h2>Log 0: a table in memory</h2>" in page
+    assert "<p>The log has no event.</p>" in page
+    assert sum(cell["n"] for cell in values(charts(page)["Events per 2 s"])) == 300
+
+
+def test_a_job_that_goes_on_draws_its_own_log(tmp_path: Path) -> None:
+    windows(events(LOG.slice(0, 150))).execute(stop_with_checkpoint=tmp_path / "state").to_arrow()
+    result = windows(events(LOG.slice(150))).execute(
+        restore_from=tmp_path / "state", stop_with_checkpoint=tmp_path / "state"
+    )
+    result.to_arrow()
+    result.report.to_html(tmp_path / "page.html")
+    drawn = charts((tmp_path / "page.html").read_text(encoding="utf-8"))
+    assert sum(cell["n"] for cell in values(drawn["Events per 1 s"])) == 150
+
+
+def test_a_report_that_travelled_has_counts_and_no_page(tmp_path: Path) -> None:
+    report = pickle.loads(pickle.dumps(windows(events()).execute().report))
+    assert report.events_read == 300
+    with pytest.raises(ConfigurationError, match="of the report that a result gives"):
+        report.to_html(tmp_path / "page.html")
+
+
+def test_a_page_without_its_library_names_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    report = windows(events()).execute().report
+    monkeypatch.setitem(sys.modules, "vl_convert", None)
+    with pytest.raises(ConfigurationError, match=r"pip install 'flinkcore\[report\]'"):
+        report.to_html(tmp_path / "page.html")
+    assert not (tmp_path / "page.html").exists()
+
+
+def test_a_page_that_cannot_be_written_is_an_error_of_its_path(tmp_path: Path) -> None:
+    report = windows(events()).execute().report
+    with pytest.raises(SourceError, match=r"cannot be written to .*missing/page\.html"):
+        report.to_html(tmp_path / "missing" / "page.html")
