@@ -19,6 +19,7 @@ from flinkcore.errors import FlinkcoreError
 _MODULES: Final = {
     "replay": "flinkcore.cli.replay",
     "demo": "flinkcore.cli.replay",
+    "why": "flinkcore.cli.why",
     "run": "flinkcore.cli.run",
     "checkpoint": "flinkcore.cli.checkpoint",
     "spark-archive": "flinkcore.cli.spark_archive",
@@ -62,6 +63,7 @@ _OPTIONS: Final = tuple(
         ),
         (r'set on_bad_row="drop" or to an OutputTag', "give --on-bad-row drop"),
         (r"\bon_bad_row=?", "--on-bad-row"),
+        (r"\bwindow= (?=is a time)", "--at "),
         (r"\brestore_from=?", "--restore-from"),
         (r"\bstop_with_checkpoint=?", "--checkpoint"),
         (r"\bset_parallelism(\(\.*\))?", "--parallelism"),

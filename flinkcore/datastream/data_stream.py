@@ -1219,6 +1219,38 @@ class DataStream(ConfiguredStream):
             )
         return graph
 
+    def why(self, key: Any, window: Any = None) -> Any:
+        """Return what became of the events of one key, and what its results were made of.
+
+        The times of the whole log are read, for the watermarks; of the rest only what can have the key.
+
+        Parameters
+        ----------
+        key : object
+            Its value; of a key of several columns a tuple in their order, or a mapping by name. Text stands for a value
+            of any type.
+        window : int, datetime, str or pair of these, optional
+            A time, in ms since the epoch, or as text in ISO 8601: only the windows that it falls into. Two: the start
+            and the end of one window. By default all.
+
+        Returns
+        -------
+        flinkcore.analysis.key_history.KeyHistory
+            `print` it, or take its tables `events` and `firings`.
+
+        Raises
+        ------
+        ConfigurationError
+            If the job has not one keyed operator over one stream, or the key or the window is none of it; before
+            anything is read.
+        """
+        graph = self._columnar_graph(
+            "why() tells of jobs over an event log; begin with env.from_event_log(...), and give its functions an "
+            "output schema"
+        )
+        planned = self._environment.executor.planned(graph, self._environment.get_config())
+        return load_analysis("why")(planned, key, window)
+
     def _with_side_outputs(self, output_tags: Iterable[OutputTag]) -> DataStream:
         """Return this stream of a job with these side outputs; a process function accepts any tag with a schema."""
         transformation = self._transformation

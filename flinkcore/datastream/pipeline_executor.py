@@ -289,6 +289,7 @@ EXECUTORS: Final[Mapping[str, str]] = {"embedded": "flinkcore.replay.local_execu
 ANALYSES: Final[Mapping[str, str]] = {
     "lateness": "flinkcore.analysis.lateness:lateness_of",
     "page": "flinkcore.analysis.page:write_page",
+    "why": "flinkcore.analysis.key_history:key_history",
 }
 """Analyses of planned jobs, and where each is: a stream finds them by name, as they lie above it."""
 

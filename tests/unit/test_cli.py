@@ -19,7 +19,8 @@ import pytest
 
 import flinkcore
 from flinkcore.cli import _OPTIONS, main
-from flinkcore.cli.replay import duration_ms, named_aggregate, named_aggregates, window_assigner
+from flinkcore.cli.log_options import duration_ms, window_assigner
+from flinkcore.cli.replay import named_aggregate, named_aggregates
 from flinkcore.datastream import (
     Aggregate,
     EventTimeSessionWindows,

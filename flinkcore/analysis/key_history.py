@@ -1,0 +1,624 @@
+"""Why the results of a key are what they are: its events, what became of each, and what its results were made of."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from operator import itemgetter
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from flinkcore.analysis.key_replay import (
+    Bounds,
+    Firing,
+    KeyRun,
+    KeyWindows,
+    event_numbers,
+    late_events,
+    run_key,
+    shifted,
+    with_lateness,
+    with_numbers,
+)
+from flinkcore.analysis.key_rows import (
+    ARRIVAL,
+    PLACE_FIELDS,
+    POSITION,
+    REASON,
+    SPLIT,
+    TIMESTAMP,
+    Key,
+    ReadKeyRows,
+    filter_reason,
+    log_events,
+    placed_rows,
+    rows_of_key,
+)
+from flinkcore.analysis.key_story import told
+from flinkcore.analysis.saving_bounds import least_savings
+from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
+from flinkcore.datastream.window import (
+    CumulativeEventTimeWindows,
+    EventTimeSessionWindows,
+    SlidingEventTimeWindows,
+    TumblingEventTimeWindows,
+    WindowAssigner,
+    WindowStagger,
+)
+from flinkcore.datastream.window.window_assigner import TimeWindowAssigner
+from flinkcore.errors import ConfigurationError
+from flinkcore.replay.log.arrays import Int64s
+from flinkcore.replay.log.milliseconds import to_milliseconds
+from flinkcore.replay.planned_job import PlannedJob
+from flinkcore.replay.plans.log_plan import LogPlan
+from flinkcore.replay.plans.operators import BatchProcess, ConnectedProcess, bound_type
+from flinkcore.replay.plans.stage_plan import StagePlan
+from flinkcore.replay.time_plane.job_time import JobTime
+from flinkcore.replay.time_plane.total_order import LogEvents
+
+
+@dataclass(frozen=True, eq=False)
+class KeyHistory:
+    """What became of the events of one key, and what its results were made of.
+
+    Times are of the type of the log's event time: timestamps of ms, or int64. `print` tells it as a story.
+
+    Attributes
+    ----------
+    key : dict of str to object
+        The columns of the key, and its values.
+    events : pyarrow.Table
+        A row for each row of the log that has the key, in the order in which they were taken in:
+
+        ====================================  ==========================================================================
+        `event`                               its number, from 1 on
+        `log`, `split`, `position`            where it lies; the position is that in the split
+        `timestamp`, `arrival`
+        `watermark`                           int64, ms, the one in force when it arrived; null: there was none
+        `held_by`                             the split whose watermark that was; null: not known, or all were idle
+        `behind_watermark`                    whether it was late for the watermark, and maybe in time for a window
+        `fate`                                "in window", "late", "in no window", "processed" (by a process function),
+                                              "filtered" or "rejected"
+        `reason`                              why it was filtered or rejected, or where a late one goes
+        `windows`, `missed_windows`           start and end of those that took it in, and that it was late for
+        `saving_out_of_orderness_ms`          of a late event: the least bound of the watermark strategy with which
+                                              a window takes it in; null: the strategy has no bound, or
+                                              the event lies between windows
+        `saving_allowed_lateness_ms`          the same of the allowed lateness
+        `row`                                 the columns that the job reads
+        ====================================  ==========================================================================
+
+    firings : pyarrow.Table
+        A row for each firing of a window, or call of a process function, that gave results, in their order:
+
+        ====================================  ==========================================================================
+        `firing`                              its number, from 1 on
+        `window_start`, `window_end`          null: it has no bounds, or is a call of a process function
+        `arrival`                             what the replay clock showed
+        `watermark`                           int64, ms; null: there was none
+        `cause`                               "watermark", "event", "end of the log", "event-time timer" or
+                                              "processing-time timer"
+        `event`, `timer`                      number of the event, or time of the timer, that was the cause
+        `late_firing`                         whether an event fired the window again, behind its end
+        `events`                              numbers of those that the results were made of; of a call of a process
+                                              function, of the one that it was for
+        `results`                             their rows
+        ====================================  ==========================================================================
+
+    timers : pyarrow.Table
+        What a process function did with timers: `arrival` and `watermark` when it was; `action`: "registered",
+        "deleted" or "fired"; `time_domain`: "event time" or "processing time"; `timestamp` of the timer; `event`:
+        number of the one whose call did it, null for that of a timer.
+    notes : list of str
+        What is not known, and why.
+    """
+
+    key: dict[str, Any]
+    events: pa.Table
+    firings: pa.Table
+    timers: pa.Table
+    notes: list[str]
+
+    def __str__(self) -> str:
+        return "\n".join(told(self))
+
+    def __repr__(self) -> str:
+        return (
+            f"<KeyHistory of {self.key}: {self.events.num_rows:,} events, {self.firings.num_rows:,} results>"
+        )
+
+    def at(self, window: Any) -> KeyHistory:
+        """Return the part of the history that is about some windows.
+
+        Parameters
+        ----------
+        window : int, datetime, str or pair of these
+            A time, in ms since the epoch, or as text in ISO 8601: the windows that it falls into. Two: the start and
+            the end of one window.
+        """
+        wanted = asked_window(window)
+        numbers = pa.list_(pa.struct([("start", pa.int64()), ("end", pa.int64())]))
+        taken, missed = (
+            self.events.column(name).cast(numbers).to_pylist() for name in ("windows", "missed_windows")
+        )
+        is_in = [
+            any(wanted.fits(each["start"], each["end"]) for each in (*some, *others))
+            for some, others in zip(taken, missed, strict=True)
+        ]
+        bounds = [
+            self.firings.column(name).cast(pa.int64()).to_pylist() for name in ("window_start", "window_end")
+        ]
+        fires = [wanted.fits(start, end) for start, end in zip(*bounds, strict=True)]
+        return replace(
+            self,
+            events=self.events.filter(pa.array(is_in, pa.bool_())),
+            firings=self.firings.filter(pa.array(fires, pa.bool_())),
+        )
+
+
+class AskedWindow(NamedTuple):
+    """The windows that are asked for: one by its bounds, or all that a time falls into, in ms since the epoch."""
+
+    start_ms: int
+    end_ms: int | None
+
+    def fits(self, start_ms: int | None, end_ms: int | None) -> bool:
+        """Whether a window is one of them; a window without bounds always is."""
+        if start_ms is None or end_ms is None:
+            return True
+        if self.end_ms is None:
+            return start_ms <= self.start_ms < end_ms
+        return (start_ms, end_ms) == (self.start_ms, self.end_ms)
+
+
+def asked_window(window: Any) -> AskedWindow:
+    """Return the windows that a user asks for; parameters as of `KeyHistory.at`.
+
+    Raises
+    ------
+    ConfigurationError
+        If that is no time, or pair of times.
+    """
+    if isinstance(window, tuple | list):
+        if len(window) != 2:
+            raise ConfigurationError(f"window= is a time within it, or its start and its end, not {window!r}")
+        start_ms, end_ms = map(_time_ms, window)
+        return AskedWindow(start_ms, end_ms)
+    return AskedWindow(_time_ms(window), None)
+
+
+def _time_ms(time: Any) -> int:
+    refused = ConfigurationError(
+        f"window= is a time within it, such as '2001-01-01T07:00', or ms since the epoch, or its start and its end, "
+        f"not {time!r}"
+    )
+    if isinstance(time, bool):
+        raise refused
+    try:
+        column = pa.array([time]) if isinstance(time, int | str) else pa.array([time], pa.timestamp("ms"))
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        raise refused from error
+    times, unreadable = to_milliseconds(column)
+    if column.null_count or (unreadable is not None and unreadable.any()):
+        raise refused
+    return int(times[0])
+
+
+def key_history(planned: PlannedJob, key: Any, window: Any = None) -> KeyHistory:
+    """Tell what became of the events of one key of a job, and what its results were made of.
+
+    The times of the whole log are read, for the watermarks; of the rest only what can have the key.
+
+    Parameters
+    ----------
+    planned
+        A job with one keyed operator over one stream.
+    key
+        Its value; of a key of several columns a tuple in their order, or a mapping by name. Text stands for a value of
+        any type.
+    window
+        As of `KeyHistory.at`; None: all.
+
+    Raises
+    ------
+    ConfigurationError
+        If the job is of another kind, or the key or the window is none of it; before anything is read.
+    """
+    stage = _only_operator(planned)
+    asked = Key.of(key, stage.key_fields)
+    if window is not None:
+        asked_window(window)
+    history = _KeyAnalysis(planned, stage, asked).history()
+    return history if window is None else history.at(window)
+
+
+def _only_operator(planned: PlannedJob) -> StagePlan:
+    plan = planned.plan
+    if len(plan.stages) > 1:
+        raise ConfigurationError(
+            f"the job has {len(plan.stages)} operators, each with keys of its own: call why() on the stream behind the "
+            "first one, whose events are those of the log"
+        )
+    (stage,) = plan.stages
+    if isinstance(stage.operator, ConnectedProcess):
+        raise ConfigurationError(
+            f"{stage.operator.function_name} takes two streams, and why() tells of operators of one: call it on each "
+            "of the streams before they are connected, with a window or a process function of its own"
+        )
+    if isinstance(stage.operator, BatchProcess):
+        raise ConfigurationError(
+            f"{stage.operator.function_name} is a function over batches, whose calls are for many keys at once: why() "
+            "tells of windows, and of a KeyedProcessFunction"
+        )
+    return stage
+
+
+class _KeyAnalysis:
+    """The history of a key, as it is put together.
+
+    Parameters
+    ----------
+    planned
+        The job.
+    stage
+        Its operator.
+    key
+        The key.
+    """
+
+    def __init__(self, planned: PlannedJob, stage: StagePlan, key: Key) -> None:
+        self._planned = planned
+        self._logs = planned.plan.logs
+        self._stage = stage
+        self._key = key
+        self._job_time = JobTime(planned.plan.streams, planned.time_planes)
+        (self._time,) = self._job_time.replay_times()
+        self._windows = KeyWindows.of(stage.operator)
+        self._notes: list[str] = []
+
+    def history(self) -> KeyHistory:
+        """Read the rows of the key, run the operator over them, and tell of both."""
+        rows = self._rows()
+        is_event = rows.column(REASON).is_null().to_numpy()
+        numbers = np.arange(1, rows.num_rows + 1)
+        events = with_numbers(log_events(rows.filter(pa.array(is_event))), numbers[is_event])
+        run = run_key(self._stage, self._time, events)
+        (key,) = self._key.values.to_pylist()
+        told_events = self._events(rows, numbers, self._fates(run, events))
+        return KeyHistory(key, told_events, self._firings(run), self._timers(run), self._notes)
+
+    # ---- rows ----
+
+    def _rows(self) -> pa.Table:
+        """All rows of the key, in the order of their numbers: events, and with a reason those that are none."""
+        fields = [*self._stage.inputs[0].schema, *PLACE_FIELDS]
+        tables = [pa.schema(fields).empty_table()]
+        for number, log in enumerate(self._logs):
+            first_split = self._job_time.first_splits[number]
+            for table in self._rows_of_log(number, log):
+                at = table.schema.get_field_index(SPLIT)
+                splits = pc.add(table.column(at), pa.scalar(first_split, pa.int32()))
+                table = table.set_column(at, table.schema.field(at), splits)
+                tables.append(pa.table([_column(table, field) for field in fields], schema=pa.schema(fields)))
+        order = [(name, "ascending") for name in (ARRIVAL, SPLIT, POSITION)]
+        return pa.concat_tables(tables).sort_by(order).combine_chunks()
+
+    def _rows_of_log(self, number: int, log: LogPlan) -> Iterator[pa.Table]:
+        reading = ReadKeyRows(log, self._planned.time_planes[number].for_reading(), self._key)
+        rows = rows_of_key(self._planned.on_chunks(number, reading), reading.schema())
+        if not reading.finds_lost_rows:
+            self._notes.append(
+                f"the job computes the key ({', '.join(self._key.columns)}), so rows that it filters or rejects before "
+                "have none, and are not told of"
+            )
+        is_event = rows.column(REASON).is_null()
+        yield rows.filter(pc.invert(is_event))
+        events = log_events(rows.filter(is_event))
+        for op in log.after if reading.comes_before_steps else ():
+            batch, kept = op.apply(events.batch)
+            if kept is None:
+                events = replace(events, batch=batch)
+                continue
+            dropped = np.setdiff1d(np.arange(len(events.arrivals), dtype=np.uint32), kept)
+            yield placed_rows(events.take(dropped), filter_reason(op))
+            events = replace(events.take(kept), batch=batch)
+        yield placed_rows(events)
+
+    # ---- what the operator made of them ----
+
+    def _firings(self, run: KeyRun) -> pa.Table:
+        time_type, results = bound_type(self._stage.event_time), run.results.combine_chunks()
+        rows = pa.StructArray.from_arrays(
+            [_whole(column) for column in results.columns], fields=list(results.schema)
+        )
+        firings = run.firings
+        times = {
+            "window_start": [firing.bounds[0] for firing in firings],
+            "window_end": [firing.bounds[1] for firing in firings],
+            "arrival": [firing.arrival_ms for firing in firings],
+            "timer": [None if firing.timer is None else firing.timer.timestamp for firing in firings],
+        }
+        columns = {name: pa.array(values, pa.int64()).cast(time_type) for name, values in times.items()}
+        taken = [index for firing in firings for index in firing.results]
+        lengths = np.cumsum([0, *(len(firing.results) for firing in firings)], dtype=np.int32)
+        return pa.table(
+            {
+                "firing": pa.array(range(1, len(firings) + 1), pa.int64()),
+                "window_start": columns["window_start"],
+                "window_end": columns["window_end"],
+                "arrival": columns["arrival"],
+                "watermark": pa.array([_known(firing.watermark) for firing in firings], pa.int64()),
+                "cause": pa.array([_cause(firing) for firing in firings], pa.string()),
+                "event": pa.array([firing.event for firing in firings], pa.int64()),
+                "timer": columns["timer"],
+                "late_firing": pa.array([firing.is_late for firing in firings], pa.bool_()),
+                "events": pa.array([firing.events for firing in firings], pa.list_(pa.int64())),
+                "results": pa.ListArray.from_arrays(
+                    pa.array(lengths), rows.take(pa.array(taken, pa.int64()))
+                ),
+            }
+        )
+
+    def _timers(self, run: KeyRun) -> pa.Table:
+        time_type, timers = bound_type(self._stage.event_time), run.timers
+        times = {
+            "arrival": [act.arrival_ms for act in timers],
+            "timestamp": [act.timestamp for act in timers],
+        }
+        columns = {name: pa.array(values, pa.int64()).cast(time_type) for name, values in times.items()}
+        domains = ["event time" if act.is_event_time else "processing time" for act in timers]
+        return pa.table(
+            {
+                "arrival": columns["arrival"],
+                "watermark": pa.array([_known(act.watermark) for act in timers], pa.int64()),
+                "action": pa.array([act.action for act in timers], pa.string()),
+                "time_domain": pa.array(domains, pa.string()),
+                "timestamp": columns["timestamp"],
+                "event": pa.array([act.event for act in timers], pa.int64()),
+            }
+        )
+
+    def _fates(self, run: KeyRun, events: LogEvents) -> dict[int, _Fate]:
+        """What became of each event, by its number."""
+        windows, numbers = self._windows, event_numbers(events)
+        if windows is None:
+            return dict.fromkeys(numbers, _Fate("processed"))
+        timeline = self._time.timeline
+        steps = timeline.steps_before(events.arrivals, events.splits, events.positions)
+        watermarks = timeline.watermark_after(steps).tolist()
+        met = list(zip(numbers, events.timestamps.tolist(), watermarks, strict=True))
+        saved = self._savings(windows, [_LateEvent(*each) for each in met if each[0] in run.late], events)
+        told_windows, is_fixed = _windows_told(run.firings), _is_fixed(windows.assigner)
+        late_tag = windows.late_tag
+        goes_to = "dropped" if late_tag is None else f"to the side output {late_tag.tag_id!r}"
+        fates: dict[int, _Fate] = {}
+        for number, timestamp, watermark in met:
+            assigned = _assigned(windows.assigner, timestamp)
+            if number in run.late:
+                fates[number] = _Fate("late", (), assigned, *saved[number], goes_to)
+            elif is_fixed:
+                still_ms = watermark - windows.allowed_lateness_ms
+                taken = [bounds for bounds in assigned if bounds[1] - 1 > still_ms]
+                missed = [bounds for bounds in assigned if bounds not in taken]
+                fates[number] = _Fate("in window" if taken else "in no window", taken, missed)
+            else:
+                fates[number] = _Fate("in window", told_windows.get(number, ()))
+        return fates
+
+    # ---- what would have saved late events ----
+
+    def _savings(
+        self, windows: KeyWindows, late: Sequence[_LateEvent], events: LogEvents
+    ) -> dict[int, tuple[int | None, int | None]]:
+        """By number of each late event, the least out-of-orderness bound and allowed lateness, in ms; None: no one."""
+        bounds = {log.strategy.out_of_orderness_ms for log in self._logs}
+        (bound_ms,) = bounds if len(bounds) == 1 else (None,)
+        if late and bound_ms is None:
+            self._notes.append(
+                "there is no least bound of out-of-orderness: the watermark strategy has none, or logs have several"
+            )
+        lateness_ms = windows.allowed_lateness_ms
+        by_bound: dict[int, int] = {}
+        by_lateness: dict[int, int] = {}
+        if _is_fixed(windows.assigner):
+            for each in late:
+                # What lies between windows, and is late, would be in none at any time.
+                for _, end_ms in _assigned(windows.assigner, each.timestamp)[-1:]:
+                    more_ms = each.watermark - (end_ms - 1) - lateness_ms + 1
+                    by_bound[each.number] = by_lateness[each.number] = more_ms
+        elif late:
+            # With so much more, an event would be in a window of its own.
+            enough = {each.number: each.watermark - each.timestamp - lateness_ms + 1 for each in late}
+            for some in _apart(events, windows.assigner):
+                own = {number: enough[number] for number in event_numbers(some) if number in enough}
+                by_lateness |= least_savings(partial(self._late_with_lateness, some), own)
+                if bound_ms is not None:
+                    by_bound |= least_savings(partial(self._late_with_bound, some), own)
+        return {
+            each.number: (
+                _sum(bound_ms, by_bound.get(each.number)),
+                _sum(lateness_ms, by_lateness.get(each.number)),
+            )
+            for each in late
+        }
+
+    def _late_with_bound(self, events: LogEvents, more_ms: int) -> Collection[int]:
+        time = replace(self._time, timeline=shifted(self._time.timeline, more_ms))
+        return late_events(self._stage, time, events)
+
+    def _late_with_lateness(self, events: LogEvents, more_ms: int) -> Collection[int]:
+        assert self._windows is not None
+        longer = with_lateness(self._stage, self._windows.allowed_lateness_ms + more_ms)
+        return late_events(longer, self._time, events)
+
+    # ---- tables ----
+
+    def _events(self, rows: pa.Table, numbers: Int64s, fates: Mapping[int, _Fate]) -> pa.Table:
+        time_type = bound_type(self._stage.event_time)
+        window = pa.list_(pa.struct([("start", time_type), ("end", time_type)]))
+        arrivals, splits = rows.column(ARRIVAL), rows.column(SPLIT)
+        has_place = pc.and_(arrivals.is_valid(), splits.is_valid()).to_numpy()
+        places = [column.fill_null(0).to_numpy() for column in (arrivals, splits, rows.column(POSITION))]
+        timeline = self._time.timeline
+        watermarks = timeline.watermark_after(timeline.steps_before(*places))
+        known = has_place & (watermarks > MIN_TIMESTAMP)
+        timestamps = rows.column(TIMESTAMP)
+        reasons = rows.column(REASON).to_pylist()
+        told_fates = [
+            fates[number] if reason is None else _lost(reason)
+            for number, reason in zip(numbers.tolist(), reasons, strict=True)
+        ]
+        behind = (timestamps.fill_null(MAX_TIMESTAMP).to_numpy() <= watermarks) & known
+        logs = np.searchsorted(self._job_time.first_splits[1:-1], places[1], side="right")
+        values = [value for plane in self._planned.time_planes for value in plane.split_values]
+        names = [name for name in rows.column_names if name not in {field.name for field in PLACE_FIELDS}]
+        return pa.table(
+            {
+                "event": pa.array(numbers, pa.int64()),
+                "log": pa.array(logs, pa.int32()),
+                "split": _split_values(values, splits.to_pylist()),
+                "position": rows.column(POSITION),
+                "timestamp": timestamps.cast(time_type),
+                "arrival": arrivals.cast(time_type),
+                "watermark": pa.array(watermarks, pa.int64(), mask=~known),
+                "held_by": _split_values(values, self._holders(places[0], watermarks, has_place)),
+                "behind_watermark": pa.array(behind),
+                "fate": pa.array([fate.name for fate in told_fates], pa.string()),
+                "reason": pa.array([fate.reason for fate in told_fates], pa.string()),
+                "windows": pa.array([_window_dicts(fate.windows) for fate in told_fates], window),
+                "missed_windows": pa.array([_window_dicts(fate.missed) for fate in told_fates], window),
+                "saving_out_of_orderness_ms": pa.array([fate.bound_ms for fate in told_fates], pa.int64()),
+                "saving_allowed_lateness_ms": pa.array([fate.lateness_ms for fate in told_fates], pa.int64()),
+                "row": pa.StructArray.from_arrays(
+                    [_whole(rows.column(name)) for name in names],
+                    fields=[rows.schema.field(name) for name in names],
+                ),
+            }
+        )
+
+    def _holders(
+        self, arrivals: Int64s, watermarks: Int64s, has_place: npt.NDArray[np.bool_]
+    ) -> list[int | None]:
+        """Over all logs, the number of the split whose watermark was in force at each arrival; None: not known."""
+        held = np.full(len(arrivals), -1)
+        planes = self._planned.time_planes
+        for number, plane in reversed(list(enumerate(planes))):
+            holders = plane.holders.at(arrivals)
+            steps = np.searchsorted(plane.timeline.clock_ms, arrivals)
+            is_held = (holders >= 0) & (plane.timeline.watermark_after(steps) == watermarks) & has_place
+            held = np.where(is_held, holders + self._job_time.first_splits[number], held)
+        return [None if split < 0 else split for split in held.tolist()]
+
+
+class _Fate(NamedTuple):
+    """What became of an event: windows that took it in, windows that it was late for, and what would have saved it."""
+
+    name: str
+    windows: Sequence[Bounds] = ()
+    missed: Sequence[Bounds] = ()
+    bound_ms: int | None = None
+    lateness_ms: int | None = None
+    reason: str | None = None
+
+
+def _lost(reason: str) -> _Fate:
+    """What became of a row that was taken out before the operator."""
+    name, _, why = reason.partition(": ")
+    return _Fate(name, reason=why)
+
+
+class _LateEvent(NamedTuple):
+    """A late event, and the watermark that it was late for."""
+
+    number: int
+    timestamp: int
+    watermark: int
+
+
+def _is_fixed(assigner: WindowAssigner[Any, Any]) -> bool:
+    """Whether the time of an event alone tells its windows, and no other event has an influence on them."""
+    if isinstance(assigner, TumblingEventTimeWindows):
+        return assigner.window_stagger is WindowStagger.ALIGNED
+    return isinstance(assigner, SlidingEventTimeWindows | CumulativeEventTimeWindows)
+
+
+def _assigned(assigner: WindowAssigner[Any, Any], timestamp: int) -> list[tuple[int, int]]:
+    """The windows that an event is assigned to, or would begin with; none where its time does not tell."""
+    if not (_is_fixed(assigner) or isinstance(assigner, EventTimeSessionWindows)):
+        return []
+    windows = cast(TimeWindowAssigner, assigner).windows_at(timestamp, None, cast(Any, None))
+    return sorted(((window.start, window.end) for window in windows), key=itemgetter(1))
+
+
+def _sum(present_ms: int | None, more_ms: int | None) -> int | None:
+    return None if present_ms is None or more_ms is None else present_ms + more_ms
+
+
+def _apart(events: LogEvents, assigner: WindowAssigner[Any, Any]) -> Iterator[LogEvents]:
+    """Events in parts that have no influence on each other: of sessions those that can be in one."""
+    if not isinstance(assigner, EventTimeSessionWindows):
+        yield events
+        return
+    by_time = np.argsort(events.timestamps, kind="stable")
+    # Sessions merge where they touch.
+    gaps = np.flatnonzero(np.diff(events.timestamps[by_time]) > assigner.gap_ms) + 1
+    for rows in np.split(by_time, gaps):
+        yield events.take(np.sort(rows).astype(np.uint32))
+
+
+def _windows_told(firings: Sequence[Firing]) -> dict[int, list[Bounds]]:
+    """By number of event, the windows whose results it is in; of one that has grown, as it was in the end."""
+    told: dict[int, list[Bounds]] = {}
+    for firing in firings:
+        for number in firing.events:
+            before = told.setdefault(number, [])
+            before[:] = [bounds for bounds in before if not _is_within(bounds, firing.bounds)]
+            before.append(firing.bounds)
+    return told
+
+
+def _is_within(inner: Bounds, outer: Bounds) -> bool:
+    if None in (*inner, *outer):
+        return inner == outer
+    return cast(int, outer[0]) <= cast(int, inner[0]) and cast(int, inner[1]) <= cast(int, outer[1])
+
+
+def _cause(firing: Firing) -> str:
+    if firing.event is not None:
+        return "event"
+    if firing.timer is not None:
+        return f"{'event' if firing.timer.is_event_time else 'processing'}-time timer"
+    return "end of the log" if firing.watermark == MAX_TIMESTAMP else "watermark"
+
+
+def _known(watermark: int) -> int | None:
+    return None if watermark == MIN_TIMESTAMP else watermark
+
+
+def _window_dicts(windows: Sequence[Bounds]) -> list[dict[str, int | None]]:
+    return [{"start": start, "end": end} for start, end in windows]
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    whole = column.combine_chunks()
+    return pa.concat_arrays(whole.chunks) if isinstance(whole, pa.ChunkedArray) else whole
+
+
+def _column(table: pa.Table, field: pa.Field) -> pa.ChunkedArray:
+    if field.name in table.column_names and table.schema.field(field.name).type == field.type:
+        return table.column(field.name)
+    return pa.chunked_array([pa.nulls(table.num_rows, field.type)])
+
+
+def _split_values(values: Sequence[Any], splits: Sequence[int | None]) -> pa.Array:
+    """The values of splits, by their numbers over all logs; as text where logs have them of several types."""
+    named = [None if split is None or split < 0 else values[split] for split in splits]
+    kinds = {type(value) for value in values if value is not None}
+    if len(kinds) > 1:
+        return pa.array([None if value is None else str(value) for value in named], pa.string())
+    return pa.array(named) if kinds else pa.array(named, pa.string())

@@ -1,0 +1,349 @@
+"""What the operator of a job does with the events of one key: it is run over them alone, with the watermarks of all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, NamedTuple, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from flinkcore.analysis.recorded_function import RecordedFunction, TimerAct
+from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
+from flinkcore.common.output_tag import OutputTag
+from flinkcore.common.row import Row
+from flinkcore.datastream.aggregates import collect
+from flinkcore.datastream.functions import ProcessWindowFunction
+from flinkcore.datastream.keyed_stream import WINDOW_RESULT_COLUMNS
+from flinkcore.datastream.window import TimeWindow, WindowAssigner
+from flinkcore.replay.log.arrays import Int64s
+from flinkcore.replay.log.column_ops import HIDDEN_PREFIX
+from flinkcore.replay.plans.operators import KeyedOperator, KeyedProcess, WindowAggregation, WindowProcess
+from flinkcore.replay.plans.stage_plan import StagePlan
+from flinkcore.replay.stages.opened_stage import PreparedBatches, opened_stage
+from flinkcore.replay.stages.placed_events import FIXED_COLUMNS, PlacedEvents
+from flinkcore.replay.stages.stage import StageContext
+from flinkcore.replay.stages.stage_output import PlacedOutput
+from flinkcore.replay.time_plane.job_time import ReplayTime
+from flinkcore.replay.time_plane.timeline import AFTER_ALL_SPLITS, Timeline
+from flinkcore.replay.time_plane.total_order import LogEvents
+
+EVENT: Final = f"{HIDDEN_PREFIX}event"
+"""Column of events with their numbers."""
+
+EVENTS: Final = f"{HIDDEN_PREFIX}events"
+"""Column of results with the numbers of the events that they were made of."""
+
+_LATE: Final = OutputTag("flinkcore late")
+
+Bounds: TypeAlias = tuple[int | None, int | None]
+"""Start and end of a window, in ms since the epoch; None: it has none."""
+
+
+class KeyWindows(NamedTuple):
+    """The windows of an operator."""
+
+    assigner: WindowAssigner[Any, Any]
+    allowed_lateness_ms: int
+    late_tag: OutputTag | None
+
+    @classmethod
+    def of(cls, operator: KeyedOperator) -> KeyWindows | None:
+        """Return those of an operator; None: it has none."""
+        if isinstance(operator, WindowAggregation):
+            return cls(operator.window, operator.allowed_lateness_ms, operator.late_tag)
+        if isinstance(operator, WindowProcess):
+            windows = operator.function
+            return cls(windows.assigner, windows.allowed_lateness_ms, windows.late_tag)
+        return None
+
+
+class Firing(NamedTuple):
+    """What a window, or a call of a function, gave at once.
+
+    Attributes
+    ----------
+    bounds : Bounds
+    arrival_ms : int
+        What the replay clock showed.
+    watermark : int
+    event : int or None
+        Number of the one that was the cause; None: a watermark or a timer was.
+    timer : TimerAct or None
+        That was the cause.
+    is_late : bool
+        Whether an event fired the window again, behind its end.
+    events : list of int
+        Numbers of those that it was made of.
+    results : range
+        Its rows among all results.
+    """
+
+    bounds: Bounds
+    arrival_ms: int
+    watermark: int
+    event: int | None
+    timer: TimerAct | None
+    is_late: bool
+    events: list[int]
+    results: range
+
+
+@dataclass(frozen=True)
+class KeyRun:
+    """What one run of an operator over the events of a key gave.
+
+    Attributes
+    ----------
+    firings : list of Firing
+        In the order in which they happened.
+    results : pyarrow.Table
+        Their rows.
+    late : frozenset of int
+        Numbers of the events that were late for all their windows.
+    timers : list of TimerAct
+        What happened to timers of a process function.
+    """
+
+    firings: list[Firing]
+    results: pa.Table
+    late: frozenset[int] = frozenset()
+    timers: list[TimerAct] = field(default_factory=list)
+
+
+def shifted(timeline: Timeline, by_ms: int) -> Timeline:
+    """The timeline of a job whose watermarks trail by so much more.
+
+    Ticks, idleness and the merge of the splits do not depend on how much it is; the end of the log is as it was.
+    """
+    watermarks = [
+        each if each == MAX_TIMESTAMP else max(MIN_TIMESTAMP, each - by_ms)
+        for each in timeline.watermark_ms.tolist()
+    ]
+    return replace(timeline, watermark_ms=np.array(watermarks, np.int64))
+
+
+def with_numbers(events: LogEvents, numbers: Int64s) -> LogEvents:
+    """Events, and their numbers as their last column."""
+    return replace(events, batch=events.batch.append_column(EVENT, pa.array(numbers, pa.int64())))
+
+
+def event_numbers(events: LogEvents) -> list[int]:
+    """The numbers of events as `with_numbers` makes them."""
+    numbers: list[int] = events.batch.column(EVENT).to_pylist()
+    return numbers
+
+
+def run_key(stage: StagePlan, time: ReplayTime, events: LogEvents) -> KeyRun:
+    """Run an operator over the events of one key, alone.
+
+    Parameters
+    ----------
+    stage
+        The operator: windows, or a process function.
+    time
+        As the operator sees it.
+    events
+        In total order, as `with_numbers` makes them.
+    """
+    operator = stage.operator
+    if isinstance(operator, KeyedProcess):
+        return _run_function(stage, operator, time, events)
+    fired, late = _run_windows(stage, time, events)
+    numbers = _Numbers(events)
+    firings = [
+        Firing(bounds, place.clock_ms, watermark, numbers.of(place), None, is_late, of, range(row, row + 1))
+        for row, (place, bounds, watermark, is_late, of) in enumerate(_fired_rows(fired, operator))
+    ]
+    if isinstance(operator, WindowAggregation):
+        own = {*stage.keys, *WINDOW_RESULT_COLUMNS, EVENTS}
+        names = [name for name in fired.batch.schema.names if name not in own]
+        return KeyRun(firings, pa.Table.from_batches([fired.batch.select(names)]), late)
+    given = _run_placed(stage, time, _without_numbers(events))[0]
+    rows: dict[tuple[int, ...], list[int]] = {}
+    for row, fired_at in enumerate(_fired_at(given)):
+        rows.setdefault(fired_at, []).append(row)
+    results = pa.Table.from_batches([given.batch])
+    return KeyRun(
+        [
+            firing._replace(results=_range(rows.get(fired_at, [])))
+            for firing, fired_at in zip(firings, _fired_at(fired), strict=True)
+        ],
+        results,
+        late,
+    )
+
+
+def late_events(stage: StagePlan, time: ReplayTime, events: LogEvents) -> frozenset[int]:
+    """Return the numbers of the events that are late for all their windows; parameters as of `run_key`."""
+    return _run_windows(stage, time, events)[1]
+
+
+def with_lateness(stage: StagePlan, allowed_lateness_ms: int) -> StagePlan:
+    """Return the windows of an operator with another allowed lateness."""
+    operator = stage.operator
+    if isinstance(operator, WindowAggregation):
+        return replace(stage, operator=replace(operator, allowed_lateness_ms=allowed_lateness_ms))
+    assert isinstance(operator, WindowProcess)
+    windows = replace(operator.function, allowed_lateness_ms=allowed_lateness_ms)
+    return replace(stage, operator=replace(operator, function=windows))
+
+
+# ---- windows ----
+
+
+class _Place(NamedTuple):
+    """Where a result lies in the total order."""
+
+    clock_ms: int
+    split: int
+    position: int
+
+
+class _Numbers:
+    """Numbers of events by their places."""
+
+    def __init__(self, events: LogEvents) -> None:
+        places = zip(events.splits.tolist(), events.positions.tolist(), strict=True)
+        self._numbers = dict(zip(places, event_numbers(events), strict=True))
+
+    def of(self, place: _Place) -> int | None:
+        """The number of the event that a result was given for; None: a watermark was the cause."""
+        return None if place.split == AFTER_ALL_SPLITS else self._numbers[place.split, place.position]
+
+
+class _CollectNumbers(ProcessWindowFunction):  # type: ignore[type-arg]
+    """Gives the numbers of a window's elements, in place of what a job makes of them."""
+
+    def process(self, key: Any, context: Any, elements: Iterable[Row]) -> Iterator[Row]:
+        window = context.window()
+        bounds = (window.start, window.end) if isinstance(window, TimeWindow) else (None, None)
+        is_over = window.max_timestamp() <= context.current_watermark()
+        yield Row(*bounds, is_over, context.current_watermark(), [element[EVENT] for element in elements])
+
+
+_COLLECTED: Final = pa.schema(
+    [
+        ("window_start", pa.int64()),
+        ("window_end", pa.int64()),
+        ("late_firing", pa.bool_()),
+        ("watermark", pa.int64()),
+        (EVENTS, pa.list_(pa.int64())),
+    ]
+)
+
+
+def _run_windows(
+    stage: StagePlan, time: ReplayTime, events: LogEvents
+) -> tuple[PlacedEvents, frozenset[int]]:
+    """Firings with the numbers of their events, and numbers of late events."""
+    operator: KeyedOperator = stage.operator
+    if isinstance(operator, WindowAggregation):
+        aggregates = (*operator.aggregates, (EVENTS, collect(EVENT)))
+        operator = replace(operator, aggregates=aggregates, late_tag=_LATE)
+    else:
+        assert isinstance(operator, WindowProcess)
+        windows = replace(
+            operator.function, pre_aggregation=None, window_function=_CollectNumbers(), late_tag=_LATE
+        )
+        operator = WindowProcess(windows, _COLLECTED)
+    inputs = tuple(
+        replace(each, schema=each.schema.append(pa.field(EVENT, pa.int64()))) for each in stage.inputs
+    )
+    fired, late = _run_placed(replace(stage, inputs=inputs, operator=operator), time, events)
+    return fired, frozenset(number for rows in late for number in rows.column(EVENT).to_pylist())
+
+
+def _run_placed(
+    stage: StagePlan, time: ReplayTime, events: LogEvents
+) -> tuple[PlacedEvents, list[pa.RecordBatch]]:
+    """Results in total order, with their places; and late rows."""
+    context = StageContext(stage, time.timeline, time.last_arrival_ms, partitions=1, places_results=True)
+    results: list[PlacedEvents] = []
+    late: list[pa.RecordBatch] = []
+    with opened_stage(context, 0) as running:
+        prepared = PreparedBatches(context).prepare(events.in_timeline(time.timeline))
+        for outputs in (running.process(prepared, None), running.finish()):
+            for output in outputs:
+                if isinstance(output, PlacedOutput):
+                    results.append(output.events)
+                elif output.tag in stage.operator.late_tags:
+                    late += output.batches
+    if not results:
+        none = np.empty(0, np.int64)
+        empty = pa.RecordBatch.from_pylist([], schema=stage.result_schema())
+        results = [PlacedEvents.of(empty, none, (none,) * (FIXED_COLUMNS + 1))]
+    return PlacedEvents.concatenate(results).sorted(), late
+
+
+def _without_numbers(events: LogEvents) -> LogEvents:
+    return replace(events, batch=events.batch.drop_columns([EVENT]))
+
+
+def _fired_rows(
+    fired: PlacedEvents, operator: KeyedOperator
+) -> Iterator[tuple[_Place, Bounds, int, bool, list[int]]]:
+    """Of each firing its place, bounds, watermark, whether it is a late one, and the numbers of its events."""
+    batch = fired.batch
+    starts, ends = (_integers(batch.column(name)) for name in ("window_start", "window_end"))
+    clocks, _, splits, positions, *_ = (column.tolist() for column in fired.order)
+    late = batch.column("late_firing").to_pylist()
+    if not isinstance(operator, WindowAggregation):
+        # Windows of functions tell whether they are over; what fires them again then is an event.
+        late = [over and split != AFTER_ALL_SPLITS for over, split in zip(late, splits, strict=True)]
+    watermarks, numbers = batch.column("watermark").to_pylist(), batch.column(EVENTS).to_pylist()
+    for clock, split, position, start, end, *rest in zip(
+        clocks, splits, positions, starts, ends, watermarks, late, numbers, strict=True
+    ):
+        watermark, is_late, of = rest
+        yield _Place(clock, split, position), (start, end), watermark, is_late, of
+
+
+def _fired_at(placed: PlacedEvents) -> list[tuple[int, ...]]:
+    """What results of one firing have in common: place, and timestamp of the window."""
+    columns = [column.tolist() for column in (*placed.order[:FIXED_COLUMNS], placed.timestamps)]
+    return list(zip(*columns, strict=True))
+
+
+def _range(rows: Sequence[int]) -> range:
+    return range(rows[0], rows[-1] + 1) if rows else range(0)
+
+
+def _integers(times: pa.Array) -> list[int | None]:
+    integers: list[int | None] = times.cast(pa.int64()).to_pylist()
+    return integers
+
+
+# ---- process functions ----
+
+
+def _run_function(stage: StagePlan, process: KeyedProcess, time: ReplayTime, events: LogEvents) -> KeyRun:
+    recorded = RecordedFunction(process.function)
+    recording = replace(stage, operator=replace(process, function=recorded))
+    context = StageContext(recording, time.timeline, time.last_arrival_ms, partitions=1)
+    batches: list[pa.RecordBatch] = []
+    with opened_stage(context, 0) as running:
+        ordered = _without_numbers(events).in_timeline(time.timeline)
+        for outputs in (running.process(ordered, None), running.finish()):
+            batches += [batch for output in outputs if output.tag is None for batch in output.batches]
+    numbers = event_numbers(events)
+    firings = [
+        Firing(
+            (None, None),
+            call.arrival_ms,
+            call.watermark,
+            None if call.element is None else numbers[call.element],
+            call.timer,
+            False,
+            [] if call.element is None else [numbers[call.element]],
+            range(call.first_result, call.first_result + call.n_results),
+        )
+        for call in recorded.journal.calls
+        if call.n_results
+    ]
+    timers = [
+        act if act.by_element is None else act._replace(event=numbers[act.by_element])
+        for act in recorded.journal.timers
+    ]
+    return KeyRun(firings, pa.Table.from_batches(batches, stage.result_schema()), timers=timers)

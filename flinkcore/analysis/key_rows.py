@@ -1,0 +1,369 @@
+"""The rows of one key of a log: its events with their places in the total order, and what was taken out before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import and_
+from typing import Any, ClassVar, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from flinkcore.common.expressions import Expression
+from flinkcore.common.output_tag import OutputTag
+from flinkcore.common.split_origin import FILE
+from flinkcore.errors import ConfigurationError
+from flinkcore.replay.log.arrays import RowNumbers
+from flinkcore.replay.log.chunks import Chunk, TableChunk
+from flinkcore.replay.log.column_ops import (
+    HIDDEN_PREFIX,
+    ColumnOp,
+    Columns,
+    Filter,
+    Select,
+    WithColumns,
+    apply_ops,
+)
+from flinkcore.replay.log.event_reader import EventReader, arrival_column
+from flinkcore.replay.log.milliseconds import to_milliseconds
+from flinkcore.replay.plans.log_plan import LogPlan
+from flinkcore.replay.stages.map_stage import MapStage
+from flinkcore.replay.time_plane.timeline import TimePlane
+from flinkcore.replay.time_plane.total_order import LogEvents
+
+TIMESTAMP: Final = f"{HIDDEN_PREFIX}timestamp"
+ARRIVAL: Final = f"{HIDDEN_PREFIX}arrival"
+SPLIT: Final = f"{HIDDEN_PREFIX}split"
+POSITION: Final = f"{HIDDEN_PREFIX}position"
+REASON: Final = f"{HIDDEN_PREFIX}reason"
+"""Columns behind those of the rows: null where a row never got one; a reason: why it is no event."""
+
+PLACE_FIELDS: Final = (
+    pa.field(TIMESTAMP, pa.int64()),
+    pa.field(ARRIVAL, pa.int64()),
+    pa.field(SPLIT, pa.int32()),
+    pa.field(POSITION, pa.int64()),
+    pa.field(REASON, pa.string()),
+)
+
+_REJECTED: Final = OutputTag("flinkcore rejected")
+
+
+@dataclass(frozen=True)
+class Key:
+    """The key that is asked for.
+
+    Attributes
+    ----------
+    values : pyarrow.RecordBatch
+        One row: the columns of the key.
+    """
+
+    values: pa.RecordBatch
+
+    @classmethod
+    def of(cls, given: Any, fields: Sequence[pa.Field]) -> Key:
+        """Take a key as a user gives it.
+
+        Parameters
+        ----------
+        given
+            The value; of a key of several columns a tuple or list in their order, or a mapping by their names. Text
+            stands for a value of any type.
+        fields
+            Names and types of the columns.
+
+        Raises
+        ------
+        ConfigurationError
+            If these are not values of the columns, or the only one is null, which no key is.
+        """
+        names = [field.name for field in fields]
+        if isinstance(given, Mapping) and set(given) == set(names):
+            values = [given[name] for name in names]
+        elif len(names) == 1:
+            values = [given]
+        elif isinstance(given, tuple | list) and len(given) == len(names):
+            values = list(given)
+        else:
+            raise ConfigurationError(
+                f"the key is of the columns {', '.join(names)}: give key=({', '.join(f'<{name}>' for name in names)}) "
+                f"or a mapping by these names, not {given!r}"
+            )
+        if len(names) == 1 and values[0] is None:
+            raise ConfigurationError(
+                f"no event has null as its key: rows whose {names[0]} is null are rejected; see on_bad_row="
+            )
+        arrays = [_value(value, field) for value, field in zip(values, fields, strict=True)]
+        return cls(pa.RecordBatch.from_arrays(arrays, names))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of its columns."""
+        return tuple(self.values.schema.names)
+
+    def __str__(self) -> str:
+        return ", ".join(f"{name} = {self.values.column(name)[0].as_py()!r}" for name in self.columns)
+
+    def is_in(self, rows: pa.RecordBatch) -> npt.NDArray[np.bool_]:
+        """Which rows have this key; shape (n_rows,)."""
+        return reduce(and_, [_equal(rows.column(name), self.values.column(name)) for name in self.columns])
+
+    def has(self, name: str, value: Any) -> bool:
+        """Whether a column of the key has this value."""
+        column = self.values.column(name)
+        return bool(_equal(pa.array([value], column.type), column)[0])
+
+    def conditions(self) -> list[Expression]:
+        """What is true of rows with this key, as far as partition values and statistics can tell."""
+        return [
+            pc.field(name) == column[0]
+            for name, column in zip(self.columns, self.values.columns, strict=True)
+            if column.null_count == 0
+            and not pa.types.is_floating(column.type)
+            and not pa.types.is_nested(column.type)
+        ]
+
+
+def _value(value: Any, field: pa.Field) -> pa.Array:
+    try:
+        if isinstance(value, str) and not (pa.types.is_string(field.type) or pa.types.is_binary(field.type)):
+            return pa.array([value]).cast(field.type)
+        return pa.array([value], field.type)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        raise ConfigurationError(
+            f"{value!r} is no value of the key column {field.name!r}, which is {field.type}: {error}"
+        ) from error
+
+
+def _equal(column: pa.Array, value: pa.Array) -> npt.NDArray[np.bool_]:
+    """Which values are that of an array of one, as keys are equal: any NaN to any, but 0.0 not to -0.0."""
+    is_valid: npt.NDArray[np.bool_] = column.is_valid().to_numpy(zero_copy_only=False)
+    if value.null_count:
+        return ~is_valid
+    if pa.types.is_struct(column.type):
+        for part, own in zip(column.flatten(), value.flatten(), strict=True):
+            is_valid = is_valid & _equal(part, own)
+        return is_valid
+    found: npt.NDArray[np.bool_]
+    if pa.types.is_floating(column.type):
+        values, sought = column.fill_null(0).to_numpy(), value.to_numpy()[0]
+        same = (values == sought) & (np.signbit(values) == np.signbit(sought))
+        found = is_valid & (np.isnan(values) if np.isnan(sought) else same)
+        return found
+    found = pc.fill_null(pc.equal(column, value[0]), False).to_numpy(zero_copy_only=False)
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class KeepKey:
+    """Keeps the rows of a key: a ColumnOp."""
+
+    key: Key
+
+    @property
+    def required_columns(self) -> Columns:
+        return frozenset(self.key.columns)
+
+    def apply(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, RowNumbers | None]:
+        kept = np.flatnonzero(self.key.is_in(batch)).astype(np.uint32)
+        return batch.take(pa.array(kept)), kept
+
+    def narrowed(self, wanted: Columns) -> tuple[ColumnOp | None, Columns]:
+        return self, None if wanted is None else wanted | frozenset(self.key.columns)
+
+
+def are_untouched(columns: Iterable[str], ops: Sequence[ColumnOp]) -> bool:
+    """Whether ops pass columns on as they are, so that they can be looked at before."""
+    names = set(columns)
+    for op in reversed(ops):
+        if isinstance(op, Select | WithColumns) and names & {name for name, _ in op.expressions}:
+            return False
+    return True
+
+
+@dataclass(frozen=True)
+class ReadKeyRows:
+    """Reads the rows of one key from a chunk: what an analysis does with each; picklable.
+
+    A chunk that cannot have the key, by the values of its partition or by statistics, is not read; of one that has not,
+    only the key is. Rows come as they are before `LogPlan.after`, unless that makes the key.
+
+    Attributes
+    ----------
+    plan
+        What the job does with the log.
+    time_plane
+        Of the log.
+    key
+        By the names that its columns have in this log.
+    """
+
+    plan: LogPlan
+    time_plane: TimePlane
+    key: Key
+
+    batch_rows: ClassVar[int] = 1 << 17
+
+    @property
+    def finds_lost_rows(self) -> bool:
+        """Whether the log itself has the key: also of rows that are taken out before they are events."""
+        return are_untouched(self.key.columns, (*self.plan.before, *self.plan.after))
+
+    @property
+    def comes_before_steps(self) -> bool:
+        """Whether the key is known before `LogPlan.after`, which are then left to whoever takes the rows."""
+        return are_untouched(self.key.columns, self.plan.after)
+
+    @property
+    def given(self) -> LogPlan:
+        """The plan whose events are read: no others than those of the key."""
+        if not self.comes_before_steps:
+            return replace(self.plan, after=(*self.plan.after, KeepKey(self.key)), orders_ties=True)
+        names = frozenset(self.plan.data_columns())
+        return replace(self.plan, after=(KeepKey(self.key),), read=names, orders_ties=True)
+
+    def schema(self) -> pa.Schema:
+        """Columns of the rows, and of their places."""
+        return pa.schema([*self.given.data_schema(), *PLACE_FIELDS])
+
+    def __call__(self, chunk: Chunk) -> Iterator[bytes]:
+        """Yield the rows of a chunk as an Arrow IPC stream; nothing, if there are none."""
+        chunk = chunk.held(self._columns_read)
+        of_key = None
+        if self.finds_lost_rows:
+            of_key = self._rows_of_key(chunk)
+            if not of_key:
+                return
+        stage = MapStage(self.given, self.time_plane)
+        events = [placed_rows(mapped.events) for mapped in stage.read(chunk)]
+        found = pa.concat_tables([self.schema().empty_table(), *events])
+        if of_key is not None and found.num_rows < of_key:
+            found = pa.concat_tables([found, self._lost(chunk)])
+        if found.num_rows:
+            sink = pa.BufferOutputStream()
+            with pa.ipc.new_stream(sink, found.schema) as writer:
+                writer.write_table(found)
+            yield sink.getvalue().to_pybytes()
+
+    @property
+    def _columns_read(self) -> list[str]:
+        columns = self.given.reader(self.given.data_columns()).columns_read
+        return list(dict.fromkeys([*columns, *(self.key.columns if self.finds_lost_rows else ())]))
+
+    def _rows_of_key(self, chunk: Chunk) -> int:
+        for name in self.key.columns:
+            known, value = chunk.constant(name)
+            if known and not self.key.has(name, value):
+                return 0
+        batches = chunk.rows_where(self.key.conditions()).read(list(self.key.columns), self.batch_rows)
+        return sum(int(np.count_nonzero(self.key.is_in(batch))) for batch in batches)
+
+    # ---- rows that are no events ----
+
+    def _lost(self, chunk: Chunk) -> pa.Table:
+        """The rows of the key that a filter before the watermarks, or a fault, has taken out."""
+        lost: list[pa.RecordBatch] = []
+        for batch in chunk.read(self._columns_read, self.batch_rows):
+            rows = batch.filter(pa.array(self.key.is_in(batch)))
+            left = rows
+            for op in self.plan.before:
+                given, kept = op.apply(left)
+                if kept is not None:
+                    dropped = np.setdiff1d(np.arange(left.num_rows), kept)
+                    lost.append(self._without_place(chunk, rows.take(pa.array(dropped)), filter_reason(op)))
+                    rows = rows.take(pa.array(kept))
+                left = given
+            lost += self._rejected(chunk, rows)
+        return pa.Table.from_batches(lost, self.schema())
+
+    def _rejected(self, chunk: Chunk, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Those of some rows of the log that have a fault."""
+        log = replace(self.plan.log, on_bad_row=_REJECTED, split=None)
+        reader = EventReader(log, self.plan.before, None, self.plan.timestamp_range)
+        for row in range(rows.num_rows):
+            alone = rows.slice(row, 1)
+            table = TableChunk(0, "a row", 1, None, 0, pa.Table.from_batches([alone]))
+            for timed in reader.read(table):
+                for reason in timed.rejected.counts:
+                    yield self._without_place(chunk, alone, f"rejected: {reason}")
+
+    def _without_place(self, chunk: Chunk, rows: pa.RecordBatch, reason: str) -> pa.RecordBatch:
+        """Rows that are no events, with what the log says of their times and splits."""
+        log, n_rows = self.plan.log, rows.num_rows
+        name, ops = arrival_column(log)
+        arrivals = pa.nulls(n_rows) if name is None else apply_ops(ops, rows)[0].column(name)
+        timestamps = rows.column(log.timestamp) if log.timestamp in rows.schema.names else pa.nulls(n_rows)
+        split = [chunk.file_name] * n_rows if log.split is FILE else [None] * n_rows
+        if isinstance(log.split, str):
+            split = rows.column(log.split).to_pylist()
+        numbers = {value: number for number, value in enumerate(self.time_plane.split_values)}
+        places = [
+            _times(timestamps),
+            _times(arrivals),
+            pa.array([numbers.get(value) for value in split], pa.int32()),
+            pa.nulls(n_rows, pa.int64()),
+            pa.array([reason] * n_rows, pa.string()),
+        ]
+        columns = [
+            rows.column(field.name)
+            if field.name in rows.schema.names and rows.schema.field(field.name).type == field.type
+            else pa.nulls(n_rows, field.type)
+            for field in list(self.schema())[: -len(PLACE_FIELDS)]
+        ]
+        return pa.RecordBatch.from_arrays([*columns, *places], schema=self.schema())
+
+
+def _times(column: pa.Array) -> pa.Array:
+    """A column of times in ms; null where it holds none."""
+    if pa.types.is_null(column.type):
+        return column.cast(pa.int64())
+    times, unreadable = to_milliseconds(column)
+    missing = column.is_null().to_numpy(zero_copy_only=False)
+    return pa.array(times, mask=missing if unreadable is None else missing | unreadable)
+
+
+def rows_of_key(streams: Iterable[bytes], schema: pa.Schema) -> pa.Table:
+    """Return the rows that were read, events and others.
+
+    Parameters
+    ----------
+    streams : iterable of bytes
+        As of `ReadKeyRows`.
+    schema : pyarrow.Schema
+        Theirs.
+    """
+    return pa.concat_tables(
+        [schema.empty_table(), *(pa.ipc.open_stream(stream).read_all() for stream in streams)]
+    )
+
+
+def log_events(rows: pa.Table) -> LogEvents:
+    """Return rows that are events, and their places."""
+    rows = rows.combine_chunks()
+    batch = rows.drop_columns([field.name for field in PLACE_FIELDS])
+    times, arrivals, splits, positions = (
+        rows.column(name).to_numpy() for name in (TIMESTAMP, ARRIVAL, SPLIT, POSITION)
+    )
+    (whole,) = batch.to_batches() or [pa.RecordBatch.from_pylist([], schema=batch.schema)]
+    return LogEvents(whole, times, arrivals, splits, positions)
+
+
+def placed_rows(events: LogEvents, reason: str | None = None) -> pa.Table:
+    """Return events as rows with their places, and a reason where they were taken out afterwards."""
+    places = events.timestamps, events.arrivals, events.splits, events.positions
+    columns = [
+        *events.batch.columns,
+        *map(pa.array, places),
+        pa.array([reason] * events.batch.num_rows, pa.string()),
+    ]
+    return pa.Table.from_arrays(columns, schema=pa.schema([*events.batch.schema, *PLACE_FIELDS]))
+
+
+def filter_reason(op: ColumnOp) -> str:
+    """Return the reason why rows are not kept by an op."""
+    return f"filtered: {op.predicate if isinstance(op, Filter) else type(op).__name__}"

@@ -1,0 +1,195 @@
+"""The history of a key as text: what happened, in the order in which it did."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from heapq import merge
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from flinkcore.common.constants import MAX_TIMESTAMP
+from flinkcore.common.shown_durations import shown_duration
+from flinkcore.common.shown_times import format_timestamp
+
+if TYPE_CHECKING:
+    from flinkcore.analysis.key_history import KeyHistory
+
+_LARGEST = 2**63
+
+
+def told(history: KeyHistory) -> Iterator[str]:
+    """Yield the lines of a story: how much there was, and then a paragraph for each event, firing and timer."""
+    is_time = pa.types.is_timestamp(history.events.schema.field("timestamp").type)
+    story = _Story(
+        is_time,
+        history.events.column("event").to_pylist(),
+        len(set(history.events.column("log").to_pylist())),
+    )
+    events, firings, timers = (_rows(table) for table in (history.events, history.firings, history.timers))
+    yield ", ".join(f"{name} = {value!r}" for name, value in history.key.items())
+    yield f"  {_counts(events)}; {_many(len(firings), 'firing')}{'; times in UTC' * is_time}"
+    yield from (f"  note: {note}" for note in history.notes)
+    after_events = [((_or_last(each["arrival"]), 0, each["event"]), story.event(each)) for each in events]
+    by_cause = [
+        ((each["arrival"], 1 if each["event"] is None else 0, each["event"] or 0), story.firing(each))
+        for each in firings
+    ]
+    by_timers = [
+        ((each["arrival"], 1 if each["event"] is None else 0, each["event"] or 0), story.timer(each))
+        for each in timers
+    ]
+    ordered = merge(after_events, by_timers, by_cause, key=lambda entry: entry[0])
+    for _, lines in ordered:
+        yield from lines
+
+
+def _rows(table: pa.Table) -> list[dict[str, Any]]:
+    """Rows with times as numbers of ms."""
+    columns = []
+    for field, column in zip(table.schema, table.columns, strict=True):
+        if pa.types.is_timestamp(field.type):
+            column = column.cast(pa.int64())
+        elif field.name in ("windows", "missed_windows"):
+            column = column.cast(pa.list_(pa.struct([("start", pa.int64()), ("end", pa.int64())])))
+        columns.append(column)
+    rows: list[dict[str, Any]] = pa.table(columns, names=table.column_names).to_pylist()
+    return rows
+
+
+def _or_last(time_ms: int | None) -> int:
+    return _LARGEST if time_ms is None else time_ms
+
+
+def _many(number: int, what: str) -> str:
+    return f"{number:,} {what}{'s' * (number != 1)}"
+
+
+def _counts(events: Sequence[dict[str, Any]]) -> str:
+    fates = Counter(event["fate"] for event in events)
+    behind = sum(event["behind_watermark"] and event["fate"] == "in window" for event in events)
+    parts = [f"{count:,} {fate}" for fate, count in fates.items()]
+    if behind:
+        parts.append(f"{behind:,} of these behind the watermark but in time for a window")
+    return ", ".join([_many(len(events), "row"), *parts])
+
+
+class _Story:
+    """Words for what happened.
+
+    Parameters
+    ----------
+    is_time
+        Whether times are timestamps, and not numbers.
+    numbers
+        Of the events that are told of.
+    logs
+        How many there are.
+    """
+
+    def __init__(self, is_time: bool, numbers: Sequence[int], logs: int) -> None:
+        self._is_time = is_time
+        self._several_logs = logs > 1
+        self._margin = " " * (25 if is_time else 12)
+
+    def _time(self, time_ms: int | None) -> str:
+        if time_ms is None:
+            return "?"
+        return (
+            format_timestamp(time_ms).removesuffix(".000Z").removesuffix("Z")
+            if self._is_time
+            else f"{time_ms:,}"
+        )
+
+    def _watermark(self, watermark: int | None) -> str:
+        if watermark is None:
+            return "no watermark yet"
+        return (
+            "the watermark at its maximum"
+            if watermark == MAX_TIMESTAMP
+            else f"watermark {self._time(watermark)}"
+        )
+
+    def _window(self, start: int | None, end: int | None) -> str:
+        if start is None:
+            return "its window"
+        first, last = self._time(start), self._time(end)
+        day = len("2001-01-01 ")
+        return f"[{first}, {last[day:] if self._is_time and first[:day] == last[:day] else last})"
+
+    def _windows(self, windows: Sequence[dict[str, Any]]) -> str:
+        return ", ".join(self._window(each["start"], each["end"]) for each in windows)
+
+    def _lines(self, time_ms: int | None, first: str, *others: str) -> list[str]:
+        head = self._time(time_ms).ljust(len(self._margin) - 2)
+        return [f"{head}  {first}", *(f"{self._margin}  {line}" for line in others)]
+
+    def event(self, event: dict[str, Any]) -> list[str]:
+        """The arrival of an event, and what became of it."""
+        split = "" if event["split"] is None else f" of split {event['split']!r}"
+        log = f" of log {event['log']}" if self._several_logs else ""
+        at = "" if event["position"] is None else f", position {event['position']:,}"
+        first = f"event {event['event']:,} of {self._time(event['timestamp'])}{split}{log}{at}"
+        if event["fate"] in ("filtered", "rejected"):
+            return self._lines(event["arrival"], first, f"{event['fate']}: {event['reason']}")
+        held = "" if event["held_by"] is None else f", held by split {event['held_by']!r}"
+        is_late = "; the event is behind it" if event["behind_watermark"] else ""
+        return self._lines(
+            event["arrival"],
+            first,
+            f"{self._watermark(event['watermark'])}{held}{is_late}",
+            *self._fate(event),
+        )
+
+    def _fate(self, event: dict[str, Any]) -> Iterator[str]:
+        if event["fate"] == "late":
+            missed = self._windows(event["missed_windows"])
+            yield f"LATE{f' for {missed}' if missed else ''}: {event['reason']}"
+            bound, lateness = event["saving_out_of_orderness_ms"], event["saving_allowed_lateness_ms"]
+            ways = {"an out-of-orderness bound": bound, "an allowed lateness": lateness}
+            saving = [f"{way} of {shown_duration(ms)}" for way, ms in ways.items() if ms is not None]
+            if saving:
+                yield f"in time with {' or '.join(saving)}"
+            return
+        if event["fate"] != "in window":
+            yield event["fate"]
+            return
+        windows = [each for each in event["windows"] if each["start"] is not None]
+        yield f"into {self._windows(windows) or 'its window'}"
+        if event["missed_windows"]:
+            yield f"too late for {self._windows(event['missed_windows'])}"
+
+    def firing(self, firing: dict[str, Any]) -> list[str]:
+        """A firing, and what it was made of."""
+        what = self._window(firing["window_start"], firing["window_end"])
+        is_of_function = firing["window_start"] is None and firing["cause"].endswith("timer")
+        first = "the timer gives" if is_of_function else f"{what} fires"
+        if firing["cause"] == "event":
+            first = (
+                f"event {firing['event']:,} fires {what}{' again, behind its end' * firing['late_firing']}"
+            )
+        elif firing["cause"] == "end of the log":
+            first += " at the end of the log"
+        elif firing["cause"] == "watermark":
+            first += f", {self._watermark(firing['watermark'])}"
+        of = f"of {_many(len(firing['events']), 'event')}: {_spans(firing['events'])}"
+        results = [", ".join(f"{name} = {value}" for name, value in row.items()) for row in firing["results"]]
+        return self._lines(firing["arrival"], first, *([of] if firing["events"] else []), *results)
+
+    def timer(self, timer: dict[str, Any]) -> list[str]:
+        """What was done with a timer."""
+        by = "" if timer["event"] is None else f" by event {timer['event']:,}"
+        what = f"timer of {timer['time_domain']} at {self._time(timer['timestamp'])} {timer['action']}{by}"
+        return self._lines(timer["arrival"], what)
+
+
+def _spans(numbers: Sequence[int]) -> str:
+    """Numbers in words: those that follow each other as a span."""
+    spans: list[list[int]] = []
+    for number in sorted(numbers):
+        if spans and number == spans[-1][1] + 1:
+            spans[-1][1] = number
+        else:
+            spans.append([number, number])
+    return ", ".join(f"{start:,}" if start == end else f"{start:,}-{end:,}" for start, end in spans)

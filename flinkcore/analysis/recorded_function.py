@@ -1,0 +1,180 @@
+"""A process function whose calls are recorded: what each gave, and what it did with timers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from flinkcore.common.output_tag import OutputTag
+from flinkcore.datastream.functions import KeyedProcessFunction, RuntimeContext
+from flinkcore.datastream.time_domain import TimeDomain
+from flinkcore.datastream.timerservice import TimerService
+from flinkcore.runtime.copies import copied_function
+
+
+class TimerAct(NamedTuple):
+    """Something that happened to a timer.
+
+    Attributes
+    ----------
+    action : str
+        "registered", "deleted" or "fired"; where there is such a timer already, or is none, that has no effect.
+    is_event_time : bool
+        Whether it is a timer of event time, and not of processing time.
+    timestamp : int
+        In ms since the epoch.
+    arrival_ms, watermark : int
+        What the clock showed, and the watermark in force.
+    by_element : int or None
+        How many elements came before the one whose call did it; None: a timer's call did, or it fired.
+    event : int or None
+        The number of that element, where elements have numbers.
+    """
+
+    action: str
+    is_event_time: bool
+    timestamp: int
+    arrival_ms: int
+    watermark: int
+    by_element: int | None
+    event: int | None = None
+
+
+@dataclass
+class Call:
+    """A call for an element, counted from 0 on, or for a timer, and its results among all, counted from 0 on."""
+
+    element: int | None
+    timer: TimerAct | None
+    arrival_ms: int
+    watermark: int
+    first_result: int
+    n_results: int = 0
+
+
+@dataclass
+class Journal:
+    """What was recorded, in the order in which it happened."""
+
+    calls: list[Call] = field(default_factory=list)
+    timers: list[TimerAct] = field(default_factory=list)
+    n_elements: int = 0
+    n_results: int = 0
+
+    def begin(self, timers: TimerService, fired: TimerAct | None = None) -> Call:
+        """Begin a call: for a timer that has fired, or for the next element."""
+        element = None
+        if fired is None:
+            element, self.n_elements = self.n_elements, self.n_elements + 1
+        else:
+            self.timers.append(fired)
+        now_ms, watermark = timers.current_processing_time(), timers.current_watermark()
+        self.calls.append(Call(element, fired, now_ms, watermark, self.n_results))
+        return self.calls[-1]
+
+    def add_result(self, call: Call, result: Any) -> None:
+        """Count a result of a call, unless it is of a side output."""
+        if not (isinstance(result, tuple) and len(result) == 2 and isinstance(result[0], OutputTag)):
+            call.n_results += 1
+            self.n_results += 1
+
+
+class RecordedTimerService(TimerService):
+    """The timer service of a call, which notes what the call does with timers."""
+
+    def __init__(self, timers: TimerService, journal: Journal, call: Call) -> None:
+        self._timers = timers
+        self._journal = journal
+        self._call = call
+
+    def _note(self, action: str, is_event_time: bool, timestamp: int) -> None:
+        now_ms, watermark = self.current_processing_time(), self.current_watermark()
+        self._journal.timers.append(
+            TimerAct(action, is_event_time, timestamp, now_ms, watermark, self._call.element)
+        )
+
+    def current_processing_time(self) -> int:
+        return self._timers.current_processing_time()
+
+    def current_watermark(self) -> int:
+        return self._timers.current_watermark()
+
+    def register_processing_time_timer(self, timestamp: int) -> None:
+        self._timers.register_processing_time_timer(timestamp)
+        self._note("registered", False, timestamp)
+
+    def register_event_time_timer(self, timestamp: int) -> None:
+        self._timers.register_event_time_timer(timestamp)
+        self._note("registered", True, timestamp)
+
+    def delete_processing_time_timer(self, timestamp: int) -> None:
+        self._timers.delete_processing_time_timer(timestamp)
+        self._note("deleted", False, timestamp)
+
+    def delete_event_time_timer(self, timestamp: int) -> None:
+        self._timers.delete_event_time_timer(timestamp)
+        self._note("deleted", True, timestamp)
+
+
+class _RecordedContext:
+    """The context of a call, with a timer service that is recorded."""
+
+    def __init__(self, context: Any, timers: RecordedTimerService) -> None:
+        self._context = context
+        self._timers = timers
+
+    def timer_service(self) -> TimerService:
+        return self._timers
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._context, name)
+
+
+class RecordedFunction(KeyedProcessFunction):
+    """Calls a process function, and records it; all copies write to one journal.
+
+    Parameters
+    ----------
+    function : KeyedProcessFunction
+    journal : Journal, optional
+        By default a new one.
+    """
+
+    def __init__(self, function: KeyedProcessFunction, journal: Journal | None = None) -> None:
+        self.journal = Journal() if journal is None else journal
+        self._function = function
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> RecordedFunction:
+        return RecordedFunction(copied_function(self._function), self.journal)
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self._function.open(runtime_context)
+
+    def close(self) -> None:
+        self._function.close()
+
+    def process_element(self, value: Any, ctx: Any) -> Iterator[Any]:
+        call = self.journal.begin(ctx.timer_service())
+        return self._results(call, self._function.process_element(value, self._context(ctx, call)))
+
+    def on_timer(self, timestamp: int, ctx: Any) -> Iterator[Any]:
+        timers = ctx.timer_service()
+        fired = TimerAct(
+            "fired",
+            ctx.time_domain() is TimeDomain.EVENT_TIME,
+            timestamp,
+            timers.current_processing_time(),
+            timers.current_watermark(),
+            None,
+        )
+        call = self.journal.begin(timers, fired)
+        return self._results(call, self._function.on_timer(timestamp, self._context(ctx, call)))
+
+    def _context(self, ctx: Any, call: Call) -> Any:
+        return _RecordedContext(ctx, RecordedTimerService(ctx.timer_service(), self.journal, call))
+
+    def _results(self, call: Call, results: Any) -> Iterator[Any]:
+        for result in () if results is None else results:
+            self.journal.add_result(call, result)
+            yield result

@@ -1,0 +1,191 @@
+"""The options of commands that read an event log: its columns, its watermarks, its windows, and where to run."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from flinkcore.cli.spark_environment import spark_environment
+from flinkcore.common import Duration, Time, WatermarkStrategy
+from flinkcore.datastream import (
+    FILE,
+    DataStream,
+    EventTimeSessionWindows,
+    SlidingEventTimeWindows,
+    StreamExecutionEnvironment,
+    TumblingEventTimeWindows,
+)
+from flinkcore.datastream.window import CumulativeEventTimeWindows
+from flinkcore.errors import ConfigurationError
+
+UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
+
+SUBSECONDS = {"s": 1_000_000, "ms": 1_000, "us": None, "ns": None}
+"""Units of time columns, with their microseconds where numbers may have fractions."""
+
+
+def duration_ms(text: str) -> int:
+    """Return the milliseconds of a duration such as 200ms, 10s, 1h30m or 2d; raise ConfigurationError for others.
+
+    Examples
+    --------
+    >>> duration_ms("1h30m")
+    5400000
+    """
+    parts = re.findall(r"(-?\d+)(ms|min|s|m|h|d)", text)
+    if not parts or "".join(number + unit for number, unit in parts) != text:
+        raise ConfigurationError(f"{text!r} is no duration; write 200ms, 10s, 5m, 1h30m or 2d")
+    return sum(int(number) * UNITS_MS[unit] for number, unit in parts)
+
+
+def instants(column: str, unit: str, kind: pa.DataType) -> Any:
+    """Return the expression that makes timestamps of numbers of a type in a unit: s, ms, us or ns.
+
+    Numbers of seconds and milliseconds may have fractions, unless they are integers.
+    """
+    if SUBSECONDS[unit] is None or pa.types.is_integer(kind):
+        return pc.field(column).cast("int64").cast(pa.timestamp(unit))
+    microseconds = pc.round(pc.field(column).cast("float64") * SUBSECONDS[unit])
+    return microseconds.cast("int64").cast(pa.timestamp("us"))
+
+
+WINDOWS: Final = (
+    "tumbling:SIZE[,OFFSET], sliding:SIZE,SLIDE[,OFFSET], cumulate:SIZE,STEP[,OFFSET] or session:GAP"
+)
+
+
+def window_assigner(text: str) -> Any:
+    """Return the assigner of a text such as tumbling:1h,15m or session:30m (`WINDOWS`); raise ConfigurationError."""
+    kind, _, arguments = text.partition(":")
+    times = [Time.milliseconds(duration_ms(part)) for part in arguments.split(",") if part]
+    if kind == "tumbling" and len(times) in (1, 2):
+        return TumblingEventTimeWindows.of(times[0], times[1] if len(times) == 2 else None)
+    if kind == "sliding" and len(times) in (2, 3):
+        return SlidingEventTimeWindows.of(*times)
+    if kind == "cumulate" and len(times) in (2, 3):
+        return CumulativeEventTimeWindows.of(*times)
+    if kind == "session" and len(times) == 1:
+        return EventTimeSessionWindows.with_gap(*times)
+    raise ConfigurationError(f"{text!r} is no window; write {WINDOWS}")
+
+
+def add_log_options(parser: argparse.ArgumentParser) -> None:
+    """Add what says where a log is, and what its columns are."""
+    parser.add_argument("input", nargs="+", help="files, directories, globs or URIs")
+    parser.add_argument(
+        "--format", help="parquet, arrow, avro, csv or json; by the files' endings if not given"
+    )
+    parser.add_argument("--timestamp", required=True, metavar="COLUMN", help="event time")
+    parser.add_argument(
+        "--arrival", metavar="COLUMN", help="when the event reached the system; else by position"
+    )
+    for column in ("timestamp", "arrival"):
+        parser.add_argument(
+            f"--{column}-unit",
+            choices=list(SUBSECONDS),
+            help=f"of the numbers in the {column} column; else ms",
+        )
+    parser.add_argument(
+        "--rate", type=float, default=1000.0, help="records per second and split, where there is no arrival"
+    )
+    parser.add_argument(
+        "--split", metavar="COLUMN", help="column that tells splits (Kafka partitions, sources) apart"
+    )
+    parser.add_argument("--split-per-file", action="store_true", help="each file is a split")
+    parser.add_argument(
+        "--on-bad-row",
+        choices=["fail", "drop"],
+        default="fail",
+        help="null timestamps, arrivals, keys; text that is no time; absurd timestamps",
+    )
+
+
+def add_watermark_options(parser: argparse.ArgumentParser) -> None:
+    """Add the watermark strategy."""
+    parser.add_argument(
+        "--out-of-orderness", default="0s", help="the watermark trails the largest timestamp by this and 1 ms"
+    )
+    parser.add_argument("--idleness", help="a split without events for longer holds no watermark back")
+    parser.add_argument(
+        "--watermark-interval", default="200ms", help="of periodic watermarks, on the arrival clock"
+    )
+
+
+def add_engine(parser: argparse.ArgumentParser, default: str = "spark") -> None:
+    """Add where to run."""
+    parser.add_argument("--engine", choices=["spark", "embedded"], default=default, help="where to run")
+    parser.add_argument("--master", default="local[*]", help="Spark master")
+    parser.add_argument(
+        "--parallelism", type=int, help="tasks (spark) or threads (embedded) of the keyed part"
+    )
+    parser.add_argument("--quiet", action="store_true", help="show no progress")
+
+
+def environment_of(arguments: argparse.Namespace) -> StreamExecutionEnvironment:
+    """Return where to run."""
+    if arguments.engine == "embedded":
+        environment = StreamExecutionEnvironment.get_execution_environment()
+    else:
+        environment = spark_environment(arguments.master, "choose --engine embedded")
+    if arguments.parallelism is not None:
+        environment.set_parallelism(arguments.parallelism)
+    return environment
+
+
+def check_log_options(arguments: argparse.Namespace) -> None:
+    """Raise a ConfigurationError where options exclude each other, or one is empty; nothing is read."""
+    if arguments.arrival_unit and not arguments.arrival:
+        raise ConfigurationError("--arrival-unit needs --arrival")
+    if arguments.split and arguments.split_per_file:
+        raise ConfigurationError("--split and --split-per-file exclude each other")
+    for name, value in vars(arguments).items():
+        if value == "" or (isinstance(value, list) and "" in value):
+            setting = "an input" if name == "input" else f"--{name.replace('_', '-')}"
+            raise ConfigurationError(f"{setting} is empty; give it a value, or leave it out")
+
+
+def times_of(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return the columns of times, or the expressions that make times of their numbers, by the names of their settings.
+
+    A unit of a column that has one by its type is refused: read as numbers, its times would be others.
+    """
+    columns = {"timestamp": arguments.timestamp, "arrival": arguments.arrival}
+    units = {"timestamp": arguments.timestamp_unit, "arrival": arguments.arrival_unit}
+    if not any(units.values()):
+        return columns
+    from flinkcore.replay.log.event_log import EventLog
+
+    log = EventLog.of(arguments.input, timestamp=arguments.timestamp, format=arguments.format)
+    for setting, unit in units.items():
+        if unit is not None:
+            column = columns[setting]
+            kind = log.require(column, f"--{setting}")
+            if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
+                raise ConfigurationError(f"{column} is {kind}; leave --{setting}-unit out")
+            columns[setting] = instants(column, unit, kind)
+    return columns
+
+
+def events_of(
+    environment: StreamExecutionEnvironment, arguments: argparse.Namespace, times: dict[str, Any]
+) -> DataStream:
+    """Return the events of the log with their watermarks; `times` as of `times_of`."""
+    environment.get_config().set_auto_watermark_interval(duration_ms(arguments.watermark_interval))
+    strategy = WatermarkStrategy.for_bounded_out_of_orderness(
+        Duration.of_millis(duration_ms(arguments.out_of_orderness))
+    )
+    if arguments.idleness:
+        strategy = strategy.with_idleness(Duration.of_millis(duration_ms(arguments.idleness)))
+    return environment.from_event_log(
+        arguments.input,
+        timestamp=times["timestamp"],
+        arrival=times["arrival"],
+        split=FILE if arguments.split_per_file else arguments.split,
+        rate=arguments.rate,
+        format=arguments.format,
+        on_bad_row=arguments.on_bad_row,
+    ).assign_timestamps_and_watermarks(strategy)

@@ -1,0 +1,111 @@
+"""The command `flinkcore why`: what became of the events of one key, and what its results were made of."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from flinkcore.cli.log_options import (
+    WINDOWS,
+    add_engine,
+    add_log_options,
+    add_watermark_options,
+    check_log_options,
+    duration_ms,
+    environment_of,
+    events_of,
+    times_of,
+    window_assigner,
+)
+from flinkcore.cli.replay import LATE, named_aggregates
+from flinkcore.datastream import DataStream, StreamExecutionEnvironment
+from flinkcore.datastream.aggregates import FUNCTIONS
+from flinkcore.errors import ConfigurationError
+
+
+def add_commands(commands: Any) -> None:
+    """Add the command to those of a parser."""
+    why = commands.add_parser(
+        "why",
+        help="tell what became of the events of one key, and what its results were made of",
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
+    add_log_options(why)
+    why.add_argument(
+        "--key", required=True, action="append", metavar="COLUMN=VALUE", help="repeat for a composite key"
+    )
+    why.add_argument("--window", required=True, help=WINDOWS)
+    why.add_argument(
+        "--at",
+        metavar="TIME",
+        help="only the windows that this time falls into, such as 2001-01-01T07:00; START,END: that window",
+    )
+    add_watermark_options(why)
+    why.add_argument(
+        "--allowed-lateness", default="0s", help="late events still fire their window again for so long"
+    )
+    why.add_argument(
+        "--aggregate",
+        action="append",
+        metavar="NAME=FUNCTION(COLUMN)",
+        help=f"{', '.join(FUNCTIONS)}; repeat for more; n=count() if not given",
+    )
+    why.add_argument(
+        "--output", metavar="DIR", help="directory for events.parquet and firings.parquet, besides the text"
+    )
+    add_engine(why, default="embedded")
+    why.set_defaults(call=_why)
+
+
+def _key(texts: list[str]) -> dict[str, str]:
+    """Return columns and values of texts such as origin=ATL."""
+    key: dict[str, str] = {}
+    for text in texts:
+        column, equals, value = text.partition("=")
+        if not equals or not column:
+            raise ConfigurationError(f"--key {text!r} is no key; write COLUMN=VALUE, such as origin=ATL")
+        if column in key:
+            raise ConfigurationError(f"--key {text!r}: {column!r} is given twice; leave one out")
+        key[column] = value
+    return key
+
+
+def _at(text: str) -> Any:
+    """Return the windows that a text asks for: a time, or two."""
+    times = [int(part) if part.lstrip("-").isdigit() else part for part in text.split(",")]
+    return times[0] if len(times) == 1 else tuple(times)
+
+
+def _job(
+    environment: StreamExecutionEnvironment,
+    arguments: argparse.Namespace,
+    times: dict[str, Any],
+    key: dict[str, str],
+) -> DataStream:
+    windows = events_of(environment, arguments, times).key_by(*key).window(window_assigner(arguments.window))
+    windows = windows.allowed_lateness(duration_ms(arguments.allowed_lateness)).side_output_late_data(LATE)
+    return windows.aggregate(**named_aggregates(arguments.aggregate or ["n=count()"]))
+
+
+def _why(arguments: argparse.Namespace) -> None:
+    check_log_options(arguments)
+    key = _key(arguments.key)
+    at = None if arguments.at is None else _at(arguments.at)
+    if arguments.output and Path(arguments.output).exists():
+        raise ConfigurationError(f"--output {arguments.output} exists; name a directory that does not")
+    times = times_of(arguments)
+    if arguments.engine == "spark":
+        # An invalid job is reported at once, not after the start of Spark.
+        _job(StreamExecutionEnvironment(), arguments, times, key).explain()
+    history = _job(environment_of(arguments), arguments, times, key).why(key, at)
+    if arguments.output:
+        import pyarrow.parquet as pq
+
+        directory = Path(arguments.output)
+        directory.mkdir(parents=True)
+        pq.write_table(history.events, directory / "events.parquet")
+        pq.write_table(history.firings, directory / "firings.parquet")
+    print(history)
+    if arguments.output:
+        print(f"events and firings: {arguments.output}")

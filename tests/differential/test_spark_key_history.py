@@ -1,0 +1,62 @@
+"""The history of a key on Spark is that of this process, for logs of files and for DataFrames."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from models.spark_sessions import spark_session
+
+pytest.importorskip("pyspark")
+
+from flinkcore.datastream import DataStream, StreamExecutionEnvironment
+from flinkcore.examples.flights import LOG, hourly_flights
+from flinkcore.spark import SparkExecutionEnvironment
+
+# PySpark warns of every pandas 3, which replays do not use.
+pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[Any]:
+    with spark_session("local[2]") as session:
+        yield session
+
+
+def test_the_history_of_a_key_of_files_is_the_same(spark: Any) -> None:
+    expected = hourly_flights(StreamExecutionEnvironment.get_execution_environment()).why("ATL")
+    found = hourly_flights(SparkExecutionEnvironment(spark)).why("ATL")
+    assert found.events.equals(expected.events)
+    assert found.firings.equals(expected.firings)
+
+
+def test_the_history_of_a_key_of_a_dataframe_is_the_same_however_it_is_partitioned(
+    spark: Any, tmp_path: Path
+) -> None:
+    rows = pq.read_table(LOG).slice(0, 2000)
+    pq.write_table(rows, tmp_path / "log.parquet")
+    dataframe = spark.read.parquet(str(tmp_path / "log.parquet"))
+
+    def history(log: Any) -> Any:
+        from flinkcore.common import Duration, Time, WatermarkStrategy
+        from flinkcore.datastream import TumblingEventTimeWindows
+        from flinkcore.datastream.aggregates import count
+
+        stream: DataStream = (
+            SparkExecutionEnvironment(spark)
+            .from_event_log(log, timestamp="date", arrival="arrival", split="origin")
+            .assign_timestamps_and_watermarks(
+                WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_minutes(30))
+            )
+            .key_by("origin")
+            .window(TumblingEventTimeWindows.of(Time.hours(1)))
+            .aggregate(n=count())
+        )
+        return stream.why("DEN")
+
+    expected = history(dataframe)
+    assert expected.events.num_rows > 10
+    kept = history(dataframe.repartition(3, "destination"))
+    assert kept.events.equals(expected.events)
+    assert kept.firings.equals(expected.firings)

@@ -1,0 +1,69 @@
+"""`flinkcore why` tells of one key of the flights that come with the package."""
+
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from flinkcore.cli import main
+from flinkcore.examples.flights import LOG
+
+FLIGHTS = [
+    *("why", str(LOG), "--timestamp", "date", "--arrival", "arrival", "--split", "origin"),
+    *(
+        "--window",
+        "tumbling:1h",
+        "--out-of-orderness",
+        "30m",
+        "--idleness",
+        "30m",
+        "--allowed-lateness",
+        "1h",
+    ),
+]
+
+
+def test_the_story_of_an_hour_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*FLIGHTS, "--key", "origin=ATL", "--at", "2001-01-02T11:00"]) == 0
+    told = capsys.readouterr().out
+    assert told.startswith("origin = 'ATL'\n  25 rows, 24 in window, 1 late")
+    assert "LATE for [2001-01-02 11:00:00, 12:00:00): to the side output 'late'" in told
+    assert "an out-of-orderness bound of 1 h 9 min 1 ms or an allowed lateness of 1 h 39 min 1 ms" in told
+
+
+def test_the_tables_are_written_if_a_directory_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = [
+        *FLIGHTS,
+        "--key",
+        "origin=HNL",
+        "--aggregate",
+        "n=count()",
+        "--output",
+        str(tmp_path / "why"),
+    ]
+    assert main(arguments) == 0
+    events = pq.read_table(tmp_path / "why" / "events.parquet")
+    firings = pq.read_table(tmp_path / "why" / "firings.parquet")
+    counted = sum(len(numbers) for numbers in firings.column("events").to_pylist())
+    assert events.num_rows > 0
+    assert counted >= events.num_rows - events.column("fate").to_pylist().count("late")
+    assert main(arguments) == 1
+    assert "exists; name a directory that does not" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--key", "origin"], "--key 'origin' is no key; write COLUMN=VALUE, such as origin=ATL"),
+        (["--key", "origin=ATL", "--key", "origin=SFO"], "'origin' is given twice"),
+        (["--key", "destination=ATL", "--at", "noon"], "--at is a time within it"),
+        (["--key", "delay=long"], "no value of the key column 'delay'"),
+    ],
+)
+def test_arguments_are_checked_before_the_log_is_read(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*FLIGHTS, *arguments]) == 1
+    assert message in capsys.readouterr().err

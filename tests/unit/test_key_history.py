@@ -1,0 +1,321 @@
+"""Why the results of a key are what they are, told of small logs."""
+
+import math
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+from flinkcore.common import Duration, Row, Time, WatermarkStrategy
+from flinkcore.datastream import DataStream, KeyedStream, StreamExecutionEnvironment
+from flinkcore.datastream.aggregates import count, sum_
+from flinkcore.datastream.functions import KeyedProcessFunction
+from flinkcore.datastream.window import (
+    CountTrigger,
+    EventTimeSessionWindows,
+    GlobalWindows,
+    SlidingEventTimeWindows,
+    TumblingEventTimeWindows,
+)
+from flinkcore.errors import ConfigurationError
+from flinkcore.replay import planned_job
+from flinkcore.replay.log.chunks import FileChunk
+
+ROWS = pa.table(
+    {
+        "ts": [0, 4, 12, 3, 25, 14, 8],
+        "arrival": [10, 20, 30, 40, 50, 60, 70],
+        "split": ["a", "b", "a", "b", "a", "a", "b"],
+        "key": ["k", "k", "k", "k", "l", "k", "k"],
+        "value": [1, 2, 3, 4, 5, 6, 7],
+    }
+)
+"""With a bound of 2 and two splits the watermark is -3 from 20 on, by split a, and 1 from 30 on, by split b."""
+
+
+def keyed(log: Any, *keys: str, bound_ms: int = 2, split: str | None = None, **settings: Any) -> KeyedStream:
+    environment = StreamExecutionEnvironment.get_execution_environment()
+    environment.get_config().set_auto_watermark_interval(10)
+    strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(bound_ms))
+    return (
+        environment.from_event_log(log, timestamp="ts", arrival="arrival", split=split, **settings)
+        .assign_timestamps_and_watermarks(strategy)
+        .key_by(*(keys or ("key",)))
+    )
+
+
+def counted(log: Any, *keys: str, **settings: Any) -> DataStream:
+    windows = keyed(log, *keys, **settings).window(TumblingEventTimeWindows.of(Time.milliseconds(10)))
+    return windows.aggregate(n=count(), total=sum_("value"))
+
+
+def column(table: pa.Table, name: str) -> list[Any]:
+    values: list[Any] = table.column(name).to_pylist()
+    return values
+
+
+def test_events_meet_the_watermark_and_the_split_that_holds_it() -> None:
+    events = counted(ROWS, split="split").why("k").events
+    assert column(events, "event") == [1, 2, 3, 4, 5, 6]
+    assert column(events, "watermark") == [None, None, -3, 1, 1, 1]
+    assert column(events, "held_by") == [None, "b", "a", "b", "b", "b"]
+    assert column(events, "position") == [0, 0, 1, 1, 3, 2]
+
+
+def test_a_late_event_has_the_least_bound_and_lateness_that_save_it() -> None:
+    history = counted(ROWS).why("k")
+    assert column(history.events, "fate") == ["in window", "in window", "in window", "late", "late", "late"]
+    assert column(history.events, "saving_out_of_orderness_ms")[3:] == [3, 6, 16]
+    assert column(history.events, "saving_allowed_lateness_ms")[3:] == [1, 4, 14]
+    assert column(history.events, "reason")[3] == "dropped"
+    (late,) = [row for row in history.events.to_pylist() if row["event"] == 4]
+    assert late["missed_windows"] == [{"start": 0, "end": 10}]
+    assert column(counted(ROWS, bound_ms=3).why("k").events, "fate")[3] == "in window"
+
+
+def test_a_firing_has_the_events_that_it_was_made_of() -> None:
+    first, second = counted(ROWS).why("k").firings.to_pylist()
+    assert (first["window_start"], first["events"], first["cause"]) == (0, [1, 2], "watermark")
+    assert first["results"] == [{"n": 2, "total": 3}]
+    assert (first["arrival"], first["watermark"]) == (30, 9)
+    assert (second["window_start"], second["events"], second["arrival"]) == (10, [3], 50)
+
+
+def test_one_window_can_be_asked_for() -> None:
+    history = counted(ROWS).why("k", window=13)
+    assert column(history.firings, "window_start") == [10]
+    assert column(history.events, "event") == [3, 5]
+    assert column(counted(ROWS).why("k", window=(0, 10)).events, "event") == [1, 2, 4, 6]
+
+
+def test_times_of_windows_may_be_text() -> None:
+    instants = ROWS.set_column(0, "ts", ROWS.column("ts").cast(pa.timestamp("ms")))
+    history = counted(instants).why("k", window="1970-01-01T00:00:00.013")
+    assert column(history.events, "event") == [3, 5]
+
+
+@pytest.mark.parametrize("window", ["noon", (1, 2, 3), int, True])
+def test_what_is_no_window_is_refused(window: Any) -> None:
+    with pytest.raises(ConfigurationError, match="window= is a time within it"):
+        counted(ROWS).why("k", window=window)
+
+
+def test_keys_of_several_columns_are_given_in_order_or_by_name() -> None:
+    expected = [1, 3, 6]
+    for key in (("k", "a"), ["k", "a"], {"split": "a", "key": "k"}):
+        rows = column(counted(ROWS, "key", "split").why(key).events, "row")
+        assert [row["value"] for row in rows] == expected
+
+
+def test_text_stands_for_a_key_of_any_type() -> None:
+    rows = ROWS.append_column("number", pa.array([1, 2, 1, 2, 1, 1, 2]))
+    assert counted(rows, "number").why("2").events.equals(counted(rows, "number").why(2).events)
+
+
+@pytest.mark.parametrize("key", [math.nan, 0.0, -0.0])
+def test_keys_that_are_floats_are_equal_as_in_a_replay(key: float) -> None:
+    rows = ROWS.set_column(3, "key", pa.array([math.nan, 0.0, -0.0, math.nan, 0.0, None, -0.0]))
+    whole = counted(rows, on_bad_row="drop")
+    own = [row["total"] for row in whole.to_arrow().to_pylist() if repr(row["key"]) == repr(key)]
+    given = [each["total"] for results in column(whole.why(key).firings, "results") for each in results]
+    assert given == own
+
+
+@pytest.mark.parametrize(
+    ("key", "message"),
+    [
+        (("k", "a"), "no value of the key column 'key'"),
+        (None, "no event has null as its key"),
+        (1, "no value of the key column 'key'"),
+    ],
+)
+def test_what_is_no_key_is_refused(key: Any, message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        counted(ROWS).why(key)
+
+
+def test_a_key_that_no_event_has_gives_an_empty_history() -> None:
+    history = counted(ROWS).why("m")
+    assert (history.events.num_rows, history.firings.num_rows) == (0, 0)
+    assert "0 rows; 0 firings" in str(history)
+
+
+def test_rows_that_are_filtered_or_rejected_are_told_of() -> None:
+    rows = pa.concat_tables([ROWS, ROWS.slice(0, 1).set_column(0, "ts", pa.array([None], pa.int64()))])
+    environment = StreamExecutionEnvironment.get_execution_environment()
+    stream = (
+        environment.from_event_log(rows, timestamp="ts", arrival="arrival", split="split", on_bad_row="drop")
+        .filter(pc.field("value") != 2)
+        .assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps())
+        .filter(pc.field("value") != 3)
+        .key_by("key")
+        .window(TumblingEventTimeWindows.of(Time.milliseconds(10)))
+        .aggregate(n=count())
+    )
+    events = stream.why("k").events
+    told = {
+        (row["fate"], row["reason"], row["timestamp"], row["split"])
+        for row in events.to_pylist()
+        if row["fate"] in ("filtered", "rejected")
+    }
+    assert told == {
+        ("filtered", "(value != 2)", 4, "b"),
+        ("filtered", "(value != 3)", 12, "a"),
+        ("rejected", "null timestamp", None, "a"),
+    }
+    assert events.num_rows == 7
+
+
+def test_a_key_that_the_job_computes_has_a_note_on_rows_that_are_not_known() -> None:
+    environment = StreamExecutionEnvironment.get_execution_environment()
+    stream = (
+        environment.from_event_log(ROWS, timestamp="ts", arrival="arrival")
+        .assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps())
+        .with_columns(large=pc.field("value") > 3)
+        .filter(pc.field("value") < 7)
+        .key_by("large")
+        .window(TumblingEventTimeWindows.of(Time.milliseconds(10)))
+        .aggregate(n=count())
+    )
+    history = stream.why(True)
+    assert history.events.num_rows == 3  # of four, one of which was filtered
+    assert "the job computes the key (large)" in history.notes[0]
+
+
+def test_sessions_that_merge_are_told_as_they_were_in_the_end() -> None:
+    windows = keyed(ROWS, bound_ms=50).window(EventTimeSessionWindows.with_gap(Time.milliseconds(6)))
+    history = windows.aggregate(n=count()).why("k")
+    assert column(history.events, "windows") == [[{"start": 0, "end": 20}]] * 6
+    assert column(history.firings, "events") == [[1, 2, 4, 3, 5, 6]]  # as sessions merged
+
+
+def test_windows_without_bounds_fire_by_the_events_that_complete_them() -> None:
+    windows = keyed(ROWS).window(GlobalWindows.create()).trigger(CountTrigger.of(2))
+    firings = windows.aggregate(n=count()).why("k").firings.to_pylist()
+    assert [(firing["event"], firing["events"]) for firing in firings] == [
+        (2, [1, 2]),
+        (4, [1, 2, 3, 4]),
+        (6, [1, 2, 3, 4, 5, 6]),
+    ]
+    counts = keyed(ROWS).count_window(3).aggregate(n=count()).why("k").firings
+    assert column(counts, "events") == [[1, 2, 3], [4, 5, 6]]
+
+
+def test_logs_of_a_union_are_told_apart() -> None:
+    environment = StreamExecutionEnvironment.get_execution_environment()
+    streams = [
+        environment.from_event_log(
+            ROWS.take([0, 2, 4] if log == 0 else [1, 3, 5, 6]), timestamp="ts", arrival="arrival"
+        ).assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps())
+        for log in (0, 1)
+    ]
+    windows = (
+        streams[0].union(streams[1]).key_by("key").window(TumblingEventTimeWindows.of(Time.milliseconds(10)))
+    )
+    events = windows.aggregate(n=count()).why("k").events
+    assert column(events, "log") == [0, 1, 0, 1, 1, 1]
+
+
+class RemindsLater(KeyedProcessFunction):
+    """Gives each value, and after a while without another one how many there were."""
+
+    def open(self, runtime_context: Any) -> None:
+        from flinkcore.common import Types
+        from flinkcore.datastream.state import ValueStateDescriptor
+
+        self.last = runtime_context.get_state(ValueStateDescriptor("last", Types.LONG()))
+
+    def process_element(self, value: Row, ctx: Any) -> Iterator[Row]:
+        due = self.last.value()
+        if due is not None:
+            ctx.timer_service().delete_event_time_timer(due)
+        self.last.update(ctx.timestamp() + 8)
+        ctx.timer_service().register_event_time_timer(ctx.timestamp() + 8)
+        if value.value % 2:
+            yield Row("odd", value.value)
+
+    def on_timer(self, timestamp: int, ctx: Any) -> Iterator[Row]:
+        yield Row("timer", timestamp)
+
+
+def reminded(log: pa.Table) -> DataStream:
+    return keyed(log).process(RemindsLater(), pa.schema([("what", pa.string()), ("value", pa.int64())]))
+
+
+def test_the_timers_and_the_results_of_a_process_function_are_told() -> None:
+    history = reminded(ROWS).why("k")
+    results = [row for rows in column(history.firings, "results") for row in rows]
+    assert {row["value"] for row in results if row["what"] == "odd"} == {1, 3, 7}
+    assert set(column(history.events, "fate")) == {"processed"}
+    timers = [(row["action"], row["timestamp"], row["event"]) for row in history.timers.to_pylist()]
+    assert timers[:3] == [("registered", 8, 1), ("deleted", 8, 2), ("registered", 12, 2)]
+    fired = {row["timestamp"] for row in history.timers.to_pylist() if row["action"] == "fired"}
+    assert {
+        firing["timer"] for firing in history.firings.to_pylist() if firing["cause"] == "event-time timer"
+    } == fired
+    assert "timer of event time at 12 registered by event 2" in str(history)
+
+
+@pytest.mark.parametrize(
+    ("job", "message"),
+    [
+        (
+            lambda: (
+                counted(ROWS)
+                .key_by("key")
+                .window(TumblingEventTimeWindows.of(Time.milliseconds(20)))
+                .aggregate(n=count())
+            ),
+            "the job has 2 operators",
+        ),
+        (
+            lambda: StreamExecutionEnvironment.get_execution_environment().from_collection([1]),
+            "element by element",
+        ),
+    ],
+)
+def test_jobs_of_other_kinds_are_refused(job: Callable[[], DataStream], message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        job().why("k")
+
+
+def test_parts_of_a_file_that_cannot_have_the_key_are_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ordered = ROWS.sort_by("key")
+    pq.write_table(ordered, tmp_path / "log.parquet", row_group_size=3)
+    monkeypatch.setattr(planned_job, "CHUNK_BYTES", 1)
+    read: list[tuple[str, tuple[str, ...]]] = []
+    reads = FileChunk.read
+
+    def noted(self: FileChunk, columns: Any, *others: Any) -> Any:
+        for batch in reads(self, columns, *others):
+            read.append((self.label, tuple(columns)))
+            yield batch
+
+    monkeypatch.setattr(FileChunk, "read", noted)
+    events = counted(str(tmp_path / "log.parquet")).why("l").events
+    assert events.num_rows == 1
+    values_read = {label for label, columns in read if "value" in columns}
+    assert len(values_read) == 1
+    assert len({label for label, columns in read if "ts" in columns}) == 3
+
+
+def test_files_of_other_partitions_are_not_read(tmp_path: Path) -> None:
+    for key in ("k", "l"):
+        directory = tmp_path / f"key={key}"
+        directory.mkdir()
+        pq.write_table(ROWS.filter(pc.field("key") == key).drop_columns("key"), directory / "log.parquet")
+    history = counted(str(tmp_path)).why("l")
+    assert [row["value"] for row in column(history.events, "row")] == [5]
+
+
+def test_a_late_event_between_windows_is_saved_by_nothing() -> None:
+    windows = keyed(ROWS).window(SlidingEventTimeWindows.of(Time.milliseconds(2), Time.milliseconds(10)))
+    late = [row for row in windows.aggregate(n=count()).why("k").events.to_pylist() if row["fate"] == "late"]
+    assert [(row["timestamp"], row["missed_windows"]) for row in late] == [(3, []), (14, []), (8, [])]
+    assert {row["saving_out_of_orderness_ms"] for row in late} == {None}
