@@ -2,6 +2,7 @@
 
 import gc
 import threading
+import time
 import weakref
 from contextvars import ContextVar
 from itertools import count
@@ -72,6 +73,34 @@ def test_a_call_ends_when_nobody_takes_its_parts_any_more(closes: bool) -> None:
     del parts
     assert ended
     assert not threads_of_calls()
+
+
+def test_a_call_that_gives_a_part_when_nobody_takes_any_more_ends() -> None:
+    call: PausableCall[int] = PausableCall()
+    stopped = threading.Event()
+
+    def give_late() -> None:
+        call.give(0)
+        assert stopped.wait(SOON)
+        call.give(1)
+        call.give(2)
+
+    parts = call.run(give_late)
+    assert next(parts) == 0
+    # As if the one that takes the parts had asked for the next one, and were interrupted meanwhile.
+    with call._lock:
+        call._is_running = True
+        call._turn.notify_all()
+    (thread,) = threads_of_calls()
+    closing = threading.Thread(target=parts.close)
+    closing.start()
+    while not call._threads._is_stopped:
+        time.sleep(0.001)
+    time.sleep(0.05)  # threads that wait by now have been woken
+    stopped.set()
+    thread.join(SOON)
+    assert not thread.is_alive()
+    closing.join()
 
 
 def test_a_call_sees_context_variables_of_its_caller() -> None:

@@ -66,6 +66,7 @@ class PausableCall(Generic[Given]):
             self._given.append(part)
             self._is_running = False
             self._turn.notify_all()
+            self._threads.check()  # who has stopped it before wakes it no more
             while not self._is_running:
                 self._turn.wait()
                 self._threads.check()
