@@ -361,9 +361,10 @@ class LatenessFrontier:
         """
         if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
             raise ConfigurationError(f"the share of events that may be lost is from 0 to 1, not {share!r}")
-        late = self._lost(window, allowed_lateness)
-        at = int(np.argmax(late <= share * self.events))
-        return Duration.of_millis(int(self.bounds_ms[at]))
+        return Duration.of_millis(self._bound_of(share, self._lost(window, allowed_lateness)))
+
+    def _bound_of(self, share: float, lost: Int64s) -> int:
+        return int(self.bounds_ms[np.argmax(lost <= share * self.events)])
 
     def bound_that_delays(
         self,
@@ -525,10 +526,15 @@ class LatenessFrontier:
         """Return in words which bound loses at most a share of events, what it delays, and what the own one does."""
         bound = self.bound_that_loses(share).to_millis()
         lost = self._lost(None, None) / max(self.events, 1)
+        by_own = shown_share(lost[self._place(self.own_bound_ms)])
         text = (
-            f"a bound of {shown_duration(bound)} loses {shown_share(lost[self._place(bound)])} of the events and "
-            f"delays results by {shown_duration(bound)}; your {shown_duration(self.own_bound_ms)} lose "
-            f"{shown_share(lost[self._place(self.own_bound_ms)])}"
+            f"A bound of {shown_duration(bound)} loses {shown_share(lost[self._place(bound)])} of the events and "
+            f"delays results by {shown_duration(bound)}; "
+            + (
+                f"your {shown_duration(self.own_bound_ms)} lose {by_own}."
+                if self.own_bound_ms
+                else f"without one, {by_own} are lost."
+            )
         )
         if not self.by_window:
             return text
@@ -537,8 +543,21 @@ class LatenessFrontier:
         if wait.median_ms is None or wait.p99_ms is None:
             return text
         return (
-            f"{text}. Results of {shown_windows(windows.window)} then come {shown_duration(wait.median_ms, 2)} after "
-            f"the end of their window (median; 99 % within {shown_duration(wait.p99_ms, 2)})"
+            f"{text} Results of {shown_windows(windows.window)} then come {shown_duration(wait.median_ms, 2)} after "
+            f"the end of their window (median; 99 % within {shown_duration(wait.p99_ms, 2)})."
+        )
+
+    def sentence_for_delay(self, delay: Duration | Time) -> str:
+        """Return in words which bound lets results wait no longer than a delay, and what it loses."""
+        bound = self.bound_that_delays(delay).to_millis()
+        at = self._place(bound)
+        lost = self._lost(None, None)
+        what = "Results that wait"
+        if self.by_window and self.why_no_waits is None:
+            what = f"Results of {shown_windows(self.by_window[0].window)} of which 99 % wait"
+        return (
+            f"{what} no longer than {shown_duration(interval_ms(delay, 'delay'))} allow a bound of "
+            f"{shown_duration(bound)}, which loses {shown_share(lost[at] / max(self.events, 1))} of the events."
         )
 
     def __repr__(self) -> str:
@@ -553,53 +572,49 @@ class LatenessFrontier:
         if not self.events:
             return of
         disorder = f"out of order by up to {shown_duration(self.largest_disorder_ms)}"
-        sentence = self.sentence()
         return "\n".join(
             [
                 f"{of}, {disorder if self.largest_disorder_ms else 'none late under any bound'}",
-                f"{sentence[0].upper()}{sentence[1:]}.",
-                "",
-                *self._picture(),
+                self.sentence(),
+                *(line for kind in self._kinds() for line in self._picture(*kind)),
                 *self._advice(),
             ]
         )
 
-    def _picture(self) -> list[str]:
+    def _picture(self, windows: WindowLateness | None, number: int) -> list[str]:
         """What is lost, under bounds at which that falls below a tenth, a twentieth, and so on."""
-        lost = self._lost(None, None)
-        losing = [self.bound_that_loses(share).to_millis() for share in _SHARES]
+        lost = self.late_for_watermark if windows is None else windows.late[number]
         own = min(self.own_bound_ms, self.largest_disorder_ms)
-        bounds = sorted({int(self.bounds_ms[0]), own, *losing})
+        bounds = sorted({int(self.bounds_ms[0]), own, *(self._bound_of(share, lost) for share in _SHARES)})
         names = ["bound", "loses", "events"]
         title = "Lost are events late for their watermark:"
-        if self.by_window:
-            first = self.by_window[0]
+        waits: dict[int, Waits] = {}
+        if windows is not None:
+            waits = self._waits(windows, bounds)
             names += ["incomplete windows", "wait (median)", "99 %", "longest"]
             title = (
-                f"Lost are events late for all their {shown_windows(first.window)}, allowed lateness "
-                f"{shown_duration(first.allowed_lateness_ms[0])}; incomplete are windows when they fire first:"
+                f"Lost are events late for all their {shown_windows(windows.window)}, allowed lateness "
+                f"{shown_duration(windows.allowed_lateness_ms[number])}; incomplete are windows when they fire first:"
             )
         rows = [names]
-        for row in self._table(bounds).slice(0, len(bounds)).to_pylist():
-            late = int(lost[self._place(row["bound_ms"])])
-            cells = [shown_duration(row["bound_ms"]), shown_share(late / self.events), f"{late:,}"]
-            if self.by_window:
-                waits = (row[f"wait_{name}_ms"] for name in ("median", "p99", "max"))
-                cells.append(f"{row['incomplete']:,} of {row['windows']:,}")
-                cells += ["-" if wait is None else shown_duration(wait, 2) for wait in waits]
+        for bound in bounds:
+            late = int(lost[self._place(bound)])
+            cells = [shown_duration(bound), shown_share(late / self.events), f"{late:,}"]
+            if windows is not None:
+                cells.append(f"{windows.incomplete(bound):,} of {windows.windows:,}")
+                cells += ["-" if wait is None else shown_duration(wait, 2) for wait in waits[bound][2:]]
             rows.append(cells)
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         aligned = ["  ".join(map(str.rjust, row, widths)) for row in rows]
         most = max(int(lost[0]), 1)
         bars = ["", *(_bar(int(lost[self._place(bound)]) / most) for bound in bounds)]
-        lines = [title, *(f"  {line}  {bar}".rstrip() for line, bar in zip(aligned, bars, strict=True))]
-        if self.by_window and self.why_no_waits is not None:
-            lines.append(f"How long results wait is not known: {self.why_no_waits}.")
-        return lines
+        return ["", title, *(f"  {line}  {bar}".rstrip() for line, bar in zip(aligned, bars, strict=True))]
 
     def _advice(self) -> list[str]:
         """Which splits matter, and what else than a bound would help."""
-        lines = []
+        lines = [""]
+        if self.by_window and self.why_no_waits is not None:
+            lines.append(f"How long results wait is not known: {self.why_no_waits}.")
         splits, own = self.splits, shown_duration(self.own_bound_ms)
         late, after_leaps = int(splits.late_at_own.sum()), int(splits.late_after_leaps.sum())
         if self.own_bound_ms and late and after_leaps > _MATTERS * late:
@@ -609,7 +624,7 @@ class LatenessFrontier:
                 "that: for_percentile_out_of_orderness does not follow such events."
             )
         if len(splits.values) < 2:
-            return lines
+            return lines if len(lines) > 1 else []
         if late:
             most = self.by_split().slice(0, 3).to_pylist()
             named = (
@@ -630,7 +645,7 @@ class LatenessFrontier:
             lines.append(
                 f"Split {splits.values[split]} holds the watermark back for {shown_share(held)} of the time{silent}."
             )
-        return lines
+        return lines if len(lines) > 1 else []
 
 
 def _counted(number: int, noun: str) -> str:

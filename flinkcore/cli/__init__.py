@@ -20,6 +20,7 @@ _MODULES: Final = {
     "replay": "flinkcore.cli.replay",
     "demo": "flinkcore.cli.replay",
     "why": "flinkcore.cli.why",
+    "lateness": "flinkcore.cli.lateness",
     "run": "flinkcore.cli.run",
     "checkpoint": "flinkcore.cli.checkpoint",
     "spark-archive": "flinkcore.cli.spark_archive",
@@ -52,7 +53,7 @@ def _has_lost_its_reader() -> bool:
     return False
 
 
-_PROGRAM_ONLY: Final = re.compile(r"with_columns\(|pyarrow\.compute\.|format_options=")
+_PROGRAM_ONLY: Final = re.compile(r"what_if\(|with_columns\(|pyarrow\.compute\.|format_options=")
 
 _OPTIONS: Final = tuple(
     (re.compile(setting), option)
@@ -64,6 +65,8 @@ _OPTIONS: Final = tuple(
         (r'set on_bad_row="drop" or to an OutputTag', "give --on-bad-row drop"),
         (r"\bon_bad_row=?", "--on-bad-row"),
         (r"\bwindow= (?=is a time)", "--at "),
+        (r"\bbounds=\[\.\.\.\]", "--bound"),
+        (r"\bby_split\(\)", "--by-split"),
         (r"\brestore_from=?", "--restore-from"),
         (r"\bstop_with_checkpoint=?", "--checkpoint"),
         (r"\bset_parallelism(\(\.*\))?", "--parallelism"),
