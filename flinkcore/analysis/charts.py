@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from flinkcore.analysis.lateness_frontier import LatenessFrontier
 from flinkcore.analysis.log_summary import (
     LATENESS_MS,
     ArrivalGrid,
@@ -664,3 +665,121 @@ def chart_of_firings(firings: Firings) -> Chart:
     layers = [("on time", firings.on_time, _GREEN), ("fired by late events", firings.late, _ORANGE)]
     clock = _time_axis("clock", "replay clock (UTC)")
     return Chart("Results over time", text, _stacked(clock, firings.grid, "results", layers))
+
+
+def charts_of_frontier(frontier: LatenessFrontier) -> list[Chart]:
+    """What each bound of out-of-orderness loses, and how long results wait; none if no bound loses anything."""
+    if not frontier.largest_disorder_ms:
+        return []
+    rows = frontier.to_arrow().to_pylist()
+    kind = {name: rows[0][name] for name in ("window", "allowed_lateness_ms")}
+    rows = [row for row in rows if kind.items() <= row.items()]
+    lines = [("behind the watermark", "late_for_watermark_share", _BLUE)]
+    if rows[0]["window"] is not None:
+        lines.append(("late for all their windows", "late_share", _ORANGE))
+        lines.append(("windows incomplete at first", "incomplete_share", _GREY))
+    least = min((row[name] for row in rows for _, name, _ in lines if row[name]), default=1.0)
+    powers = [0.1**power for power in range(12) if 0.1**power >= least / 3]
+    y = {
+        "type": "quantitative",
+        "title": "share (logarithmic)",
+        "scale": {"type": "symlog", "constant": powers[-1] / 2},
+        "axis": {"values": [*powers, 0], "labelExpr": "format(100 * datum.value, '.3~g') + ' %'"},
+    }
+    sentence = frontier.sentence()
+    text = f"{sentence[0].upper()}{sentence[1:]}."
+    charts = [Chart("What each bound loses", text, _by_bound(frontier, rows, lines, y, shown_share))]
+    waits = [
+        ("median", "wait_median_ms", _GREEN),
+        ("99 %", "wait_p99_ms", _BLUE),
+        ("longest", "wait_max_ms", _GREY),
+    ]
+    waited = [row for row in rows if row["wait_max_ms"] is not None]
+    if len(waited) > 1:
+        unit, unit_ms = _unit(max(row["wait_max_ms"] for row in waited) / 2)
+        y = {
+            "type": "quantitative",
+            "title": f"behind the end of the window ({unit})",
+            "axis": {"format": ",~g"},
+        }
+        text = (
+            "How long after the end of its window a result fires for the first time, under each bound: whoever waits "
+            "longer loses less. Windows that only the end of the log fires are left out."
+        )
+        spec = _by_bound(frontier, waited, waits, y, _words, unit_ms=unit_ms)
+        charts.append(Chart("How long results wait under each bound", text, spec))
+    return charts
+
+
+def _by_bound(
+    frontier: LatenessFrontier,
+    rows: Sequence[Spec],
+    lines: Sequence[tuple[str, str, str]],
+    y: Spec,
+    words: Callable[[float], str],
+    *,
+    unit_ms: int = 1,
+) -> Spec:
+    """Columns of the frontier as lines over the bound, and where the stream's own bound is."""
+    unit, bound_unit_ms = _unit(rows[-1]["bound_ms"] / 2)
+    points = [
+        {
+            "bound": row["bound_ms"] / bound_unit_ms,
+            "value": row[column] / unit_ms,
+            "what": name,
+            "hint": _words(row["bound_ms"]),
+            "text": words(row[column]),
+        }
+        for name, column, _ in lines
+        for row in rows
+        if row[column] is not None
+    ]
+    names, colours = [name for name, _, _ in lines], [colour for _, _, colour in lines]
+    x = {
+        "field": "bound",
+        "type": "quantitative",
+        "title": f"bound of out-of-orderness ({unit}, spread out towards 0)",
+        "scale": {"type": "sqrt", "nice": False},
+        "axis": {"format": ",~g"},
+    }
+    own = [{"bound": frontier.own_bound_ms / bound_unit_ms, "text": f"your {_words(frontier.own_bound_ms)}"}]
+    return _base(
+        points,
+        height=240,
+        layer=[
+            {
+                "mark": {
+                    "type": "line",
+                    "strokeWidth": 2,
+                    "interpolate": "step-after",
+                    "point": {"size": 9},
+                    "tooltip": True,
+                },
+                "encoding": {
+                    "x": x,
+                    "y": {"field": "value", **y},
+                    "color": {
+                        "field": "what",
+                        "type": "nominal",
+                        "title": None,
+                        "scale": {"domain": names, "range": colours},
+                    },
+                    "tooltip": [
+                        {"field": "hint", "type": "nominal", "title": "bound"},
+                        {"field": "what", "type": "nominal", "title": "of"},
+                        {"field": "text", "type": "nominal", "title": "is"},
+                    ],
+                },
+            },
+            {
+                "data": {"values": own},
+                "mark": {"type": "rule", "color": _RED, "strokeWidth": 1.5, "strokeDash": [5, 3]},
+                "encoding": {"x": x},
+            },
+            {
+                "data": {"values": own},
+                "mark": {"type": "text", "color": _RED, "align": "left", "dx": 5, "y": 8},
+                "encoding": {"x": x, "text": {"field": "text"}},
+            },
+        ],
+    )

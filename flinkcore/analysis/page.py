@@ -10,12 +10,19 @@ from pathlib import Path
 from typing import Final
 
 import flinkcore
-from flinkcore.analysis.charts import VEGA_LITE, Chart, chart_of_firings, charts_of_log
+from flinkcore.analysis.charts import (
+    VEGA_LITE,
+    Chart,
+    chart_of_firings,
+    charts_of_frontier,
+    charts_of_log,
+)
+from flinkcore.analysis.lateness import lateness_of
 from flinkcore.analysis.log_summary import ArrivalGrid, Firings, summarised_log
 from flinkcore.common.extras import library
 from flinkcore.common.html_text import html_table
 from flinkcore.common.shown_times import format_timestamp
-from flinkcore.errors import ConfigurationError, SourceError
+from flinkcore.errors import ConfigurationError, DataError, SourceError
 from flinkcore.replay.log.log_sources import LogFiles, TableSource
 from flinkcore.replay.planned_job import PlannedJob
 from flinkcore.replay.plans.operators import WindowAggregation
@@ -91,7 +98,7 @@ def write_page(report: ReplayReport, path: str | PathLike[str], title: str | Non
     names = [_log_name(log.log.source) for log in planned.plan.logs]
     title = f"Replay of {', '.join(names)}" if title is None else title
     sections = [_head(report, title), _counts(report)]
-    sections += [*_log_sections(planned, names), *_results(planned, source)]
+    sections += [*_log_sections(planned, names), *_frontier(planned), *_results(planned, source)]
     page = _page(title, sections, vl_convert.javascript_bundle(_SCRIPT, VEGA_LITE))
     try:
         Path(path).write_text(page, encoding="utf-8")
@@ -168,6 +175,21 @@ def _log_sections(planned: PlannedJob, names: Sequence[str]) -> Iterator[str]:
             yield "<p>The log has no event.</p>"
         else:
             yield from map(_figure, charts_of_log(log))
+
+
+def _frontier(planned: PlannedJob) -> Iterator[str]:
+    """What other bounds would lose; of a job of one log whose strategy has a bound."""
+    if len(planned.plan.logs) > 1 or not planned.time_planes[0].events:
+        return
+    strategy = planned.plan.logs[0].strategy
+    if strategy.out_of_orderness_ms is None:
+        return
+    try:
+        frontier = lateness_of(planned)
+    except DataError as error:
+        yield f"<h3>What each bound loses</h3><p>{escape(str(error))}</p>"
+    else:
+        yield from map(_figure, charts_of_frontier(frontier))
 
 
 def _results(planned: PlannedJob, source: ReportSource) -> Iterator[str]:

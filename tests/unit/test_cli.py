@@ -104,6 +104,7 @@ def test_the_demo_writes_results_and_tells_where(tmp_path: Path, capsys: pytest.
     assert main(["demo", "--engine", "embedded", "--quiet", "--output", str(tmp_path / "demo")]) == 0
     shown = capsys.readouterr().out
     assert "33,798 events from 223 splits" in shown
+    assert "your 30 min lose 0.57 %" in shown
     assert str(tmp_path / "demo") in shown
     assert ds.dataset(tmp_path / "demo" / "hourly").to_table().num_rows == 5072
 

@@ -92,7 +92,8 @@ def test_a_page_has_the_figures_of_the_report(tmp_path: Path) -> None:
     drawn = charts(page)
     assert list(drawn) == [
         *("Event time and watermark", "Delay of events and of the watermark", "Who holds the watermark back"),
-        *("Events per 2 s", "Lateness", "Busiest keys", "Keys that come late", "Results over time"),
+        *("Events per 2 s", "Lateness", "Busiest keys", "Keys that come late", "What each bound loses"),
+        *("How long results wait under each bound", "Results over time"),
     ]
     cells = values(drawn["Events per 2 s"])
     assert sum(cell["n"] for cell in cells) == 300
@@ -108,6 +109,22 @@ def test_a_page_has_the_figures_of_the_report(tmp_path: Path) -> None:
     assert f"{at_end} more fire at the end of the log" in page
 
 
+def test_the_frontier_is_drawn_with_the_own_bound(tmp_path: Path) -> None:
+    keyed = events().key_by("key").window(TumblingEventTimeWindows.of(Time.seconds(10)))
+    report = keyed.aggregate(n=count()).execute().report
+    report.to_html(tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    spec = charts(page)["What each bound loses"]
+    [own] = spec["layer"][1]["data"]["values"]
+    assert own == {"bound": 2, "text": "your 2 s"}
+    at_own = {row["what"]: row["value"] for row in values(spec) if row["bound"] == own["bound"]}
+    assert at_own["late for all their windows"] == report.late / report.events_read > 0
+    assert at_own["behind the watermark"] == sum(
+        row["share"] for row in values(charts(page)["Lateness"]) if row["late"] == "behind"
+    )
+    assert values(spec)[-1]["value"] == 0
+
+
 def test_every_chart_is_vega_lite(tmp_path: Path) -> None:
     idle = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_seconds(2))
     logs = {
@@ -118,6 +135,8 @@ def test_every_chart_is_vega_lite(tmp_path: Path) -> None:
             pa.table({"ts": [0, 10**12], "arrival": [5, 10**12], "key": ["a", "a"], "source": [1, 1]})
         ),
         "no watermark": events(strategy=WatermarkStrategy.no_watermarks()),
+        "aligned": events(strategy=idle.with_watermark_alignment("group", Duration.of_seconds(1))),
+        "in order": events(LOG.set_column(0, "ts", LOG["arrival"])),
     }
     drawn = {}
     for name, stream in logs.items():
@@ -128,11 +147,13 @@ def test_every_chart_is_vega_lite(tmp_path: Path) -> None:
     assert ("idle", "Idle splits") in drawn
     assert ("by position", "Delay of events and of the watermark") not in drawn
     assert all((name, "Lateness") in drawn for name in logs)
+    frontiers = {name for name, title in drawn if title == "What each bound loses"}
+    assert frontiers == {"idle", "aligned"}
 
 
 def test_flights_are_drawn_with_bounded_numbers_of_points(tmp_path: Path) -> None:
     drawn = charts(page_of(hourly_flights(environment()), tmp_path))
-    assert max(len(values(spec)) for spec in drawn.values()) <= 480
+    assert max(len(values(spec)) for spec in drawn.values()) <= 900
     lines = drawn["Event time and watermark"]["layer"][1]["data"]["values"]
     assert len(lines) <= 9 * 240
     assert {row["split"] for row in lines} >= {"ORD", "215 other splits"}

@@ -83,11 +83,11 @@ def test_a_page_is_drawn_without_network_and_without_complaints(browser: str, tm
     dom = done.stdout
     drawn = re.search(r'data-drawn="(\d+)"', dom)
     assert drawn is not None
-    assert int(drawn[1]) == dom.count("<figure>") == len(re.findall(r"<svg [^>]*class=\"marks\"", dom)) == 9
+    assert int(drawn[1]) == dom.count("<figure>") == len(re.findall(r"<svg [^>]*class=\"marks\"", dom)) == 11
     shown = unescape(re.sub("<[^>]*>", " ", re.sub("<script.*?</script>", "", dom, flags=re.DOTALL)))
     for number in (report.events_read, report.windowed, report.late, report.late_firings):
         assert re.search(rf"(?<![\d,]){number:,}(?![\d,])", shown)
-    assert {"Jan 02", "06:00", "ORD", "215 other splits", "behind 1 h to 2 h"} <= set(
+    assert {"Jan 02", "06:00", "ORD", "215 other splits", "behind 1 h to 2 h", "your 30 min"} <= set(
         re.split(r"\s{2,}", shown)
     )
     assert not re.search(r"\b(NaN|undefined|Infinity)\b", shown)
