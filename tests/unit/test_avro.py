@@ -446,6 +446,7 @@ def test_columns_of_every_type_are_those_of_arrow(tmp_path: Path) -> None:
             "a block cannot be decoded|is not date",
         ),
     ],
+    ids=["no schema", "a null type", "integers", "a date that is none"],
 )
 def test_a_log_that_cannot_be_read_is_an_error(
     content: bytes, error: type[Exception], message: str, tmp_path: Path

@@ -39,6 +39,9 @@ class Plain:
     def __init__(self, value: Any) -> None:
         self.value = value
 
+    def __repr__(self) -> str:
+        return f"Plain({self.value!r})"
+
 
 @dataclass
 class Unhashable:

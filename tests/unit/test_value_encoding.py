@@ -170,7 +170,7 @@ class OwnRow(Row):
 @pytest.mark.parametrize(
     "value",
     [
-        object(),
+        pytest.param(object(), id="an object"),
         {1},
         Colour.RED,
         Point(1, 2),
