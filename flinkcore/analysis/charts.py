@@ -60,8 +60,9 @@ def charts_of_log(log: SummarisedLog) -> list[Chart]:
     charts = [_event_time(log)]
     if log.plan.log.arrival is not None:
         charts.append(_delays(log))
-    if _spans(log):
-        charts.append(_idleness(log))
+    idle_times = _idle_times(log)
+    if idle_times:
+        charts.append(_idleness(log, idle_times))
     if len(log.time_plane.holders.clock_ms) and len(log.split_names) > 1:
         charts.append(_holders(log))
     charts += [_arrivals(log), _lateness(log)]
@@ -108,6 +109,7 @@ _TIME_AXIS: Final[Spec] = {
     "labelSeparation": 8,
     "format": {
         "year": "%Y",
+        "quarter": "%b %Y",
         "month": "%b %Y",
         "week": "%b %d",
         "date": "%b %d",
@@ -369,39 +371,37 @@ def _words(ms: float) -> str:
     return shown_duration(round(ms), 2)
 
 
-def _spans(log: SummarisedLog) -> list[tuple[str, str, int, int]]:
-    """Splits and when each was idle or paused; what no point of the picture would show is joined."""
-    found = []
+def _idle_times(log: SummarisedLog) -> list[Spec]:
+    """For each split that is shown, how much of each cell it was idle or paused."""
+    edges, width_ms = log.grid.edges_ms, log.grid.width_ms
+    rows = []
     for split, name in zip(log.shown_splits, log.split_names, strict=False):
         for what, spans in (
             ("idle", log.time_plane.splits.idle_spans(split)),
             ("paused", log.time_plane.paused.of(split)),
         ):
-            found += [(name, what, start, end) for start, end in _joined(spans, log.grid.width_ms)]
-    return found
+            if not spans:
+                continue
+            # How long it lasted before each end of a span, and so before each edge.
+            lasted = np.cumsum([length for start, end in spans for length in (0, end - start)])
+            in_cells = np.diff(np.interp(edges, np.array(spans).ravel(), lasted))
+            rows += [
+                {
+                    "split": name,
+                    "what": what,
+                    "clock": int(edges[cell]),
+                    "to": int(edges[cell + 1]),
+                    "share": float(in_cells[cell]) / width_ms,
+                    "hint": f"{what} for {_words(float(in_cells[cell]))}",
+                    "from": hint,
+                }
+                for cell, hint in enumerate(_hints(log.grid))
+                if in_cells[cell] > 0
+            ]
+    return rows
 
 
-def _joined(spans: list[tuple[int, int]], gap_ms: int) -> list[tuple[int, int]]:
-    joined: list[tuple[int, int]] = []
-    for start, end in spans:
-        if joined and start - joined[-1][1] < gap_ms:
-            joined[-1] = joined[-1][0], end
-        else:
-            joined.append((start, end))
-    return joined
-
-
-def _idleness(log: SummarisedLog) -> Chart:
-    rows = [
-        {
-            "split": name,
-            "what": what,
-            "clock": start,
-            "to": end,
-            "hint": f"{format_timestamp(start)} to {format_timestamp(end)}",
-        }
-        for name, what, start, end in _spans(log)
-    ]
+def _idleness(log: SummarisedLog, rows: list[Spec]) -> Chart:
     names = list(log.split_names[: len(log.shown_splits)])
     clock = _clock(log)
     y = {"field": "split", "type": "nominal", "title": None, "sort": names, "scale": {"domain": names}}
@@ -413,17 +413,25 @@ def _idleness(log: SummarisedLog) -> Chart:
     }
     tooltip = [
         {"field": "split", "type": "nominal", "title": "split"},
-        {"field": "what", "type": "nominal", "title": "was"},
-        {"field": "hint", "type": "nominal", "title": "from"},
+        {"field": "from", "type": "nominal", "title": "arrival"},
+        {"field": "hint", "type": "nominal", "title": "was"},
     ]
+    share = {"field": "share", "type": "quantitative", "scale": {"domain": [0, 1], "range": [0.1, 1]}}
     whole_log = [{"clock": ms} for ms in _times(log.grid.edges_ms[[0, -1]])]
     spec = _base(
         rows,
         height=22 * len(names) + 20,
         layer=[
             {
-                "mark": {"type": "bar", "height": {"band": 0.6}, "tooltip": True},
-                "encoding": {"x": clock, "x2": {"field": "to"}, "y": y, "color": colour, "tooltip": tooltip},
+                "mark": {"type": "rect", "height": {"band": 0.6}, "tooltip": True},
+                "encoding": {
+                    "x": clock,
+                    "x2": {"field": "to"},
+                    "y": y,
+                    "color": colour,
+                    "opacity": share | {"legend": None},
+                    "tooltip": tooltip,
+                },
             },
             {
                 "data": {"values": whole_log},
@@ -440,7 +448,10 @@ def _idleness(log: SummarisedLog) -> Chart:
         for n, what in ((idle, "idle"), (paused, "paused"))
         if n
     ]
-    text = f"{'; '.join(parts)} at some time; the busiest splits are shown. An idle split holds no watermark back."
+    text = (
+        f"{'; '.join(parts)} at some time; the busiest splits are shown, the darker the longer within "
+        f"{shown_duration(log.grid.width_ms)}. An idle split holds no watermark back."
+    )
     return Chart("Idle splits" if not paused else "Idle and paused splits", text, spec)
 
 
