@@ -9,6 +9,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Final
 
+import pyarrow as pa
+
 import flinkcore
 from flinkcore.analysis.charts import (
     VEGA_LITE,
@@ -29,7 +31,8 @@ from flinkcore.replay.plans.operators import WindowAggregation
 from flinkcore.replay.results.report import ReplayReport, ReportSource
 from flinkcore.replay.time_plane.job_time import JobTime
 
-_FIRED: Final = ("late_firing", "watermark")
+_FIRED: Final = pa.schema([("late_firing", pa.bool_()), ("watermark", pa.int64())])
+"""Columns of window results that tell when a row fired."""
 
 _NO_NETWORK: Final = (
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline' 'unsafe-eval'; "
@@ -195,9 +198,13 @@ def _frontier(planned: PlannedJob) -> Iterator[str]:
 def _results(planned: PlannedJob, source: ReportSource) -> Iterator[str]:
     if not isinstance(planned.plan.operator, WindowAggregation):
         return
-    if not set(_FIRED) <= set(planned.plan.result_schema().names):
+    # Steps behind the windows may have dropped or replaced them.
+    schema = planned.plan.result_schema()
+    if {column.name: column.type for column in schema if column.name in _FIRED} != dict(
+        zip(_FIRED.names, _FIRED.types, strict=True)
+    ):
         return
-    rows = source.results(_FIRED)
+    rows = source.results(_FIRED.names)
     if rows is None:
         yield (
             "<h3>Results over time</h3><p>They are drawn if the result still has them, after to_arrow(), or has "
