@@ -21,6 +21,7 @@ _MODULES: Final = {
     "demo": "flinkcore.cli.replay",
     "why": "flinkcore.cli.why",
     "lateness": "flinkcore.cli.lateness",
+    "races": "flinkcore.cli.races",
     "run": "flinkcore.cli.run",
     "checkpoint": "flinkcore.cli.checkpoint",
     "spark-archive": "flinkcore.cli.spark_archive",

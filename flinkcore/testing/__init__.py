@@ -31,6 +31,8 @@ What survives
     directory (`OperatorSubtaskState.write`). `repackage_state` joins the snapshots of several subtasks for another
     parallelism.
 
+A whole job is replayed under other legal histories of a log by `assert_deterministic` and `find_races`.
+
 With pytest there are the fixtures `flinkcore_harnesses` and `flinkcore_clock`, and the mark `flinkcore_no_leaks`; see
 ``flinkcore.pytest_plugin``. A README.md is beside this file; ``flinkcore.examples.fraud_detection`` is the job above.
 """
@@ -43,6 +45,7 @@ from flinkcore.testing.abstract_stream_operator_test_harness import (
     ManualClock,
     StreamOperatorParameters,
 )
+from flinkcore.testing.determinism import Race, assert_deterministic, find_races
 from flinkcore.testing.one_input_stream_operator_test_harness import (
     KeyedOneInputStreamOperatorTestHarness,
     OneInputStreamOperatorTestHarness,
@@ -85,6 +88,7 @@ __all__ = [
     "ManualClock",
     "OneInputStreamOperatorTestHarness",
     "OperatorSubtaskState",
+    "Race",
     "SourceFunctionTestHarness",
     "SourceOperatorTestHarness",
     "StreamOperatorParameters",
@@ -92,7 +96,9 @@ __all__ = [
     "TaskInfo",
     "TwoInputStreamOperatorTestHarness",
     "WatermarkStatus",
+    "assert_deterministic",
     "assert_output",
+    "find_races",
     "for_broadcast_process_function",
     "for_co_process_function",
     "for_interval_join",

@@ -1,0 +1,106 @@
+"""The command `flinkcore races`: whether other legal histories of a log change the results of a job."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import importlib.util
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from flinkcore.cli.log_options import duration_ms
+from flinkcore.errors import ConfigurationError
+
+
+def add_commands(commands: Any) -> None:
+    """Add the command to those of a parser."""
+    races = commands.add_parser(
+        "races",
+        help="replay a job under other legal histories of a small log, and tell which change its results",
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
+    races.add_argument(
+        "job",
+        metavar="PROGRAM:FUNCTION",
+        help="jobs.py:late_clicks, or package.jobs:late_clicks: a function from the "
+        "stream of events to the stream of results",
+    )
+    races.add_argument("input", nargs="+", help="files, directories, globs or URIs; held in memory")
+    races.add_argument("--timestamp", required=True, metavar="COLUMN", help="event time")
+    races.add_argument("--arrival", metavar="COLUMN", help="when the event reached the system")
+    races.add_argument("--split", metavar="COLUMN", help="column that tells splits apart")
+    races.add_argument("--watermark-interval", default="200ms", help="of periodic watermarks")
+    races.add_argument(
+        "--history",
+        action="append",
+        metavar="KIND",
+        help="again, clock, parallelism, restart, ties, delay or ticks; repeat for more; all if not given",
+    )
+    races.add_argument(
+        "--on-bad-row", choices=["fail", "drop"], default="fail", help="what becomes of rows with a fault"
+    )
+    races.set_defaults(call=_races)
+
+
+def _races(arguments: argparse.Namespace) -> int:
+    from flinkcore.testing.determinism import find_races
+    from flinkcore.testing.histories import KINDS
+
+    kinds = tuple(arguments.history or KINDS)
+    unknown = sorted(set(kinds) - set(KINDS))
+    if unknown:
+        raise ConfigurationError(f"--history {', '.join(unknown)}: there are {', '.join(KINDS)}")
+    interval_ms = duration_ms(arguments.watermark_interval)
+    found = find_races(
+        _function(arguments.job),
+        arguments.input,
+        timestamp=arguments.timestamp,
+        arrival=arguments.arrival,
+        split=arguments.split,
+        histories=kinds,
+        interval_ms=interval_ms,
+        on_bad_row=arguments.on_bad_row,
+    )
+    if not found:
+        print(f"no race: the results are the same in all histories ({', '.join(kinds)})")
+        return 0
+    print("\n\n".join(map(str, found)))
+    return 1
+
+
+def _function(text: str) -> Callable[..., Any]:
+    """Return the function of a text such as jobs.py:late_clicks."""
+    program, colon, name = text.rpartition(":")
+    if not colon or not program or not name:
+        raise ConfigurationError(
+            f"{text!r} is no function; write PROGRAM:FUNCTION, such as jobs.py:late_clicks"
+        )
+    module = _program(Path(program)) if program.endswith(".py") else _module(program)
+    function = getattr(module, name, None)
+    if not callable(function):
+        raise ConfigurationError(f"{program} has no function {name!r}")
+    found: Callable[..., Any] = function
+    return found
+
+
+def _program(path: Path) -> Any:
+    if not path.is_file():
+        raise ConfigurationError(f"there is no program {path}")
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    sys.path.insert(0, str(path.parent.absolute()))
+    spec.loader.exec_module(module)
+    return module
+
+
+def _module(name: str) -> Any:
+    sys.path.insert(0, "")
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        raise ConfigurationError(f"there is no module {name!r}: {error}") from error

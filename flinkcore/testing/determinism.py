@@ -1,0 +1,327 @@
+"""Races of a job: results that depend on what might have been otherwise with the same events."""
+
+from __future__ import annotations
+
+import tempfile
+import warnings
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import numpy as np
+import pyarrow as pa
+
+from flinkcore.common import OutputTag
+from flinkcore.common.shown_tables import shown_table
+from flinkcore.datastream import DataStream, StreamExecutionEnvironment
+from flinkcore.datastream.transformations import StreamGraph
+from flinkcore.errors import ConfigurationError, FlinkcoreError
+from flinkcore.replay.log.event_log import EventLog
+from flinkcore.replay.log.milliseconds import to_milliseconds
+from flinkcore.testing.histories import KINDS, Changed, History, LogTimes, legal_histories
+
+Job = Callable[..., DataStream]
+"""From the streams of events of the logs, one for each, to the stream of results."""
+
+_SPLIT: Final = "order of the splits"
+_ARRIVAL: Final = "arrival in this history"
+_WHEN_FIRED: Final = ("watermark", "emitted_at")
+"""Columns of results that say when it was, which other histories change and nobody calls a race."""
+
+_MOST_TRIALS: Final = 400
+"""So often a log is replayed at most to find a smaller one."""
+
+Rows = Counter[str]
+
+
+@dataclass(frozen=True)
+class Race:
+    """A history in which the results of a job are others.
+
+    Attributes
+    ----------
+    history : History
+        What was otherwise.
+    keys : list of str
+        Those whose results are others, as text; of all rows, where results do not have the key.
+    expected, found : list of str
+        Rows of the first of these keys that only the log as it is, and only the other history, gives; where both give
+        the same rows in another order, all of them.
+    logs : list of pyarrow.Table
+        The smallest logs that were found to show it.
+    """
+
+    history: History
+    keys: list[str]
+    expected: list[str]
+    found: list[str]
+    logs: list[pa.Table]
+
+    def __str__(self) -> str:
+        n_rows = sum(log.num_rows for log in self.logs)
+        kind = "a race" if self.history.may_count else "a defect: no result may depend on this"
+        more = f" and {len(self.keys) - 1:,} more keys" if len(self.keys) > 1 else ""
+        lines = [
+            f"{self.history.kind}: {self.history.what} ({kind})",
+            f"  {self.keys[0]}{more}",
+            *(f"    expected  {row}" for row in self.expected or ["nothing"]),
+            *(f"    found     {row}" for row in self.found or ["nothing"]),
+            f"  the smallest log that shows it ({n_rows} row{'s' * (n_rows != 1)}):",
+        ]
+        for log in self.logs:
+            lines += [f"    {line}" for line in shown_table(log, 20).splitlines()]
+        return "\n".join(lines)
+
+
+def find_races(
+    job: Job,
+    log: Any,
+    *,
+    timestamp: str,
+    arrival: str | None = None,
+    split: str | None = None,
+    side_outputs: Sequence[OutputTag] = (),
+    histories: Collection[str] = KINDS,
+    interval_ms: int = 200,
+    on_bad_row: Literal["fail", "drop"] = "fail",
+) -> list[Race]:
+    """Replay a job under other legal histories of its log, and return those in which its results are others.
+
+    Parameters
+    ----------
+    job : callable
+        From the stream of events to the stream of results; of several logs, from the stream of each.
+    log : Arrow table, path, or a tuple of these
+        What `from_event_log` takes; a small log, which is held in memory and replayed some dozens of times.
+    timestamp, arrival, split : str
+        Columns of the log. Without an arrival only the histories are tried that do not change it.
+    side_outputs : sequence of OutputTag
+        Side outputs of the job that are compared, too.
+    histories : collection of str
+        Kinds of histories. Results must never depend on "again" (the same replay once more), "clock" (the machine's),
+        "parallelism" and "restart" (a checkpoint, and what is restored from it). They may on "ties" (events that arrive
+        together come in another order), "delay" (of a split) and "ticks" (of periodic watermarks): that is a race.
+    interval_ms : int
+        Auto-watermark interval.
+    on_bad_row : "fail" or "drop"
+
+    Returns
+    -------
+    list of Race
+        The first of each kind; none: no history has changed a result.
+
+    Raises
+    ------
+    ConfigurationError
+        If the job or a setting is invalid.
+    """
+    unknown = sorted(set(histories) - set(KINDS))
+    if unknown:
+        raise ConfigurationError(
+            f"there are no histories {', '.join(unknown)}; there are: {', '.join(KINDS)}"
+        )
+    logs = [_table(each, timestamp) for each in (log if isinstance(log, tuple) else (log,))]
+    trials = _Trials(job, timestamp, arrival, split, tuple(side_outputs), interval_ms, on_bad_row)
+    races: list[Race] = []
+    expected = trials.results(logs, None)
+    for history in legal_histories([trials.times(each) for each in logs], interval_ms, tuple(histories)):
+        if any(race.history.kind == history.kind for race in races):
+            continue
+        if trials.results(logs, history) != expected:
+            races.append(trials.race(logs, history))
+    return races
+
+
+def assert_deterministic(job: Job, log: Any, **settings: Any) -> None:
+    """Assert that no other legal history of its log changes the results of a job.
+
+    Parameters
+    ----------
+    job, log, **settings
+        As of `find_races`. With ``histories=("again", "clock", "parallelism", "restart")`` races are left to the job.
+
+    Raises
+    ------
+    AssertionError
+        If one does: names the history, the keys, both results, and the smallest log that was found to show it.
+    """
+    races = find_races(job, log, **settings)
+    if races:
+        count = f"{len(races)} kind{'s' * (len(races) != 1)} of histories change"
+        raise AssertionError(
+            "\n\n".join([f"{count}{'s' * (len(races) == 1)} the results:", *map(str, races)])
+        )
+
+
+def _table(log: Any, timestamp: str) -> pa.Table:
+    """The rows of a log in memory."""
+    described = EventLog.of(log, timestamp=timestamp)
+    batches = [batch for chunk in described.chunks(1) for batch in chunk.read(None, 1 << 17)]
+    return pa.Table.from_batches(batches, described.schema)
+
+
+@dataclass(frozen=True)
+class _Trials:
+    """Replays of a job; parameters as of `find_races`."""
+
+    job: Job
+    timestamp: str
+    arrival: str | None
+    split: str | None
+    side_outputs: tuple[OutputTag, ...]
+    interval_ms: int
+    on_bad_row: Literal["fail", "drop"]
+
+    def times(self, log: pa.Table) -> LogTimes:
+        """When the rows of a log arrived."""
+        arrivals = None
+        if self.arrival is not None:
+            column = log.column(self.arrival).combine_chunks()
+            arrivals, unreadable = to_milliseconds(column)
+            if column.null_count or unreadable is not None:
+                raise ConfigurationError(
+                    f"the arrivals ({self.arrival}) must be there, and be times, in all rows"
+                )
+        values = [None] * log.num_rows if self.split is None else log.column(self.split).to_pylist()
+        known = sorted(set(values), key=lambda value: (value is not None, value))
+        numbers = {value: number for number, value in enumerate(known)}
+        splits = np.array([numbers[value] for value in values], np.int64)
+        names = ["the log" if value is None else f"split {value!r}" for value in known]
+        return LogTimes(None if arrivals is None else arrivals.copy(), splits, names)
+
+    def results(self, logs: Sequence[pa.Table], history: History | None) -> dict[str, Rows]:
+        """The rows of results by key; None: of the logs as they are."""
+        times = [self.times(log) for log in logs]
+        changed = list(map(Changed.not_at_all, times)) if history is None else history.change(times)
+        given = [self._changed(log, change) for log, change in zip(logs, changed, strict=True)]
+        if history is None:
+            return self._run(given, 1)
+        with history.around():
+            if history.restart_after_ms is None:
+                return self._run(given, history.parallelism)
+            return self._restarted(given, changed, history.restart_after_ms)
+
+    def _changed(self, log: pa.Table, change: Changed) -> pa.Table:
+        log = log.take(pa.array(change.rows)).append_column(_SPLIT, pa.array(change.times.split))
+        if change.times.arrival_ms is None:
+            return log
+        return log.append_column(_ARRIVAL, pa.array(change.times.arrival_ms))
+
+    def _stream(self, logs: Sequence[pa.Table], parallelism: int) -> DataStream:
+        environment = StreamExecutionEnvironment()
+        environment.set_parallelism(parallelism)
+        environment.get_config().set_auto_watermark_interval(self.interval_ms)
+        own = (_SPLIT, _ARRIVAL)
+        streams = [
+            environment.from_event_log(
+                log,
+                timestamp=self.timestamp,
+                arrival=_ARRIVAL if _ARRIVAL in log.column_names else None,
+                split=_SPLIT,
+                on_bad_row=self.on_bad_row,
+            ).select(*(name for name in log.column_names if name not in own))
+            for log in logs
+        ]
+        results = self.job(*streams)
+        if not isinstance(results, DataStream):
+            raise ConfigurationError(f"a job gives the stream of its results, not {results!r}")
+        return results
+
+    def _run(self, logs: Sequence[pa.Table], parallelism: int, **checkpoints: Path) -> dict[str, Rows]:
+        stream = self._stream(logs, parallelism)
+        for tag in self.side_outputs:
+            stream = stream._with_side_outputs((tag,))
+        result = stream.execute(progress=False, **checkpoints)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # what is suspicious of a log is so in all histories
+            by_key = self._by_key(stream, "", result.to_arrow())
+            for tag in self.side_outputs:
+                found = result.get_side_output(tag).to_arrow()
+                by_key |= self._by_key(stream, f"side output {tag.tag_id!r}, ", found)
+        return by_key
+
+    def _restarted(
+        self, logs: Sequence[pa.Table], changed: Sequence[Changed], after_ms: int
+    ) -> dict[str, Rows]:
+        before = [pa.array(change.times.in_force() <= after_ms) for change in changed]
+        after = [pa.array(change.times.in_force() > after_ms) for change in changed]
+        with tempfile.TemporaryDirectory(prefix="flinkcore-") as directory:
+            path = Path(directory) / "checkpoint"
+            first = [log.filter(rows) for log, rows in zip(logs, before, strict=True)]
+            second = [log.filter(rows) for log, rows in zip(logs, after, strict=True)]
+            results = self._run(first, 1, stop_with_checkpoint=path)
+            for key, rows in self._run(second, 1, restore_from=path).items():
+                results[key] = results.get(key, Counter()) + rows
+        return results
+
+    def _by_key(self, stream: DataStream, output: str, rows: pa.Table) -> dict[str, Rows]:
+        executor, configuration = stream._environment.executor, stream._environment.get_config()
+        keys = executor.planned(StreamGraph(stream._transformation), configuration).plan.keys
+        shown = [name for name in rows.column_names if name not in _WHEN_FIRED]
+        has_keys = set(keys) <= set(shown)
+        by_key: dict[str, Rows] = {}
+        for row in rows.select(shown).to_pylist():
+            key = ", ".join(f"{name} = {row[name]!r}" for name in keys) if has_keys else "all keys"
+            by_key.setdefault(output + key, Counter())[repr(row)] += 1
+        return by_key
+
+    # ---- the smallest log ----
+
+    def race(self, logs: list[pa.Table], history: History) -> Race:
+        """What a history changes, shown by as few rows as were found to do."""
+        smallest = self._smallest(logs, history)
+        shown = self._differences(smallest, history)
+        key = next(iter(shown))
+        expected, found = shown[key]
+        keys = list(self._differences(logs, history)) or list(shown)
+        return Race(
+            history,
+            [key, *(each for each in keys if each != key)],
+            _lines(expected - found),
+            _lines(found - expected),
+            smallest,
+        )
+
+    def _differences(self, logs: Sequence[pa.Table], history: History) -> dict[str, tuple[Rows, Rows]]:
+        """By key the rows of the logs as they are, and of the history."""
+        expected, found = self.results(logs, None), self.results(logs, history)
+        keys = dict.fromkeys([*expected, *found])
+        both = {key: (expected.get(key, Counter()), found.get(key, Counter())) for key in keys}
+        return {key: rows for key, rows in both.items() if rows[0] != rows[1]}
+
+    def _smallest(self, logs: list[pa.Table], history: History) -> list[pa.Table]:
+        """Leave out rows, more and more finely, as long as the history still changes the results."""
+        rows = [(log, row) for log, table in enumerate(logs) for row in range(table.num_rows)]
+        trials, parts = 0, 2
+        while len(rows) > 1 and trials < _MOST_TRIALS:
+            size = max(1, len(rows) // parts)
+            for start in range(0, len(rows), size):
+                left = rows[:start] + rows[start + size :]
+                trials += 1
+                if left and self._shows(_taken(logs, left), history):
+                    rows, parts = left, max(2, parts - 1)
+                    break
+            else:
+                if size == 1:
+                    break
+                parts = min(len(rows), 2 * parts)
+        return _taken(logs, rows)
+
+    def _shows(self, logs: list[pa.Table], history: History) -> bool:
+        try:
+            return bool(self._differences(logs, history))
+        except FlinkcoreError:  # a restart after rows that are not there, or a job that fails without them
+            return False
+
+
+def _taken(logs: Sequence[pa.Table], rows: Sequence[tuple[int, int]]) -> list[pa.Table]:
+    return [
+        table.take(pa.array([row for of, row in rows if of == log], pa.int64()))
+        for log, table in enumerate(logs)
+    ]
+
+
+def _lines(rows: Rows) -> list[str]:
+    return sorted(rows.elements())[:10]

@@ -1,0 +1,236 @@
+"""Other legal histories of a log: what else might have happened with the same events."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+from typing import Final
+from unittest import mock
+
+import numpy as np
+import numpy.typing as npt
+
+Int64s = npt.NDArray[np.int64]
+
+KINDS: Final = ("again", "clock", "parallelism", "restart", "ties", "delay", "ticks")
+"""The kinds of histories. Results must never depend on the first four; they may on the others, and that is a race."""
+
+NEVER: Final = frozenset(KINDS[:4])
+
+_MOST_SPLITS: Final = 8
+"""So many splits of a log are delayed, one after the other."""
+
+_DAY_AND_MORE_S: Final = 86_400 + 12_345
+
+
+@dataclass(frozen=True, eq=False)
+class LogTimes:
+    """When the rows of a log arrived.
+
+    Attributes
+    ----------
+    arrival_ms : numpy.ndarray of int64, shape (n_rows,), or None
+        As recorded; None: positions give them.
+    split : numpy.ndarray of int64, shape (n_rows,)
+        Number of the split of each row: among those that arrive together, that of the lower one comes first.
+    names : list of str
+        Of the splits, for people.
+    """
+
+    arrival_ms: Int64s | None
+    split: Int64s
+    names: list[str]
+
+    def in_force(self) -> Int64s:
+        """The arrivals of a replay: the running maximum in each split."""
+        assert self.arrival_ms is not None
+        arrivals = self.arrival_ms.copy()
+        for split in np.unique(self.split):
+            rows = self.split == split
+            arrivals[rows] = np.maximum.accumulate(arrivals[rows])
+        return arrivals
+
+
+@dataclass(frozen=True, eq=False)
+class Changed:
+    """A log in another history: its times, the order of its rows, and how it is replayed.
+
+    Attributes
+    ----------
+    times : LogTimes
+        Of the rows in their new order.
+    rows : numpy.ndarray of int64, shape (n_rows,)
+        Numbers of the rows in the order in which they lie now.
+    """
+
+    times: LogTimes
+    rows: Int64s
+
+    @classmethod
+    def not_at_all(cls, times: LogTimes) -> Changed:
+        """As it was recorded."""
+        return cls(times, np.arange(len(times.split)))
+
+
+@dataclass(frozen=True)
+class History:
+    """Something else that might have happened.
+
+    Attributes
+    ----------
+    kind : str
+        One of `KINDS`.
+    what : str
+        In words.
+    change : callable
+        From the times of all logs to the logs as they are then.
+    parallelism : int
+    restart_after_ms : int or None
+        The last arrival before the job stops with a checkpoint, and goes on from it; None: it does not.
+    around : callable
+        Gives what the replay runs within.
+    """
+
+    kind: str
+    what: str
+    change: Callable[[Sequence[LogTimes]], list[Changed]] = field(
+        default=lambda logs: list(map(Changed.not_at_all, logs))
+    )
+    parallelism: int = 1
+    restart_after_ms: int | None = None
+    around: Callable[[], AbstractContextManager[None]] = nullcontext
+
+    @property
+    def may_count(self) -> bool:
+        """Whether results may depend on it; if not, a difference is a defect of the job."""
+        return self.kind not in NEVER
+
+
+def legal_histories(
+    logs: Sequence[LogTimes], interval_ms: int, kinds: Sequence[str] = KINDS
+) -> Iterator[History]:
+    """Yield the histories that logs are replayed in; the same ones each time.
+
+    Parameters
+    ----------
+    logs
+        As they were recorded.
+    interval_ms
+        Of periodic watermarks.
+    kinds
+        Those wanted, of `KINDS`. Those that change arrivals need recorded ones.
+    """
+    for history in _all_histories(logs, interval_ms):
+        if history.kind in kinds:
+            yield history
+
+
+def _all_histories(logs: Sequence[LogTimes], interval_ms: int) -> Iterator[History]:
+    yield History("again", "the same replay once more")
+    yield History("clock", "the machine's clock shows another day", around=_on_another_day)
+    for parallelism in (2, 5):
+        yield History("parallelism", f"parallelism {parallelism} instead of 1", parallelism=parallelism)
+    if not all(times.arrival_ms is not None and len(times.split) for times in logs):
+        return
+    for after_ms in _cuts(logs):
+        yield History(
+            "restart",
+            f"stopped with a checkpoint after arrival {after_ms:,}, and restored from it",
+            restart_after_ms=after_ms,
+        )
+    yield History(
+        "ties", "events of a split that arrive together come the other way round", _with_rows_turned
+    )
+    if len(logs) > 1 or len(np.unique(logs[0].split)) > 1:
+        yield History(
+            "ties", "of events that arrive together, those of other splits come first", _with_splits_turned
+        )
+    if len(logs) > 1:
+        for number in range(len(logs)):
+            yield History(
+                "ties",
+                f"of events that arrive together, those of log {number} of the union come last",
+                _delayed(1, number, None),
+            )
+    span_ms = max(int(np.ptp(times.in_force())) for times in logs)
+    for number, times in enumerate(logs):
+        names = times.names[:_MOST_SPLITS] if len(logs) > 1 or len(times.names) > 1 else []
+        for name in names:
+            for delay_ms in sorted({max(1, interval_ms), max(1, span_ms // 4)}):
+                which = f"{name}{f' of log {number}' if len(logs) > 1 else ''}"
+                yield History(
+                    "delay", f"{which} is delayed by {delay_ms:,} ms", _delayed(delay_ms, number, name)
+                )
+    for shift_ms in sorted({1, max(1, interval_ms // 2)}):
+        yield History(
+            "ticks", f"ticks lie {shift_ms:,} ms earlier among the events", _delayed(shift_ms, None, None)
+        )
+
+
+@contextmanager
+def _on_another_day() -> Iterator[None]:
+    """Let `time.time` and `time.time_ns` show a time that is more than a day later."""
+    seconds, nanoseconds = time.time, time.time_ns
+
+    def later() -> float:
+        return seconds() + _DAY_AND_MORE_S
+
+    def later_ns() -> int:
+        return nanoseconds() + _DAY_AND_MORE_S * 10**9
+
+    with mock.patch("time.time", later), mock.patch("time.time_ns", later_ns):
+        yield
+
+
+def _cuts(logs: Sequence[LogTimes]) -> list[int]:
+    """Arrivals after which a job may stop: all splits have begun by then, and something is left."""
+    arrivals = [times.in_force() for times in logs]
+    begun = max(
+        int(in_force[times.split == split].min())
+        for times, in_force in zip(logs, arrivals, strict=True)
+        for split in np.unique(times.split)
+    )
+    every = np.unique(np.concatenate(arrivals))
+    possible = every[(every >= begun) & (every < every[-1])]
+    if len(possible) == 0:
+        return []
+    return sorted({int(possible[len(possible) * part // 4]) for part in (0, 1, 2, 3)})
+
+
+def _with_rows_turned(logs: Sequence[LogTimes]) -> list[Changed]:
+    return list(map(_rows_turned, logs))
+
+
+def _rows_turned(times: LogTimes) -> Changed:
+    in_force = times.in_force()
+    rows = np.arange(len(in_force))
+    for split in np.unique(times.split).tolist():
+        own = np.flatnonzero(times.split == split)
+        order = [list(tied) for _, tied in groupby(own.tolist(), key=lambda row: int(in_force[row]))]
+        rows[own] = [row for tied in order for row in reversed(tied)]
+    return Changed(replace(times, arrival_ms=in_force[rows], split=times.split[rows]), rows)
+
+
+def _with_splits_turned(logs: Sequence[LogTimes]) -> list[Changed]:
+    return [Changed(replace(times, split=-times.split), np.arange(len(times.split))) for times in logs]
+
+
+def _delayed(
+    delay_ms: int, number: int | None, split: str | None
+) -> Callable[[Sequence[LogTimes]], list[Changed]]:
+    """Let a split of a log, by its name (None: all splits, of all logs), arrive later."""
+
+    def change(logs: Sequence[LogTimes]) -> list[Changed]:
+        changed = []
+        for log, times in enumerate(logs):
+            assert times.arrival_ms is not None
+            is_later = np.array([split is None or name == split for name in times.names], np.bool_)
+            later = is_later[times.split] & (number is None or log == number)
+            moved = replace(times, arrival_ms=times.arrival_ms + np.where(later, delay_ms, 0))
+            changed.append(Changed.not_at_all(moved))
+        return changed
+
+    return change

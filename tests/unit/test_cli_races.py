@@ -1,0 +1,87 @@
+"""`flinkcore races` replays a function of a program under other histories of a log."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from flinkcore.cli import main
+
+PROGRAM = """
+from flinkcore.common import WatermarkStrategy
+from flinkcore.datastream.aggregates import count, first
+from flinkcore.datastream.window import TumblingEventTimeWindows
+from flinkcore.common import Time
+
+
+def windows(events):
+    strategy = WatermarkStrategy.for_monotonous_timestamps()
+    keyed = events.assign_timestamps_and_watermarks(strategy).key_by("key")
+    return keyed.window(TumblingEventTimeWindows.of(Time.seconds(1)))
+
+
+def counts(events):
+    return windows(events).aggregate(n=count())
+
+
+def firsts(events):
+    return windows(events).aggregate(first=first("value"))
+"""
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> list[str]:
+    (tmp_path / "jobs.py").write_text(PROGRAM)
+    rows = {"ts": [0, 5, 9], "arrival": [10, 10, 20], "key": ["k"] * 3, "value": [1, 2, 3]}
+    pq.write_table(pa.table(rows), tmp_path / "log.parquet")
+    return [
+        str(tmp_path / "jobs.py"),
+        str(tmp_path / "log.parquet"),
+        "--timestamp",
+        "ts",
+        "--arrival",
+        "arrival",
+    ]
+
+
+def test_a_job_without_a_race_says_so(log: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    program, *arguments = log
+    assert main(["races", f"{program}:counts", *arguments]) == 0
+    assert capsys.readouterr().out.startswith(
+        "no race: the results are the same in all histories (again, clock"
+    )
+
+
+def test_a_race_is_told_with_the_smallest_log(log: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    program, *arguments = log
+    assert main(["races", f"{program}:firsts", *arguments, "--history", "ties"]) == 1
+    assert capsys.readouterr().out.splitlines()[:5] == [
+        "ties: events of a split that arrive together come the other way round (a race)",
+        "  key = 'k'",
+        "    expected  {'key': 'k', 'window_start': 0, 'window_end': 1000, 'first': 1, 'late_firing': False}",
+        "    found     {'key': 'k', 'window_start': 0, 'window_end': 1000, 'first': 2, 'late_firing': False}",
+        "  the smallest log that shows it (2 rows):",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("job", "message"),
+    [
+        ("jobs.py", "'jobs.py' is no function; write PROGRAM:FUNCTION"),
+        ("nowhere.py:counts", "there is no program nowhere.py"),
+        ("no.module:counts", "there is no module 'no.module'"),
+    ],
+)
+def test_a_function_that_there_is_not_is_refused(
+    job: str, message: str, log: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["races", job, *log[1:]]) == 1
+    assert message in capsys.readouterr().err
+
+
+def test_histories_are_checked_before_the_program_is_read(
+    log: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["races", "nowhere.py:counts", *log[1:], "--history", "tides"]) == 1
+    assert "--history tides: there are again, clock" in capsys.readouterr().err

@@ -1,0 +1,184 @@
+"""Races are found in functions that have them, with the smallest log that shows each, and not in others."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from flinkcore.common import Duration, OutputTag, Row, Time, Types, WatermarkStrategy
+from flinkcore.datastream import DataStream, RuntimeContext
+from flinkcore.datastream.aggregates import count
+from flinkcore.datastream.functions import KeyedProcessFunction
+from flinkcore.datastream.state import ValueStateDescriptor
+from flinkcore.datastream.window import TumblingEventTimeWindows
+from flinkcore.errors import ConfigurationError
+from flinkcore.testing import assert_deterministic, find_races
+
+LOG = pa.table(
+    {
+        "ts": [0, 3, 5, 9, 12, 14, 18, 21],
+        "arrival": [0, 10, 10, 20, 30, 30, 40, 50],
+        "split": ["a", "b", "b", "a", "b", "a", "a", "b"],
+        "key": ["k", "l", "l", "k", "k", "l", "k", "l"],
+        "value": [1, 2, 3, 4, 5, 6, 7, 8],
+    }
+)
+COLUMNS: dict[str, Any] = {"timestamp": "ts", "arrival": "arrival", "split": "split", "interval_ms": 10}
+RESULT = pa.schema([("key", pa.string()), ("total", pa.int64())])
+
+
+def keyed(events: DataStream, bound_ms: int = 100) -> Any:
+    strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(bound_ms))
+    return events.assign_timestamps_and_watermarks(strategy).key_by("key")
+
+
+class Totals(KeyedProcessFunction):
+    """Gives the total of each key after each event."""
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self.total = runtime_context.get_state(ValueStateDescriptor("total", Types.LONG()))
+
+    def process_element(self, value: Row, ctx: Any) -> Iterator[Row]:
+        self.total.update((self.total.value() or 0) + value.value)
+        yield Row(value.key, self.total.value())
+
+
+class TotalsInTheFunction(KeyedProcessFunction):
+    """Has its totals in itself, where no checkpoint looks."""
+
+    def __init__(self) -> None:
+        self.totals: dict[str, int] = {}
+
+    def process_element(self, value: Row, ctx: Any) -> Iterator[Row]:
+        self.totals[value.key] = self.totals.get(value.key, 0) + value.value
+        yield Row(value.key, self.totals[value.key])
+
+
+class DayOfTheMachine(KeyedProcessFunction):
+    def process_element(self, value: Row, ctx: Any) -> Iterator[Row]:
+        yield Row(value.key, int(time.time()) // 86_400)
+
+
+def windows(bound_ms: int) -> Any:
+    def job(events: DataStream) -> DataStream:
+        hour = TumblingEventTimeWindows.of(Time.milliseconds(10))
+        return keyed(events, bound_ms).window(hour).aggregate(n=count())
+
+    return job
+
+
+def test_a_job_whose_results_depend_on_nothing_else_has_no_race() -> None:
+    assert_deterministic(windows(bound_ms=100), LOG, **COLUMNS)
+
+
+def test_a_function_that_depends_on_the_order_of_ties_is_found() -> None:
+    def job(events: DataStream) -> DataStream:
+        return keyed(events).process(Totals(), RESULT)
+
+    (race,) = find_races(job, LOG, **COLUMNS, histories=("again", "parallelism", "restart", "ties"))
+    assert (race.history.kind, race.history.may_count) == ("ties", True)
+    assert race.keys[0] == "key = 'l'"
+    (smallest,) = race.logs
+    assert smallest.column("value").to_pylist() == [2, 3]
+    assert race.expected == ["{'key': 'l', 'total': 2}"]
+    assert race.found == ["{'key': 'l', 'total': 3}"]
+
+
+def test_a_function_that_reads_the_clock_of_the_machine_is_found() -> None:
+    def job(events: DataStream) -> DataStream:
+        return keyed(events).process(DayOfTheMachine(), RESULT)
+
+    (race,) = find_races(job, LOG, **COLUMNS)
+    assert (race.history.kind, race.history.may_count) == ("clock", False)
+    assert race.logs[0].num_rows == 1
+
+
+def test_a_function_that_forgets_its_state_on_a_restore_is_found() -> None:
+    def job(events: DataStream) -> DataStream:
+        return keyed(events).process(TotalsInTheFunction(), RESULT)
+
+    with pytest.raises(AssertionError) as raised:
+        assert_deterministic(job, LOG, **COLUMNS, histories=("again", "parallelism", "restart"))
+    message = str(raised.value)
+    assert message.startswith(
+        "1 kind of histories changes the results:\n\nrestart: stopped with a checkpoint after"
+    )
+    assert "(a defect: no result may depend on this)" in message
+    assert "the smallest log that shows it (2 rows):" in message or "(3 rows):" in message
+
+
+def test_a_function_that_depends_on_the_delay_of_a_split_is_found() -> None:
+    def job(events: DataStream) -> DataStream:
+        return keyed(events).process(Totals(), RESULT)
+
+    (race,) = find_races(job, LOG, **COLUMNS, histories=("delay",))
+    assert race.history.what == "split 'a' is delayed by 12 ms"
+    assert race.logs[0].column("split").to_pylist() == ["a", "b"]
+
+
+def test_windows_whose_splits_hold_the_watermark_back_lose_nothing_by_a_delay() -> None:
+    assert_deterministic(windows(bound_ms=0), LOG, **COLUMNS, histories=("restart", "delay"))
+
+
+def test_windows_of_a_split_that_is_idle_lose_what_it_brings_later() -> None:
+    def job(events: DataStream) -> DataStream:
+        strategy = WatermarkStrategy.for_monotonous_timestamps().with_idleness(Duration.of_millis(5))
+        window = TumblingEventTimeWindows.of(Time.milliseconds(10))
+        return (
+            events.assign_timestamps_and_watermarks(strategy)
+            .key_by("key")
+            .window(window)
+            .aggregate(n=count())
+        )
+
+    log = pa.table(
+        {
+            "ts": [0, 5, 12, 15, 60],
+            "arrival": [0, 5, 40, 45, 50],
+            "split": ["a", "b", "a", "b", "a"],
+            "key": ["k"] * 5,
+        }
+    )
+    (race,) = find_races(job, log, **COLUMNS, histories=("delay",))
+    assert race.history.what == "split 'b' is delayed by 10 ms"
+
+
+def test_side_outputs_are_compared_where_they_are_named() -> None:
+    small = OutputTag("small", pa.schema([("value", pa.int64())]))
+
+    class SideTotals(Totals):
+        def process_element(self, value: Row, ctx: Any) -> Iterator[Any]:
+            for row in super().process_element(value, ctx):
+                yield small, Row(row[1])
+
+    def job(events: DataStream) -> DataStream:
+        return keyed(events).process(SideTotals(), RESULT)
+
+    assert find_races(job, LOG, **COLUMNS, histories=("ties",)) == []
+    (race,) = find_races(job, LOG, **COLUMNS, histories=("ties",), side_outputs=[small])
+    assert race.keys == ["side output 'small', all keys"]
+
+
+def test_logs_of_a_union_that_arrive_together_change_places() -> None:
+    def job(first: DataStream, second: DataStream) -> DataStream:
+        return keyed(first.union(second)).process(Totals(), RESULT)
+
+    logs = LOG.take([0, 3]), LOG.take([1, 4]).set_column(1, "arrival", pa.array([0, 20]))
+    same = tuple(log.set_column(3, "key", pa.array(["k", "k"])) for log in logs)
+    (race,) = find_races(job, same, timestamp="ts", arrival="arrival", interval_ms=10, histories=("ties",))
+    assert race.history.what.startswith("of events that arrive together, those of log 0")
+    assert [log.num_rows for log in race.logs] == [1, 1]
+
+
+def test_a_log_may_be_files_and_have_no_arrival(tmp_path: Path) -> None:
+    pq.write_table(LOG, tmp_path / "log.parquet")
+    assert find_races(windows(bound_ms=100), str(tmp_path / "log.parquet"), timestamp="ts") == []
+
+
+def test_histories_that_there_are_not_are_refused() -> None:
+    with pytest.raises(ConfigurationError, match="there are no histories tides; there are: again, clock"):
+        find_races(windows(0), LOG, **COLUMNS, histories=("tides",))
