@@ -618,10 +618,11 @@ class LatenessFrontier:
         splits, own = self.splits, shown_duration(self.own_bound_ms)
         late, after_leaps = int(splits.late_at_own.sum()), int(splits.late_after_leaps.sum())
         if self.own_bound_ms and late and after_leaps > _MATTERS * late:
+            turns_idle = ", or a split that turns idle," if self.idleness_ms is not None else ""
             lines.append(
                 f"{shown_share(after_leaps / late)} of the events late for the watermark under your bound come while "
-                f"it stands where one advance by more than {own} has brought it. An event far ahead of the others does "
-                "that: for_percentile_out_of_orderness does not follow such events."
+                f"it stands where one advance by more than {own} has brought it. An event far ahead of the others"
+                f"{turns_idle} does that: for_percentile_out_of_orderness does not follow such events."
             )
         if len(splits.values) < 2:
             return lines if len(lines) > 1 else []
