@@ -9,8 +9,6 @@ from os import PathLike
 from pathlib import Path
 from typing import Final
 
-import pyarrow as pa
-
 import flinkcore
 from flinkcore.analysis.charts import (
     VEGA_LITE,
@@ -31,7 +29,7 @@ from flinkcore.replay.plans.operators import WindowAggregation
 from flinkcore.replay.results.report import ReplayReport, ReportSource
 from flinkcore.replay.time_plane.job_time import JobTime
 
-_FIRED: Final = pa.schema([("late_firing", pa.bool_()), ("watermark", pa.int64())])
+_FIRED: Final = ("late_firing", "watermark")
 """Columns of window results that tell when a row fired."""
 
 _NO_NETWORK: Final = (
@@ -198,13 +196,7 @@ def _frontier(planned: PlannedJob) -> Iterator[str]:
 def _results(planned: PlannedJob, source: ReportSource) -> Iterator[str]:
     if not isinstance(planned.plan.operator, WindowAggregation):
         return
-    # Steps behind the windows may have dropped or replaced them.
-    schema = planned.plan.result_schema()
-    if {column.name: column.type for column in schema if column.name in _FIRED} != dict(
-        zip(_FIRED.names, _FIRED.types, strict=True)
-    ):
-        return
-    rows = source.results(_FIRED.names)
+    rows = source.results(_FIRED)
     if rows is None:
         yield (
             "<h3>Results over time</h3><p>They are drawn if the result still has them, after to_arrow(), or has "

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pytest
 
 from flinkcore.common import Duration, Time, WatermarkStrategy
@@ -182,11 +181,6 @@ def test_results_of_functions_are_counted_and_not_drawn(tmp_path: Path) -> None:
     page = page_of(stream, tmp_path)
     assert "Results over time" not in page
     assert "processed" in page
-
-
-def test_results_whose_watermarks_a_step_has_replaced_are_not_drawn(tmp_path: Path) -> None:
-    stream = windows(events()).with_columns(watermark=pc.field("watermark").cast("string"))
-    assert "Results over time" not in page_of(stream, tmp_path)
 
 
 def test_written_results_are_drawn_from_their_files(tmp_path: Path) -> None:
