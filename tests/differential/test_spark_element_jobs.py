@@ -491,7 +491,7 @@ def test_the_system_clock_and_jobs_in_the_background_are_refused(spark: Any) -> 
         env.from_event_log(pa.table({"at": [1]}), timestamp="at").to_arrow()
 
 
-def test_source_functions_have_no_checkpoints_on_spark(spark: Any, tmp_path: Path) -> None:
+def test_sources_whose_ends_are_not_known_have_no_checkpoints_on_spark(spark: Any, tmp_path: Path) -> None:
     class Stated(source_jobs.ScriptedSource, CheckpointedFunction):
         def initialize_state(self, context: Any) -> None:
             """There is none."""
@@ -499,7 +499,7 @@ def test_source_functions_have_no_checkpoints_on_spark(spark: Any, tmp_path: Pat
         def snapshot_state(self, context: Any) -> None:
             """There is none."""
 
-    with pytest.raises(ConfigurationError, match="a source function, on Spark, where its task runs before"):
+    with pytest.raises(ConfigurationError, match="neither a collection nor an event log, on Spark"):
         on_spark(spark).add_source(Stated([])).execute_and_collect(stop_with_checkpoint=tmp_path / "c")
 
 

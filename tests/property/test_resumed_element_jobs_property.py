@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,6 +24,7 @@ from flinkcore.datastream import (
     StreamExecutionEnvironment,
     TimeCharacteristic,
 )
+from flinkcore.datastream.connectors.base import Source, SourceSplit
 from flinkcore.datastream.pipeline_executor import CheckpointSettings
 from flinkcore.datastream.state import ListStateDescriptor
 
@@ -234,7 +236,7 @@ class Scripted(SourceFunction, CheckpointedFunction):
         """Let the script end."""
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=15)
 @given(
     script=st.lists(
         st.tuples(st.sampled_from(["collect", "timed", "timed", "watermark", "idle", "sleep"]), elements),
@@ -266,3 +268,62 @@ def test_a_job_over_a_source_function_that_has_states_gives_the_elements_of_the_
 
     whole = list(build(1, 0, len(script)).execute_and_collect())
     assert in_parts(build, [1], bounds_of(cuts, len(script))) == whole
+
+
+@dataclass(frozen=True)
+class Listed(SourceSplit):
+    """The elements of a list, which need not be there from the start."""
+
+    split_id: str
+    listed: tuple[Element, ...]
+
+    def elements(self) -> Iterator[Element]:
+        yield from self.listed
+
+
+class InOneSplit(Source):
+    """A source with one split, or, like one of files, with none if there is nothing."""
+
+    def __init__(self, listed: Sequence[Element], has_empty_split: bool) -> None:
+        self.listed = tuple(listed)
+        self.has_empty_split = has_empty_split
+
+    def create_splits(self, parallelism: int) -> list[Listed]:
+        return [Listed("0", self.listed)] if self.listed or self.has_empty_split else []
+
+
+@settings(deadline=None, max_examples=15)
+@given(
+    rows=st.lists(elements, min_size=1, max_size=20),
+    cuts=st.lists(st.integers(0, 20), min_size=1, max_size=3),
+    steps=st.lists(st.sampled_from(sorted(STEPS)), min_size=1, max_size=2),
+    has_watermarks=st.booleans(),
+    idleness=st.sampled_from([None, 2, 9]),
+    interval=st.sampled_from([0, 1, 4]),
+    rate=st.sampled_from([100, 1000]),
+    has_empty_split=st.booleans(),
+)
+def test_a_job_over_a_source_of_one_split_gives_the_elements_of_the_whole_in_their_order(
+    rows: list[Element],
+    cuts: list[int],
+    steps: list[str],
+    has_watermarks: bool,
+    idleness: int | None,
+    interval: int,
+    rate: int,
+    has_empty_split: bool,
+) -> None:
+    strategy = STRATEGY if has_watermarks else WatermarkStrategy.no_watermarks()
+    if idleness is not None:
+        strategy = strategy.with_idleness(Duration.of_millis(idleness))
+
+    def build(parallelism: int, start: int, stop: int) -> DataStream:
+        env = environment(parallelism, interval)
+        env.get_config().set_arrival_rate(rate)
+        stream = env.from_source(InOneSplit(rows[start:stop], has_empty_split), strategy, "listed", ELEMENT)
+        for step in steps:
+            stream = STEPS[step](stream)
+        return stream
+
+    whole = list(build(1, 0, len(rows)).execute_and_collect())
+    assert in_parts(build, [1], bounds_of(cuts, len(rows))) == whole

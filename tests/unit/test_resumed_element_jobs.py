@@ -8,8 +8,10 @@ import pyarrow as pa
 import pytest
 from models.forged_checkpoints import forge, forge_table, with_column
 from models.timed_elements import RULES, STRATEGY, Ruled
+from models.timestamped_source import TimestampedSource
 
 from flinkcore.common import Duration, Encoder, Time, Types, WatermarkGenerator, WatermarkStrategy
+from flinkcore.common.boundedness import Boundedness
 from flinkcore.datastream import (
     CheckpointedFunction,
     CoProcessFunction,
@@ -23,15 +25,16 @@ from flinkcore.datastream import (
     TumblingEventTimeWindows,
 )
 from flinkcore.datastream.aggregates import count
-from flinkcore.datastream.connectors.base import Sink, SinkWriter, WriterContext
+from flinkcore.datastream.connectors.base import Sink, SinkWriter, Source, WriterContext
 from flinkcore.datastream.connectors.file_system import FileSink
-from flinkcore.datastream.connectors.number_seq import NumberSequenceSource
+from flinkcore.datastream.connectors.number_seq import NumberSequenceSource, NumberSequenceSplit
 from flinkcore.datastream.functions import ProcessWindowFunction
 from flinkcore.datastream.state import ListStateDescriptor, StateTtlConfig, ValueStateDescriptor
 from flinkcore.errors import CheckpointError, ConfigurationError, DataError, SchemaError
 from flinkcore.runtime.checkpoint import Checkpoint, PendingCheckpoint
 from flinkcore.runtime.checkpoint.checkpoint_storage import CheckpointStorage
 from flinkcore.runtime.sources.source_contexts import checked_context_state
+from flinkcore.runtime.sources.timestamps_and_watermarks import SourceWatermarks
 
 PAIR = Types.TUPLE([Types.STRING(), Types.LONG()])
 FIRST, SECOND = [("a", 1), ("b", 4), ("a", 12)], [("a", 15), ("b", 31), ("a", 33)]
@@ -359,6 +362,17 @@ def test_a_forged_file_of_a_sink_is_never_moved(path: bytes, tmp_path: Path) -> 
 # ---- what is refused ----
 
 
+class TwoSplits(Source):
+    def create_splits(self, parallelism: int) -> list[NumberSequenceSplit]:
+        return [NumberSequenceSplit("0", 1, 2), NumberSequenceSplit("1", 3, 4)]
+
+
+class Unbounded(TwoSplits):
+    @property
+    def boundedness(self) -> Boundedness:
+        return Boundedness.CONTINUOUS_UNBOUNDED
+
+
 class ParallelNumbers(ParallelSourceFunction, CheckpointedFunction):
     """Emits the numbers that it has not emitted yet."""
 
@@ -444,8 +458,34 @@ STRATEGY_OF_COLUMNS = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of
             "a source function in 2 subtasks, each of which makes its watermarks: set_parallelism",
         ),
         (
-            lambda env: env.from_source(NumberSequenceSource(1, 3), STRATEGY, "numbers"),
-            "a source with splits and watermarks of their own: read an event log",
+            lambda env: env.set_parallelism(2).from_source(NumberSequenceSource(1, 3), STRATEGY, "numbers"),
+            "a source in 2 subtasks, each of which makes its watermarks: read an event log, or a bounded source",
+        ),
+        (
+            lambda env: env.from_source(
+                NumberSequenceSource(1, 3),
+                STRATEGY.with_watermark_alignment("group", Duration.of_millis(1)),
+                "numbers",
+            ),
+            "a source whose splits are aligned",
+        ),
+        (
+            lambda env: env.from_source(TimestampedSource({"a": [(1, 1)]}), STRATEGY, "own"),
+            "a source with a reader of its own",
+        ),
+        (
+            lambda env: env.from_source(TwoSplits(), STRATEGY, "two"),
+            "a source with several splits, which end at different times",
+        ),
+        (
+            lambda env: env.from_source(Unbounded(), STRATEGY, "unbounded"),
+            "an unbounded source, which comes to no cut by itself",
+        ),
+        (
+            lambda env: env.from_source(
+                NumberSequenceSource(1, 3), WatermarkStrategy.for_generator(Unsaved), "numbers"
+            ),
+            "a watermark generator without snapshots",
         ),
         (
             lambda env: env.from_collection([1]).assign_timestamps_and_watermarks(
@@ -566,3 +606,15 @@ def test_the_context_of_a_source_function_is_checked() -> None:
             checked_context_state(state, TimeCharacteristic.EventTime)
     with pytest.raises(SchemaError, match="in place of a source in ProcessingTime"):
         checked_context_state(event_time, TimeCharacteristic.ProcessingTime)
+
+
+def test_the_watermarks_of_a_source_are_checked() -> None:
+    watermarks = [7, False, True, 4, False, [["0", 7, 4, False]]]
+    assert SourceWatermarks.of_elements([]) is None
+    assert SourceWatermarks.of_elements(watermarks) == SourceWatermarks(*watermarks)
+    for at, other in ((1, 0), (3, True), (3, 2**63), (4, None), (5, [["0", 7, 4]]), (5, [[0, 7, 4, False]])):
+        forged = [*watermarks[:at], other, *watermarks[at + 1 :]]
+        with pytest.raises(SchemaError, match="in place of the watermarks of a source"):
+            SourceWatermarks.of_elements(forged)
+    with pytest.raises(SchemaError, match="in place of the watermarks of a source"):
+        SourceWatermarks.of_elements(watermarks[1:])

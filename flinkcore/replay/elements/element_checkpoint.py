@@ -11,9 +11,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
+from flinkcore.common.boundedness import Boundedness
 from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.common.execution_config import ExecutionConfig
-from flinkcore.datastream.connectors.base import Sink
+from flinkcore.common.watermark_strategy import WatermarkStrategy
+from flinkcore.datastream.connectors.base import Sink, Source
 from flinkcore.datastream.element_transformations import (
     ElementWindowTransformation,
     KeyedTransformation,
@@ -41,6 +43,8 @@ from flinkcore.errors import (
 from flinkcore.replay.elements.element_arrivals import CONTEXT, Origin, arrival_times
 from flinkcore.replay.elements.function_arrivals import ARRIVALS, RestoredFunction
 from flinkcore.replay.elements.log_arrivals import SPLITS, LogReading
+from flinkcore.replay.elements.source_arrivals import WATERMARKS
+from flinkcore.replay.elements.task_sources import RestoredSource
 from flinkcore.replay.plans.job_description import describe_log, refuse_changes, shown_settings
 from flinkcore.replay.stages.restored_namespaces import check_namespaces, check_window_namespaces, is_void
 from flinkcore.replay.time_plane.split_watermarks import RestoredSplits, SplitWatermark
@@ -56,6 +60,7 @@ from flinkcore.runtime.operators.interval_join_operator import (
     CLEANUP_TIMER_NAME,
 )
 from flinkcore.runtime.sources.source_contexts import checked_context_state
+from flinkcore.runtime.sources.timestamps_and_watermarks import SourceWatermarks
 from flinkcore.runtime.state import DistributionMode, OperatorStateSnapshot
 from flinkcore.runtime.tasks.stream_graph import JobVertex, StreamNode, is_of_log, is_source_node
 from flinkcore.runtime.tasks.stream_task import StreamTask
@@ -365,6 +370,16 @@ class ElementCheckpoints:
         with refused_as(f"{self._checkpoint.storage.path}, operator {uid!r}"):
             return checked_context_state(broadcast_elements(states, CONTEXT), self._time_characteristic)
 
+    def source_of(self, step: Transformation) -> RestoredSource | None:
+        """Return where a source with splits goes on; None: it begins."""
+        if self._checkpoint is None or self.clock is None:
+            return None
+        uid = self._uid(step)
+        states = self._checkpoint.operator_states(uid, 1)[0]
+        with refused_as(f"{self._checkpoint.storage.path}, operator {uid!r}"):
+            watermarks = SourceWatermarks.of_elements(broadcast_elements(states, WATERMARKS))
+        return RestoredSource(self.position_of(step), watermarks, self._next_tick_ms)
+
     def function_of(self, step: Transformation) -> RestoredFunction | None:
         """Return where a source function goes on; None: it begins."""
         context = self.context_of(step)
@@ -548,6 +563,8 @@ def _settings_of(step: Transformation, configuration: ExecutionConfig) -> dict[s
         return describe_log(LogReading.plan_of(step, configuration))
     if isinstance(step, TimestampsAndWatermarksTransformation):
         return {"watermark strategy": str(step.strategy)}
+    if isinstance(step, SourceTransformation) and step.strategy is not None:
+        return {"step": type(step).__name__, "watermark strategy": str(step.strategy)}
     operation = _operation_of(step)
     if isinstance(operation, WindowOperation):
         of_windows = "assigner", "trigger", "evictor", "allowed_lateness_ms", "pre_aggregation"
@@ -628,16 +645,14 @@ def _refuse_step(node: StreamNode) -> None:
             )
     if isinstance(step, SourceTransformation):
         if step.strategy is not None:
-            raise has_none(
-                f"{node.name}, a source with splits and watermarks of their own",
-                "read an event log, or a collection with assign_timestamps_and_watermarks",
-            )
+            _refuse_splits(node, step.source, step.strategy)
     elif is_source_node(node) and not is_of_log(step) and not isinstance(step, LegacySourceTransformation):
         raise has_none(
             f"{node.name}, a job over columns within one over single elements",
             "run it alone with its own checkpoints, and begin with what it gives",
         )
-    strategy = step.strategy if isinstance(step, TimestampsAndWatermarksTransformation) else None
+    with_strategy = (TimestampsAndWatermarksTransformation, SourceTransformation)
+    strategy = step.strategy if isinstance(step, with_strategy) else None
     if strategy is None and is_of_log(step):
         found = [each for each in step.in_order() if isinstance(each, TimestampsAndWatermarksTransformation)]
         strategy = found[0].strategy if found else None
@@ -656,6 +671,26 @@ def _refuse_step(node: StreamNode) -> None:
         raise has_none(
             f"a watermark generator without snapshots ({failure})", "define snapshot_state and restore_state"
         ) from failure
+
+
+def _refuse_splits(node: StreamNode, source: Source, strategy: WatermarkStrategy) -> None:
+    """Accept a source if it has one split at most, which the next run goes on with, and reads it by itself."""
+    reason = ""
+    if source.boundedness is not Boundedness.BOUNDED:
+        reason = "an unbounded source, which comes to no cut by itself"
+    elif type(source).create_reader is not Source.create_reader:
+        reason = "a source with a reader of its own, which ends its splits before the cut"
+    elif strategy.alignment_parameters is not None:
+        reason = "a source whose splits are aligned"
+    elif node.parallelism > 1:
+        reason = f"a source in {node.parallelism} subtasks, each of which makes its watermarks"
+    elif len(source.create_splits(1)) > 1:
+        reason = "a source with several splits, which end at different times"
+    if reason:
+        raise has_none(
+            f"{node.name}, {reason}",
+            "read an event log, or a bounded source of one split with set_parallelism(1)",
+        )
 
 
 def has_none(what: str, remedy: str) -> ConfigurationError:

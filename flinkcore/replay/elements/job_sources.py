@@ -142,6 +142,7 @@ class JobSources:
             if isinstance(step, SourceTransformation) and step.strategy is not None:
                 source = step.source
                 splits = source.create_splits(node.parallelism)
+                goes_on = None if self._checkpoints is None else self._checkpoints.source_of(step)
                 has_reader = type(source).create_reader is not Source.create_reader
                 for index, task in enumerate(vertex.tasks):
                     sources[task] = TaskSplits(
@@ -153,6 +154,7 @@ class JobSources:
                         step.strategy,
                         self._configuration,
                         self.start_ms,
+                        goes_on,
                     )
                     origins += 1
                 continue

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
 from flinkcore.common.timestamp_assigner import NO_TIMESTAMP
 from flinkcore.common.typeinfo.type_information import Conversion
@@ -18,6 +18,12 @@ from flinkcore.replay.elements.element_arrivals import (
 from flinkcore.replay.elements.job_clock import JobClock
 from flinkcore.runtime.sources.source_operator import SourceOperator
 from flinkcore.runtime.sources.source_outputs import Emit
+
+if TYPE_CHECKING:
+    from flinkcore.runtime.checkpoint import OperatorSnapshot
+
+WATERMARKS: Final = "flinkcore.source watermarks"
+"""State of a source with splits: its `SourceWatermarks`."""
 
 
 class SourceArrivals(Origin):
@@ -36,6 +42,8 @@ class SourceArrivals(Origin):
         False: what the job has collected is passed on before each poll, which may wait.
     finish : callable
         Called when the last watermark has gone.
+    position : int
+        How many polls there were in an earlier run, from whose checkpoint this one goes on.
     """
 
     def __init__(
@@ -46,15 +54,16 @@ class SourceArrivals(Origin):
         start_ms: int,
         is_bounded: bool,
         finish: Callable[[], None],
+        position: int = 0,
     ) -> None:
         self.number = number
         self._operator = operator
         self._is_bounded = is_bounded
         self._finish = finish
         self._arrival_ms = arrival_times(rate, start_ms)
-        self._position = 0
+        self._position = position
         self.next_arrival_ms: int | None = start_ms
-        self._schedule_next(start_ms, InputStatus.MORE_AVAILABLE)
+        self._schedule_next(self._arrival_ms(position), InputStatus.MORE_AVAILABLE)
 
     def _schedule_next(self, now_ms: int, status: InputStatus) -> None:
         """Set the time of the next poll: that of a further record, or, if there may be none, 1 ms later."""
@@ -110,6 +119,17 @@ class SourceArrivals(Origin):
                 emit(value, NO_TIMESTAMP)
             yield
         self._schedule_next(self._arrival_ms(self._position - 1), InputStatus.MORE_AVAILABLE)
+
+    def snapshot(self) -> OperatorSnapshot:
+        from flinkcore.runtime.checkpoint import OperatorSnapshot, SplitPosition  # loads pyarrow
+        from flinkcore.runtime.tasks.subtask_state import broadcast_state
+
+        (watermark_ms, self.is_idle), watermarks = self._operator.snapshot_watermarks()
+        return OperatorSnapshot(
+            watermark_ms=watermark_ms,
+            operator_state={WATERMARKS: broadcast_state(watermarks or ())},
+            splits=[SplitPosition(0, self._position)],
+        )
 
     def close(self) -> None:
         """Close the reader."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from flinkcore.common.execution_config import ExecutionConfig
 from flinkcore.common.typeinfo import TypeInformation
@@ -25,8 +25,27 @@ from flinkcore.runtime.working_directory import WorkingDirectory
 if TYPE_CHECKING:
     from flinkcore.replay.elements.function_arrivals import RestoredFunction
     from flinkcore.runtime.sources.source_contexts import LockedSourceContext
+    from flinkcore.runtime.sources.timestamps_and_watermarks import SourceWatermarks
     from flinkcore.runtime.sources.watermark_alignment import SourceCoordinator
     from flinkcore.runtime.state import OperatorStateSnapshot
+
+
+class RestoredSource(NamedTuple):
+    """Where a source with splits goes on.
+
+    Attributes
+    ----------
+    position : int
+        How many polls there were.
+    watermarks : SourceWatermarks or None
+        None: there was no poll.
+    next_tick_ms : int
+        When its generators emit next.
+    """
+
+    position: int
+    watermarks: SourceWatermarks | None
+    next_tick_ms: int
 
 
 class TaskSource(Protocol):
@@ -149,6 +168,8 @@ class TaskSplits:
     configuration : ExecutionConfig
     start_ms : int
         When the job starts.
+    restored : RestoredSource or None
+        Where the source goes on; None: it begins.
     """
 
     origin: int
@@ -159,6 +180,7 @@ class TaskSplits:
     strategy: WatermarkStrategy
     configuration: ExecutionConfig
     start_ms: int
+    restored: RestoredSource | None = None
 
     def origins(self, task: StreamTask) -> list[Origin]:
         """Open the operator of the source, and return its polls."""
@@ -186,14 +208,27 @@ class TaskSplits:
             operator_id=task.source_id,
             latency_tracking_interval_ms=max(0, configuration.get_latency_tracking_interval()),
         )
-        operator.open()
-        operator.add_splits(self.splits)
+        restored = self.restored
+        if restored is None:
+            operator.open(self.splits)
+        else:
+            operator.open(self.splits, restored.watermarks, restored.next_tick_ms)
         operator.register_metrics(task.source_metric_group)
         operator.notify_no_more_splits()
         if coordinator is not None:
             coordinator.subtask_ready(task.index, operator)
         rate = configuration.get_arrival_rate()
-        return [SourceArrivals(self.origin, operator, rate, self.start_ms, self.is_bounded, task.end_source)]
+        return [
+            SourceArrivals(
+                self.origin,
+                operator,
+                rate,
+                self.start_ms,
+                self.is_bounded,
+                task.end_source,
+                0 if restored is None else restored.position,
+            )
+        ]
 
     def _coordinator(self, task: StreamTask) -> SourceCoordinator | None:
         parameters = self.strategy.alignment_parameters

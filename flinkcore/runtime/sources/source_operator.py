@@ -26,6 +26,7 @@ from flinkcore.runtime.sources.timestamps_and_watermarks import (
     NoOpTimestampsAndWatermarks,
     PausableRelativeClock,
     ProgressiveTimestampsAndWatermarks,
+    SourceWatermarks,
     TimestampsAndWatermarks,
     TimestampsOnlyOutput,
 )
@@ -156,13 +157,22 @@ class SourceOperator(Generic[SplitT]):
         self._reports: ScheduledTimer | None = None
         self._latency_markers: LatencyMarkerEmitter | None = None
 
-    def open(self, restored_splits: Sequence[SplitT] = ()) -> None:
+    def open(
+        self,
+        restored_splits: Sequence[SplitT] = (),
+        restored_watermarks: SourceWatermarks | None = None,
+        first_tick_ms: int | None = None,
+    ) -> None:
         """Create and start the reader, and schedule the first tick.
 
         Parameters
         ----------
         restored_splits : sequence of splits
-            From `snapshot_state`.
+            To begin with, such as those from `snapshot_state`.
+        restored_watermarks : SourceWatermarks, optional
+            From `snapshot_watermarks`.
+        first_tick_ms : int, optional
+            When the first tick is; by default an interval from now.
 
         Raises
         ------
@@ -191,7 +201,11 @@ class SourceOperator(Generic[SplitT]):
         if restored_splits:
             self.add_splits(restored_splits)
         self._reader.start()
-        self._event_time.start_periodic_watermark_emits()
+        self._event_time.start_periodic_watermark_emits(first_tick_ms)
+        if restored_watermarks is not None:
+            assert isinstance(self._event_time, ProgressiveTimestampsAndWatermarks)
+            self._initialize_main_output()
+            self._event_time.restore_state(restored_watermarks)
 
     def add_splits(self, splits: Sequence[SplitT]) -> None:
         """Add splits to the reader, each with an output from now, or from the first poll on.
@@ -302,6 +316,18 @@ class SourceOperator(Generic[SplitT]):
         """
         self._expect("take a snapshot", *_OPEN, _OperatingMode.DATA_FINISHED)
         return self._reader.snapshot_state(checkpoint_id)
+
+    def snapshot_watermarks(self) -> tuple[tuple[int, bool], SourceWatermarks | None]:
+        """Return the watermark and the status that were emitted last, and what `open` takes: None before any poll.
+
+        Raises
+        ------
+        UnsupportedOperationError
+            If a generator has no snapshots.
+        """
+        event_time = self._event_time
+        assert isinstance(event_time, ProgressiveTimestampsAndWatermarks)
+        return event_time.emitted, event_time.snapshot_state()
 
     def update_max_desired_watermark(self, max_watermark: int) -> None:
         """Read no further than a watermark, as far as the source and its splits can be paused.

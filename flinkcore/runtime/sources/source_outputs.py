@@ -118,6 +118,14 @@ class SourceOutputWithWatermarks:
         """Let the generator emit."""
         self._watermark_generator.on_periodic_emit(self._periodic_output)
 
+    def snapshot_generator(self) -> Any:
+        """Return what its generator of watermarks holds."""
+        return self._watermark_generator.snapshot_state()
+
+    def restore_generator(self, state: Any) -> None:
+        """Let its generator of watermarks go on from what another one held."""
+        self._watermark_generator.restore_state(state)
+
     def release(self) -> None:
         """Refuse everything from now on, as the split has ended."""
         ended = EndedOutput(f"the output of the split {self._split_id!r} was released")

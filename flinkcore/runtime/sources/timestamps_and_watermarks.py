@@ -1,9 +1,12 @@
 """The event time of sources: timestamps of records, and watermarks per split."""
 
-from abc import ABC, abstractmethod
-from collections.abc import Collection
-from typing import Any, Protocol
+from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.common.execution_config import checked_auto_watermark_interval
 from flinkcore.common.supplied_generators import HeldGenerators, holder_name
 from flinkcore.common.timestamp_assigner import TimestampAssigner
@@ -12,7 +15,7 @@ from flinkcore.common.watermark import Watermark
 from flinkcore.common.watermark_generators import RelativeClock, WatermarkOutput
 from flinkcore.common.watermark_strategy import WatermarkStrategy
 from flinkcore.datastream.connectors.base import ReaderOutput, SourceOutput
-from flinkcore.errors import LifecycleError
+from flinkcore.errors import LifecycleError, SchemaError
 from flinkcore.runtime.copies import copied_strategy
 from flinkcore.runtime.elements import StreamRecord
 from flinkcore.runtime.operators.timestamps_and_watermarks import WatermarkEmitter
@@ -66,7 +69,7 @@ class TimestampsAndWatermarks(ABC):
         """
 
     @abstractmethod
-    def start_periodic_watermark_emits(self) -> None:
+    def start_periodic_watermark_emits(self, first_ms: int | None = None) -> None:
         """Start periodic watermarks, at each auto-watermark interval from now."""
 
     @abstractmethod
@@ -96,7 +99,7 @@ class NoOpTimestampsAndWatermarks(TimestampsAndWatermarks):
         """Return an output that is also the output of each split."""
         return TimestampsOnlyOutput(output, self._timestamp_assigner, listener, self._conversion)
 
-    def start_periodic_watermark_emits(self) -> None:
+    def start_periodic_watermark_emits(self, first_ms: int | None = None) -> None:
         """Do nothing."""
 
     def stop_periodic_watermark_emits(self) -> None:
@@ -258,6 +261,61 @@ class IdlenessAwareWatermarkOutput:
         self._underlying_output.mark_active()
 
 
+class SourceWatermarks(NamedTuple):
+    """What a source has of its watermarks in a checkpoint.
+
+    Attributes
+    ----------
+    generator : object
+        What the generator of the main output holds.
+    is_main_idle, are_splits_idle : bool
+        Whether these outputs are.
+    watermark_ms : int
+        The last watermark that the source has emitted; -2**63 if there was none.
+    is_idle : bool
+        The last status that it has emitted.
+    splits : list of list
+        Of each split its id, what its generator holds, its watermark, and whether it is idle.
+    """
+
+    generator: Any
+    is_main_idle: bool
+    are_splits_idle: bool
+    watermark_ms: int
+    is_idle: bool
+    splits: list[list[Any]]
+
+    @classmethod
+    def of_elements(cls, elements: Sequence[Any]) -> SourceWatermarks | None:
+        """Return the state of the elements of a checkpoint; None: the source had none.
+
+        Raises
+        ------
+        SchemaError
+            If these are no such elements.
+        """
+        if not elements:
+            return None
+        if len(elements) == len(cls._fields):
+            found = cls(*elements)
+            flags = found.is_main_idle, found.are_splits_idle, found.is_idle
+            if all(type(flag) is bool for flag in flags) and _is_time(found.watermark_ms):
+                splits = [list(each) if isinstance(each, list | tuple) else [] for each in found.splits]
+                if all(
+                    len(each) == 4
+                    and isinstance(each[0], str)
+                    and _is_time(each[2])
+                    and type(each[3]) is bool
+                    for each in splits
+                ):
+                    return found._replace(splits=splits)
+        raise SchemaError(f"it has {list(elements)!r:.80} in place of the watermarks of a source")
+
+
+def _is_time(value: object) -> bool:
+    return type(value) is int and MIN_TIMESTAMP <= value <= MAX_TIMESTAMP
+
+
 class WatermarkToDataOutput(WatermarkEmitter):
     """Forwards watermarks that advance and statuses that change, and notifies a listener.
 
@@ -275,6 +333,12 @@ class WatermarkToDataOutput(WatermarkEmitter):
     def __init__(self, output: Output, listener: WatermarkUpdateListener) -> None:
         super().__init__(output)
         self._listener = listener
+
+    def restore(self, watermark_ms: int, is_idle: bool) -> None:
+        """Go on after a watermark and a status; what reads an idle source hears of it again."""
+        self._current_watermark = watermark_ms
+        if is_idle:
+            self.mark_idle()
 
     def emit_watermark(self, watermark: Watermark) -> None:
         if watermark.timestamp > self.watermark_ms:
@@ -339,6 +403,8 @@ class ProgressiveTimestampsAndWatermarks(TimestampsAndWatermarks):
         self._conversion = conversion
         self._split_outputs: SplitLocalOutputs | None = None
         self._main_output: StreamingReaderOutput | None = None
+        self._emitter: WatermarkToDataOutput | None = None
+        self._idleness: IdlenessManager | None = None
         self._tick: ScheduledTimer | None = None
 
     def create_main_output(self, output: Output, listener: WatermarkUpdateListener) -> ReaderOutput[Any]:
@@ -355,7 +421,8 @@ class ProgressiveTimestampsAndWatermarks(TimestampsAndWatermarks):
         """
         if self._main_output is not None:
             raise LifecycleError("the main output was created before: a reader has one")
-        idleness = IdlenessManager(WatermarkToDataOutput(output, listener))
+        self._emitter = WatermarkToDataOutput(output, listener)
+        self._idleness = idleness = IdlenessManager(self._emitter)
         held = HeldGenerators()
         self._split_outputs = SplitLocalOutputs(
             output,
@@ -378,14 +445,52 @@ class ProgressiveTimestampsAndWatermarks(TimestampsAndWatermarks):
         )
         return self._main_output
 
-    def start_periodic_watermark_emits(self) -> None:
+    def start_periodic_watermark_emits(self, first_ms: int | None = None) -> None:
         """Start periodic watermarks, unless the interval is 0; starting twice is a LifecycleError."""
         if self._tick is not None:
             raise LifecycleError("periodic watermarks were started before")
         if self._interval_ms > 0:
-            self._tick = self._time_service.schedule_with_fixed_delay(
-                self._emit, self._interval_ms, self._interval_ms
-            )
+            delay_ms = self._interval_ms
+            if first_ms is not None:
+                delay_ms = first_ms - self._time_service.current_processing_time()
+            self._tick = self._time_service.schedule_with_fixed_delay(self._emit, delay_ms, self._interval_ms)
+
+    @property
+    def emitted(self) -> tuple[int, bool]:
+        """The last watermark and the last status that were emitted; -2**63, and active, before the first."""
+        emitter = self._emitter
+        return (MIN_TIMESTAMP, False) if emitter is None else (emitter.watermark_ms, emitter.is_idle)
+
+    def snapshot_state(self) -> SourceWatermarks | None:
+        """Return what `restore_state` of another one takes; None before there is a main output.
+
+        Raises
+        ------
+        UnsupportedOperationError
+            If a generator has no snapshots.
+        """
+        main, splits, idleness = self._main_output, self._split_outputs, self._idleness
+        if main is None or splits is None or idleness is None:
+            return None
+        return SourceWatermarks(
+            main.snapshot_generator(),
+            idleness.main_output.is_idle,
+            idleness.split_local_output.is_idle,
+            *self.emitted,
+            splits.snapshot_state(),
+        )
+
+    def restore_state(self, state: SourceWatermarks) -> None:
+        """Go on from a snapshot, with the outputs of its splits; after `create_main_output`."""
+        assert self._main_output is not None
+        assert self._split_outputs is not None
+        assert self._idleness is not None
+        assert self._emitter is not None
+        self._main_output.restore_generator(state.generator)
+        self._idleness.main_output.is_idle = state.is_main_idle
+        self._idleness.split_local_output.is_idle = state.are_splits_idle
+        self._split_outputs.restore_state(state.splits)
+        self._emitter.restore(state.watermark_ms, state.is_idle)
 
     def stop_periodic_watermark_emits(self) -> None:
         if self._tick is not None:
@@ -421,7 +526,7 @@ class StreamingReaderOutput(SourceOutputWithWatermarks):
         strategy: WatermarkStrategy,
         clock: RelativeClock,
         activity_clock: PausableRelativeClock,
-        split_local_outputs: "SplitLocalOutputs",
+        split_local_outputs: SplitLocalOutputs,
         held_generators: HeldGenerators,
         conversion: Conversion | None,
     ) -> None:
@@ -527,6 +632,20 @@ class SplitLocalOutputs:
         del self._activity_clocks[split_id]
         self._held_generators.release(holder_name(split_id))
         output.release()
+
+    def snapshot_state(self) -> list[list[Any]]:
+        """Return of each split its id, what its generator holds, its watermark, and whether it is idle."""
+        return [
+            [split_id, output.snapshot_generator(), *self._multiplexer.output_state(split_id)]
+            for split_id, output in self._local_outputs.items()
+        ]
+
+    def restore_state(self, splits: Sequence[Sequence[Any]]) -> None:
+        """Create the outputs of the splits of a snapshot, which go on from there."""
+        for split_id, generator, watermark_ms, is_idle in splits:
+            self.create_output_for_split(split_id)
+            self._local_outputs[split_id].restore_generator(generator)
+            self._multiplexer.restore_output(split_id, watermark_ms, is_idle)
 
     def emit_periodic_watermark(self) -> None:
         """Let each generator emit, then emit the combined watermark once."""

@@ -54,6 +54,18 @@ class WatermarkOutputMultiplexer:
         self._partials[output_id] = partial
         self._combined.add(partial)
 
+    def restore_output(self, output_id: str, watermark_ms: int, is_idle: bool) -> None:
+        """Let a registered output have the watermark and idleness of a checkpoint; nothing is emitted."""
+        partial = self._partial(output_id)
+        partial.set_watermark(watermark_ms)
+        partial.set_idle(is_idle)
+        self._combined.update()
+
+    def output_state(self, output_id: str) -> tuple[int, bool]:
+        """Return the watermark of a registered output, and whether it is idle."""
+        partial = self._partial(output_id)
+        return partial.watermark, partial.idle
+
     def unregister_output(self, output_id: str) -> bool:
         """Remove an output, from the next update on; return whether it was registered."""
         partial = self._partials.pop(output_id, None)

@@ -11,7 +11,7 @@ from typing import Any
 from pyspark import cloudpickle
 
 from flinkcore.common.execution_config import ExecutionConfig
-from flinkcore.datastream.element_transformations import LegacySourceTransformation
+from flinkcore.datastream.element_transformations import LegacySourceTransformation, SourceTransformation
 from flinkcore.datastream.pipeline_executor import NO_CHECKPOINTS, CheckpointSettings, ElementJob
 from flinkcore.errors import FlinkcoreError
 from flinkcore.replay.elements.element_checkpoint import ElementCheckpoints, has_none
@@ -80,7 +80,7 @@ class SparkElementRun(StartedJob):
         vertices = job_vertices(StreamGraphGenerator(job, configuration).generate())
         self._checkpoints: ElementCheckpoints | None = None
         if checkpoints != NO_CHECKPOINTS:
-            _refuse_source_functions(vertices)
+            _refuse_sources_without_known_ends(vertices)
             self._checkpoints = ElementCheckpoints(vertices, job, configuration, checkpoints)
         self._sources = SparkJobSources(
             vertices, configuration, job.time_characteristic, execute, self._checkpoints
@@ -213,11 +213,15 @@ class SparkElementRun(StartedJob):
         return tuple(partition_slots(partitions, chooses_partitions(self._spark.range(1))))
 
 
-def _refuse_source_functions(vertices: Sequence[JobVertex]) -> None:
+def _refuse_sources_without_known_ends(vertices: Sequence[JobVertex]) -> None:
     """Raise a ConfigurationError if it is not known when the elements of a source end, before it has run."""
     for vertex in vertices:
-        if isinstance(vertex.head.transformation, LegacySourceTransformation):
+        step = vertex.head.transformation
+        if isinstance(step, LegacySourceTransformation) or (
+            isinstance(step, SourceTransformation) and step.strategy is not None
+        ):
             raise has_none(
-                f"{vertex.head.name}, a source function, on Spark, where its task runs before others know when it ends",
+                f"{vertex.head.name}, which is neither a collection nor an event log, on Spark, where tasks run before "
+                "it is known when it ends",
                 "run the job in this process",
             )
