@@ -100,19 +100,22 @@ def test_the_seed_trace_is_replayed_from_the_command_line(scenario: dict[str, An
         assert len(late) == scenario["output"]["late_dropped"]
 
 
-def test_the_demo_writes_results_and_tells_where(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["demo", "--engine", "embedded", "--quiet", "--output", str(tmp_path / "demo")]) == 0
-    shown = capsys.readouterr().out
-    assert "33,798 events from 223 splits" in shown
-    assert "your 30 min lose 0.57 %" in shown
-    assert str(tmp_path / "demo") in shown
-    assert ds.dataset(tmp_path / "demo" / "hourly").to_table().num_rows == 5072
+@pytest.fixture
+def pages() -> None:
+    """Commands have the library of charts, which takes a second for a page."""
+    pytest.importorskip("vl_convert")
 
 
+@pytest.fixture(autouse=True)
+def no_pages(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if "pages" not in request.fixturenames:
+        monkeypatch.setitem(sys.modules, "vl_convert", None)
+
+
+@pytest.mark.usefixtures("pages")
 def test_the_demo_draws_its_report_and_opens_it_if_asked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    pytest.importorskip("vl_convert")
     opened: list[str] = []
     monkeypatch.setattr(webbrowser, "open", opened.append)
     arguments = ["demo", "--engine", "embedded", "--quiet", "--output", str(tmp_path / "demo")]
@@ -125,17 +128,25 @@ def test_the_demo_draws_its_report_and_opens_it_if_asked(
     assert opened == [page.as_uri()]
 
 
+def test_the_demo_writes_results_and_tells_where(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["demo", "--engine", "embedded", "--quiet", "--output", str(tmp_path / "demo")]) == 0
+    shown = capsys.readouterr().out
+    assert "33,798 events from 223 splits" in shown
+    assert "your 30 min lose 0.57 %" in shown
+    assert str(tmp_path / "demo") in shown
+    assert ds.dataset(tmp_path / "demo" / "hourly").to_table().num_rows == 5072
+
+
 def test_the_demo_goes_without_what_draws_its_report(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setitem(sys.modules, "vl_convert", None)
     arguments = ["demo", "--engine", "embedded", "--quiet", "--open", "--output", str(tmp_path / "demo")]
     assert main(arguments) == 0
     assert "pip install 'flinkcore[report]'" in capsys.readouterr().out
 
 
+@pytest.mark.usefixtures("pages")
 def test_a_replay_draws_its_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("vl_convert")
     pa.csv.write_csv(pa.table({"ts": [1, 12, 2], "k": ["a", "b", "a"]}), tmp_path / "log.csv")
     arguments = [
         "replay",
