@@ -15,6 +15,7 @@ from flinkcore.common.html_text import html_lines
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.time import Duration, Time
 from flinkcore.common.typeinfo import TupleTypeInfo, TypeInformation, Types
+from flinkcore.common.watermark_strategy import WatermarkStrategy
 from flinkcore.datastream.aggregates import Aggregate
 from flinkcore.datastream.columnar_windows import why_not_columnar
 from flinkcore.datastream.connectors.base import Sink
@@ -50,6 +51,7 @@ from flinkcore.datastream.pipeline_executor import (
     ProgressChoice,
     ProgressListener,
     ReplayResult,
+    StrategyComparison,
     load_analysis,
 )
 from flinkcore.datastream.slot_sharing_group import SlotSharingGroup
@@ -1184,6 +1186,40 @@ class DataStream(ConfiguredStream):
             planned, None if windows is None else asked, allowed_lateness, bounds
         )
         return frontier
+
+    def what_if(
+        self, strategies: Sequence[WatermarkStrategy], keys: str | Sequence[str] | None = None
+    ) -> StrategyComparison:
+        """Return what this job would give under other watermark strategies, compared with what it gives under its own.
+
+        One replay, here and now, runs the job under all strategies side by side: also those for which `lateness` has no
+        closed form, such as generators of one's own and percentiles, and any windows, such as sessions. The results of
+        all are held in memory, a row for each, however often it was given.
+
+        Parameters
+        ----------
+        strategies : sequence of WatermarkStrategy
+            Each is to take the place of the job's own.
+        keys : str or sequence of str, optional
+            Columns by which results are the same result. None: the keys and bounds of the windows over columns whose
+            results this stream has.
+
+        Returns
+        -------
+        StrategyComparison
+            A :class:`flinkcore.analysis.what_if.WhatIf`; printed, how many results change, and by how much.
+
+        Raises
+        ------
+        ConfigurationError
+            If the job has not one strategy over one log, withdraws results, or runs element by element; if keys are to
+            be named, or a setting is invalid.
+        SchemaError, DataError, SourceError
+            As of :meth:`execute`.
+        """
+        self._columnar_graph("what_if compares jobs over columns only")
+        comparison: StrategyComparison = load_analysis("what_if")(self, strategies, keys)
+        return comparison
 
     def explain(self) -> str:
         """Return the steps of the job as text, one per line, with the path of each, or the reason why it is refused.

@@ -227,6 +227,16 @@ class LatenessFigures(Protocol):
         """Return in words which bound a delay of results allows, and what it loses."""
 
 
+class StrategyComparison(Protocol):
+    """Results of a job under its own watermark strategy and under others."""
+
+    def to_arrow(self) -> Any:
+        """Return how the strategies differ as a ``pyarrow.Table``, a row for each."""
+
+    def differences(self, number: int) -> Any:
+        """Return as a ``pyarrow.Table`` the results that differ under the strategy of a number, from 1 on."""
+
+
 class PipelineExecutor(Protocol):
     """Runs jobs.
 
@@ -290,6 +300,7 @@ class PipelineExecutor(Protocol):
 EXECUTORS: Final[Mapping[str, str]] = {"embedded": "flinkcore.replay.local_executor:LocalExecutor"}
 
 ANALYSES: Final[Mapping[str, str]] = {
+    "what_if": "flinkcore.analysis.what_if:what_if",
     "lateness": "flinkcore.analysis.lateness:lateness_of",
     "page": "flinkcore.analysis.page:write_page",
     "why": "flinkcore.analysis.key_history:key_history",

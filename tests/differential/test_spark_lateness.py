@@ -17,7 +17,7 @@ from flinkcore.datastream import (
     StreamExecutionEnvironment,
     TumblingEventTimeWindows,
 )
-from flinkcore.examples.flights import LOG
+from flinkcore.examples.flights import LOG, hourly_flights
 from flinkcore.spark import SparkExecutionEnvironment
 
 # PySpark warns of every pandas 3, which replays do not use.
@@ -89,3 +89,14 @@ def test_figures_without_arrivals_are_those_of_the_embedded_engine(spark: Any, t
     assert (
         frontier_of(SparkExecutionEnvironment(spark), log, None, rate=20.0).to_arrow() == expected.to_arrow()
     )
+
+
+def test_other_strategies_are_compared_as_by_the_embedded_engine(spark: Any) -> None:
+    others = [
+        WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_hours(3)),
+        WatermarkStrategy.for_percentile_out_of_orderness(Duration.of_minutes(30), 0.95, 100),
+    ]
+    expected = hourly_flights(StreamExecutionEnvironment.get_execution_environment()).what_if(others)
+    found = hourly_flights(SparkExecutionEnvironment(spark)).what_if(others)
+    assert found.to_arrow() == expected.to_arrow()
+    assert found.differences(2) == expected.differences(2)

@@ -1,0 +1,157 @@
+"""What a job would give under other strategies is what replays with these give."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from flinkcore.common import Duration, Row, Time, WatermarkStrategy
+from flinkcore.common.watermark_generators import AscendingTimestampsWatermarks
+from flinkcore.datastream import (
+    DataStream,
+    EventTimeSessionWindows,
+    KeyedProcessFunction,
+    OutputTag,
+    StreamExecutionEnvironment,
+    TumblingEventTimeWindows,
+)
+from flinkcore.datastream.aggregates import count, sum_
+from flinkcore.errors import ConfigurationError
+
+MS = Time.milliseconds
+
+
+def bounded(bound_ms: int) -> WatermarkStrategy:
+    return WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(bound_ms))
+
+
+OWN = bounded(200)
+OTHERS = [
+    bounded(3_000),
+    WatermarkStrategy.for_generator(AscendingTimestampsWatermarks),
+    WatermarkStrategy.for_percentile_out_of_orderness(Duration.of_seconds(1), 0.9, 10),
+    WatermarkStrategy.no_watermarks(),
+]
+
+
+def events(strategy: WatermarkStrategy = OWN) -> DataStream:
+    random = np.random.default_rng(7)
+    n = 400
+    arrival = np.cumsum(random.integers(0, 100, n))
+    log = pa.table(
+        {
+            "ts": arrival - random.exponential(600, n).astype(np.int64),
+            "arrival": arrival,
+            "key": [f"k{number}" for number in random.integers(0, 4, n)],
+            "price": random.integers(1, 100, n),
+        }
+    )
+    return (
+        StreamExecutionEnvironment.get_execution_environment()
+        .set_parallelism(1)
+        .from_event_log(log, timestamp="ts", arrival="arrival")
+        .assign_timestamps_and_watermarks(strategy)
+    )
+
+
+def hourly(strategy: WatermarkStrategy = OWN, assigner: Any = None) -> DataStream:
+    return (
+        events(strategy)
+        .key_by("key")
+        .window(assigner or TumblingEventTimeWindows.of(MS(700)))
+        .allowed_lateness(300)
+        .side_output_late_data(OutputTag("late"))
+        .aggregate(n=count(), spent=sum_("price"))
+        .uid("windows")
+    )
+
+
+@pytest.mark.parametrize(
+    "assigner", [TumblingEventTimeWindows.of(MS(700)), EventTimeSessionWindows.with_gap(MS(90))]
+)
+def test_each_strategy_gives_the_results_of_its_own_replay(assigner: Any) -> None:
+    found = hourly(assigner=assigner).what_if(OTHERS)
+    rows = found.to_arrow().to_pylist()
+    finals = []
+    for row, strategy in zip(rows, [OWN, *OTHERS], strict=True):
+        result = hourly(strategy, assigner).execute()
+        fired: dict[Any, list[Any]] = {}
+        for each in result.to_arrow().to_pylist():
+            of_window = fired.setdefault((each["key"], each["window_start"], each["window_end"]), [])
+            of_window.append((each["n"], each["spent"]))
+        assert row["strategy"] == str(strategy)
+        assert row["late"] == result.report.late
+        assert row["results"] == len(fired)
+        assert row["firings"] == sum(map(len, fired.values()))
+        assert row["refired"] == sum(each[0] != each[-1] for each in fired.values())
+        finals.append({key: each[-1] for key, each in fired.items()})
+    own = finals[0]
+    assert rows[0]["late"] > 0
+    for number, (row, final) in enumerate(zip(rows[1:], finals[1:], strict=True), start=1):
+        differ = [key for key in own.keys() & final.keys() if own[key] != final[key]]
+        expected = len(own.keys() - final.keys()), len(final.keys() - own.keys()), len(differ)
+        assert (row["missing"], row["additional"], row["different"]) == expected
+        by = [abs(own[key][1] - final[key][1]) for key in differ]
+        assert (row["spent_difference"], row["spent_largest"]) == (sum(by), max(by, default=0))
+        differences = found.differences(number)
+        kinds = differences["difference"].to_pylist()
+        assert (kinds.count("missing"), kinds.count("additional"), kinds.count("different")) == expected
+        for each in differences.to_pylist():
+            key = each["key"], each["window_start"], each["window_end"]
+            assert (each["n"], each["spent"]) == own.get(key, (None, None))
+            assert (each["n_if"], each["spent_if"]) == final.get(key, (None, None))
+
+
+class Deviation(KeyedProcessFunction):
+    """Tells how far each event is above the watermark, if it is not late."""
+
+    def process_element(self, value: Row, ctx: KeyedProcessFunction.Context) -> Iterator[tuple[int, bool]]:
+        yield value["number"], ctx.timestamp() <= ctx.timer_service().current_watermark()
+
+
+def test_results_of_functions_are_compared_by_keys_that_are_named() -> None:
+    job = (
+        events()
+        .with_columns(number=pc.field("arrival") * 1000 + pc.field("price"))
+        .key_by("key")
+        .process(Deviation(), pa.schema({"number": pa.int64(), "late": pa.bool_()}))
+    )
+    own, other = job.what_if([bounded(10_000)], keys="number").to_arrow().to_pylist()
+    assert own["results"] == other["results"]
+    late = [row["late"] for row in job.to_arrow().to_pylist()]
+    assert other["different"] == sum(late) > 0
+    with pytest.raises(ConfigurationError, match="name their columns in keys="):
+        job.what_if([bounded(10_000)])
+
+
+def test_the_text_tells_how_many_results_change_and_by_how_much() -> None:
+    lines = str(hourly().what_if([bounded(3_000)])).splitlines()
+    assert lines[0].startswith("out of order by at most 200 ms: ")
+    assert "results are different" in lines[1]
+    assert lines[2].startswith("  n by ")
+
+
+def test_what_cannot_be_compared_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="names no strategy"):
+        hourly().what_if([])
+    with pytest.raises(ConfigurationError, match="takes watermark strategies, not 5"):
+        hourly().what_if([5])  # type: ignore[list-item]
+    with pytest.raises(ConfigurationError, match="keys names 'nothing', which is no column of the results"):
+        hourly().what_if([bounded(1)], keys=["nothing"])
+    with pytest.raises(ConfigurationError, match="numbered from 1 to 1, not 2"):
+        hourly().what_if([bounded(1)]).differences(2)
+    windowed = events().key_by("key").window(TumblingEventTimeWindows.of(MS(700)))
+    retracting = windowed.retracting().aggregate(n=count())
+    with pytest.raises(ConfigurationError, match="retracting"):
+        retracting.what_if([bounded(1)])
+    unstrategic = (
+        StreamExecutionEnvironment.get_execution_environment()
+        .from_event_log(pa.table({"ts": [1], "key": ["k"]}), timestamp="ts")
+        .key_by("key")
+        .process(Deviation(), pa.schema({"number": pa.int64(), "late": pa.bool_()}))
+    )
+    with pytest.raises(ConfigurationError, match="this one has 0"):
+        unstrategic.what_if([bounded(1)], keys="number")
