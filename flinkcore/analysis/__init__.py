@@ -1,5 +1,6 @@
 """What a log and its replays tell beyond their results: analyses, written once for this process and for Spark."""
 
+from flinkcore.analysis.comparison import Comparison, compare
 from flinkcore.analysis.point_in_time import as_of
 
-__all__ = ["as_of"]
+__all__ = ["Comparison", "as_of", "compare"]

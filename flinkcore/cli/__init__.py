@@ -1,4 +1,4 @@
-"""The command `flinkcore`: replay a log, run a program or the demo, inspect a checkpoint, let Spark start faster."""
+"""The command `flinkcore`: replay a log, run a program or the demo, compare results, inspect a checkpoint, and more."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ _MODULES: Final = {
     "races": "flinkcore.cli.races",
     "run": "flinkcore.cli.run",
     "checkpoint": "flinkcore.cli.checkpoint",
+    "compare": "flinkcore.cli.compare",
     "spark-archive": "flinkcore.cli.spark_archive",
 }
 """Where the commands are: each loads what it needs, so that a program starts soon."""
@@ -98,7 +99,7 @@ def _joined_negatives(arguments: Sequence[str]) -> list[str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command, and return the exit status: 0, 1 after an error, or 130 after Ctrl-C.
+    """Run the command, and return the exit status: 0, 1 after an error or a difference found, or 130 after Ctrl-C.
 
     It is 141, as after SIGPIPE, if the reader of the output has gone, such as ``head``; nothing is printed then. Errors
     of flinkcore, of files and of Arrow data are printed in one line; any other is a defect, and has its traceback.

@@ -90,6 +90,11 @@ def add_commands(commands: Any) -> None:
         help=f"{', '.join(FUNCTIONS)}; repeat for more",
     )
     replay.add_argument(
+        "--emitted-at",
+        metavar="NAME",
+        help="column of the results for when each was emitted; without, there is none",
+    )
+    replay.add_argument(
         "--output", metavar="DIR", help="directory for the results as Parquet; else they are printed"
     )
     replay.add_argument(
@@ -129,6 +134,8 @@ def _job(
     if arguments.late_output:
         windowed = windowed.side_output_late_data(LATE)
     results = windowed.aggregate(**named_aggregates(arguments.aggregate))
+    if arguments.emitted_at is not None:
+        results = results.with_emitted_at(arguments.emitted_at)
     return results.execute(
         progress=False if arguments.quiet else None,
         restore_from=arguments.restore_from,

@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from flinkcore.spark.comparison import compare
     from flinkcore.spark.environment import SparkExecutionEnvironment, replay
     from flinkcore.spark.point_in_time import as_of
     from flinkcore.spark.sessions.java import ensure_java
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 __all__ = [
     "SparkExecutionEnvironment",
     "as_of",
+    "compare",
     "configure_spark",
     "ensure_java",
     "replay",
@@ -23,6 +25,7 @@ __all__ = [
 _MODULES = {
     "SparkExecutionEnvironment": "environment",
     "as_of": "point_in_time",
+    "compare": "comparison",
     "configure_spark": "sessions.session",
     "ensure_java": "sessions.java",
     "replay": "environment",

@@ -59,7 +59,7 @@ def as_of(
     SchemaError
         If a time is no timestamp, date or integer.
     """
-    asked, known = _dataframe(questions, "questions"), _dataframe(features, "features")
+    asked, known = dataframe_of(questions, "questions"), dataframe_of(features, "features")
     join = PointInTimeJoin.of(
         asked.columns,
         known.columns,
@@ -78,12 +78,12 @@ def as_of(
     by_key = Window.partitionBy(*placed_keys).orderBy("time", "side", "number")
     so_far = by_key.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     known = known.withColumn(_NUMBER, f.monotonically_increasing_id()).where(
-        f.col(_quoted(join.emitted_at)).isNotNull()
+        f.col(quoted(join.emitted_at)).isNotNull()
     )
     if len(join.keys) == 1:
-        known = known.where(f.col(_quoted(join.keys[0])).isNotNull())
+        known = known.where(f.col(quoted(join.keys[0])).isNotNull())
     served = f.struct(
-        *(f.col(_quoted(name)).alias(served_as) for name, served_as in join.served),
+        *(f.col(quoted(name)).alias(served_as) for name, served_as in join.served),
     )
     rows = known.select(
         *_keys(join),
@@ -92,7 +92,7 @@ def as_of(
         f.col(_NUMBER).alias("number"),
         served.alias("served"),
         (f.col(ROW_KIND).isin(*WITHDRAWN) if join.retracts else f.lit(False)).alias("withdrawn"),
-        (f.lit(None) if join.latest_by is None else f.col(_quoted(join.latest_by))).alias("latest_by"),
+        (f.lit(None) if join.latest_by is None else f.col(quoted(join.latest_by))).alias("latest_by"),
     )
     if join.latest_by is not None:
         rows = rows.withColumn("latest", f.max("latest_by").over(so_far))
@@ -104,7 +104,7 @@ def as_of(
             question_time.alias("time"),
             f.lit(2 if join.allow_exact_matches else 0).alias("side"),
             f.lit(0).cast("long").alias("number"),
-            f.struct(*(f.col(_quoted(name)) for name in asked.columns)).alias("question"),
+            f.struct(*(f.col(quoted(name)) for name in asked.columns)).alias("question"),
         ),
         allowMissingColumns=True,
     )
@@ -115,15 +115,15 @@ def as_of(
         serves.append(f.col("time") - f.col("last.time") <= _span(asked, known, join))
     answer = f.when(reduce(and_, serves), f.col("last.served"))
     return answered.select("question", answer.alias("served")).select(
-        *(f.col(f"question.{_quoted(name)}") for name in asked.columns),
-        *(f.col(f"served.{_quoted(served_as)}") for _, served_as in join.served),
+        *(f.col(f"question.{quoted(name)}") for name in asked.columns),
+        *(f.col(f"served.{quoted(served_as)}") for _, served_as in join.served),
     )
 
 
 _NUMBER = "__flinkcore_number"
 
 
-def _dataframe(data: Any, name: str) -> DataFrame:
+def dataframe_of(data: Any, name: str) -> DataFrame:
     if isinstance(data, JobResult):
         return data.to_dataframe()
     if hasattr(data, "schema") and hasattr(data, "withColumn"):  # of Spark Connect, too
@@ -134,23 +134,23 @@ def _dataframe(data: Any, name: str) -> DataFrame:
     )
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
 def _keys(join: PointInTimeJoin) -> list[Column]:
-    return [f.col(_quoted(name)).alias(f"key{number}") for number, name in enumerate(join.keys)]
+    return [f.col(quoted(name)).alias(f"key{number}") for number, name in enumerate(join.keys)]
 
 
 def _comparable(asked: DataFrame, at: str, known: DataFrame, emitted_at: str) -> tuple[Column, Column]:
     """Both times in one type: numbers of ms if both are, else timestamps of UTC without a zone."""
     kinds = [frame.schema[name].dataType for frame, name in ((asked, at), (known, emitted_at))]
-    columns = [f.col(_quoted(name)) for name in (at, emitted_at)]
+    columns = [f.col(quoted(name)) for name in (at, emitted_at)]
     if all(isinstance(kind, types.IntegralType) for kind in kinds):
         first, second = (column.cast("long") for column in columns)
     else:
         first, second = (
-            _utc(_quoted(name), kind, name) for name, kind in zip((at, emitted_at), kinds, strict=True)
+            _utc(quoted(name), kind, name) for name, kind in zip((at, emitted_at), kinds, strict=True)
         )
     return first, second
 

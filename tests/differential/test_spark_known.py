@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any
+from unittest.mock import patch
 
 import pyarrow as pa
 import pytest
@@ -15,9 +16,9 @@ from flinkcore import spark as on_spark
 from flinkcore.common import Time
 from flinkcore.datastream import SlidingEventTimeWindows, StreamExecutionEnvironment
 from flinkcore.datastream.aggregates import count, mean
-from flinkcore.errors import ConfigurationError, SchemaError
+from flinkcore.errors import ConfigurationError, DataError, SchemaError
 from flinkcore.examples.flights import flights_by_origin
-from flinkcore.spark import SparkExecutionEnvironment
+from flinkcore.spark import SparkExecutionEnvironment, comparison
 
 # PySpark warns of every pandas 3, which replays do not use.
 pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
@@ -117,6 +118,49 @@ def test_times_with_a_zone_numbers_and_dates_are_instants_of_utc(spark: Any) -> 
     by_number = dataframe_of(spark, pa.table({"k": [1, 1, 1], "at": [9, 15, 35]}))
     answered = on_spark.as_of(by_number, both_numbers, at="at", keys="k", max_age=10).sort("at")
     assert [row.n for row in answered.collect()] == [None, 1, None]
+
+
+def planted(replay: pa.Table) -> pa.Table:
+    """A sink that has the last row of most windows, with a difference of each kind."""
+    last = {}
+    for row in replay.to_pylist():
+        last[row["origin"], row["window_start"]] = row
+    rows = [row for number, row in enumerate(last.values()) if number % 50]
+    for number, row in enumerate(rows):
+        row["flights"] += number % 40 == 0
+        row["mean_delay"] *= 1 + 1e-12
+    rows.append({**rows[0], "origin": "nowhere"})
+    schema = replay.schema.set(1, pa.field("window_start", pa.timestamp("us")))
+    table = pa.Table.from_pylist(rows, schema).select(["flights", "mean_delay", "window_start", "origin"])
+    return table.set_column(0, "flights", table.column("flights").cast(pa.int32()))
+
+
+@pytest.mark.parametrize("upserts", [None, False])
+def test_differences_are_those_of_one_process(
+    spark: Any, known: Any, embedded: pa.Table, upserts: bool | None
+) -> None:
+    sink = planted(embedded)
+    parameters = {"keys": ["origin", "window_start"], "upserts": upserts}
+    expected = analysis.compare(sink, embedded, **parameters)
+    with patch.object(comparison, "PIECE_ROWS", 1):
+        found = on_spark.compare(dataframe_of(spark, sink), known, **parameters)
+    assert found.counts == expected.counts
+    assert {"another value", "missing", "unexpected"} <= found.counts.keys()
+    assert (found.equal, found.upserts) == (expected.equal, expected.upserts)
+    assert (found.expected_rows, found.found_rows) == (len(sink), len(embedded))
+    assert repr(found).splitlines()[0] == repr(expected).splitlines()[0]
+    assert sorted(map(repr, found.to_arrow().to_pylist())) == sorted(
+        map(repr, expected.to_arrow().to_pylist())
+    )
+    assert found.to_dataframe().columns == expected.to_arrow().column_names
+    assert not found.is_equal
+    assert on_spark.compare(known, known, keys=["origin", "window_start", "emitted_at"]).is_equal
+
+
+def test_keys_that_name_no_result_are_refused(spark: Any) -> None:
+    same = dataframe_of(spark, pa.table({"k": [1] * 3_000, "n": range(3_000)}))
+    with pytest.raises(DataError, match="3,000 rows expected and 3,000 rows found have the key"):
+        on_spark.compare(same, same, keys="k")
 
 
 def test_what_cannot_be_answered_is_refused(spark: Any) -> None:

@@ -1,0 +1,601 @@
+"""Comparison of what a live job has written with what its replay gives: each difference with its explanation."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from flinkcore.analysis.point_in_time import WITHDRAWN
+from flinkcore.analysis.result_tables import NO_KEY, as_table, ids_of_keys, names_of
+from flinkcore.datastream.columnar_windows import ROW_KIND
+from flinkcore.errors import ConfigurationError, DataError, SchemaError
+from flinkcore.replay.log.arrays import Int64s
+
+KINDS: Final = {
+    "another value": "of the same result",
+    "fired before": "a firing before what the other side has last",
+    "fired again": "a further firing behind what both have",
+    "late": "fired by late events, and only by the replay",
+    "missing": "only the sink has it",
+    "unexpected": "only the replay has it",
+}
+"""Kinds of differences, and what they are."""
+
+HOW: Final = ("late_firing", "watermark", "emitted_at")
+"""Columns that say how a result came, not what it is."""
+
+EXAMPLES: Final = 2
+"""So many differences of each kind are shown."""
+
+MOST_PAIRS: Final = 1 << 22
+"""So many pairs of rows of one key are compared at most."""
+
+
+@dataclass(frozen=True)
+class ResultComparison:
+    """What is compared, by the columns of both sides; picklable.
+
+    Attributes
+    ----------
+    keys, rel_tol, abs_tol
+        As of `compare`.
+    columns : tuple of str
+        Those that are compared.
+    upserts : bool
+    types : pyarrow.Schema
+        Of keys and compared columns, to which both sides are brought.
+    told : pyarrow.Schema
+        Further columns of the replay's rows, of which differences tell.
+    """
+
+    keys: tuple[str, ...]
+    columns: tuple[str, ...]
+    upserts: bool
+    rel_tol: float
+    abs_tol: float
+    types: pa.Schema
+    told: pa.Schema
+
+    @classmethod
+    def of(
+        cls,
+        expected: pa.Schema,
+        found: pa.Schema,
+        *,
+        keys: str | Sequence[str],
+        columns: Sequence[str] | None,
+        upserts: bool,
+        rel_tol: float,
+        abs_tol: float,
+    ) -> ResultComparison:
+        """Check the parameters of `compare` against the columns of both sides.
+
+        Raises
+        ------
+        ConfigurationError
+            If a column is missing, there is none to compare, or a tolerance is negative.
+        SchemaError
+            If a column has types that cannot be compared.
+        """
+        key_names = names_of(keys, "keys")
+        compared = (
+            [name for name in found.names if name in expected.names and name not in (*key_names, *HOW)]
+            if columns is None
+            else list(columns)
+        )
+        for side, schema in (("expected", expected), ("found", found)):
+            missing = [name for name in (*key_names, *compared) if name not in schema.names]
+            if missing:
+                raise ConfigurationError(
+                    f"the rows {side} have no column {missing[0]!r}; they have {', '.join(schema.names)}"
+                )
+        if not compared:
+            raise ConfigurationError(
+                "there is nothing to compare: the rows have no column in common but the keys"
+            )
+        if not (rel_tol >= 0 and abs_tol >= 0):
+            raise ConfigurationError(f"tolerances cannot be negative: rel_tol={rel_tol}, abs_tol={abs_tol}")
+        types = [
+            pa.field(name, _common_type(name, expected.field(name).type, found.field(name).type))
+            for name in (*key_names, *compared)
+        ]
+        told = [
+            found.field(name).with_nullable(True)
+            for name in (*HOW, ROW_KIND)
+            if name in found.names and name not in compared
+        ]
+        return cls(key_names, tuple(compared), upserts, rel_tol, abs_tol, pa.schema(types), pa.schema(told))
+
+    @property
+    def numbers(self) -> tuple[str, ...]:
+        """Compared columns that have a difference."""
+        return tuple(
+            name
+            for name in self.columns
+            if pa.types.is_integer(kind := self.types.field(name).type)
+            or pa.types.is_floating(kind)
+            or pa.types.is_decimal(kind)
+        )
+
+    def schema(self) -> pa.Schema:
+        """Return the columns of differences."""
+        values = [self.types.field(name).with_nullable(True) for name in self.columns]
+        return pa.schema(
+            [
+                *(self.types.field(name).with_nullable(True) for name in self.keys),
+                pa.field("difference", pa.string(), nullable=False),
+                ("columns", pa.list_(pa.string())),
+                ("expected", pa.struct(values)),
+                ("found", pa.struct([*values, *self.told])),
+                ("by", pa.struct([(name, pa.float64()) for name in self.numbers])),
+            ]
+        )
+
+    def differences(self, expected: pa.Table, found: pa.Table) -> pa.Table:
+        """Return the differences of rows; all rows of a key are there.
+
+        Raises
+        ------
+        DataError
+            If a value does not fit the type in which it is compared, or so many rows have one key that it names none.
+        """
+        return _Differences(self, expected, found).to_arrow()
+
+
+def compare(
+    expected: Any,
+    found: Any,
+    *,
+    keys: str | Sequence[str],
+    columns: Sequence[str] | None = None,
+    upserts: bool | None = None,
+    rel_tol: float = 1e-9,
+    abs_tol: float = 0.0,
+) -> Comparison:
+    """Compare what a live job has written with what its replay gives, and explain each difference.
+
+    For DataFrames there is :func:`flinkcore.spark.compare`.
+
+    Parameters
+    ----------
+    expected : pyarrow.Table, or what Arrow makes one of
+        Rows of the live job's sink. Where several have one key, they lie in the order in which they were written.
+    found : result of a job, pyarrow.Table, or what Arrow makes one of
+        Rows of the replay; those of a key lie in the order in which they were emitted. The columns `late_firing` and
+        `row_kind` of windows, if there are such, are used: rows that are withdrawn count as not given, unless the sink
+        has a column `row_kind`, too, and is a log of changes itself.
+    keys : str or sequence of str
+        Columns that name a result, such as the key and the start of the window. Null is a key like any other.
+    columns : sequence of str, optional
+        What is compared; by default all that both have, but for the keys and for how a result came: `late_firing`,
+        `watermark`, `emitted_at`.
+    upserts : bool, optional
+        Whether the sink keeps the last row of a key only; by default it does if no key comes twice in it.
+    rel_tol, abs_tol : float
+        Numbers with fractions are equal as of ``math.isclose``; NaN equals NaN. All else is equal or not.
+
+    Returns
+    -------
+    Comparison
+
+    Raises
+    ------
+    ConfigurationError
+        If a column is missing, there is none to compare, or a tolerance is negative.
+    SchemaError
+        If a column has types that cannot be compared.
+    DataError
+        If a value does not fit the type in which it is compared, or the keys do not name a result.
+
+    Examples
+    --------
+    >>> compare(sink, replay, keys=["user", "window_start"])  # doctest: +SKIP
+    """
+    sink, replay = as_table(expected, "expected"), as_table(found, "found")
+    if upserts is None:
+        key_names = [name for name in names_of(keys, "keys") if name in sink.column_names]
+        upserts = sink.group_by(key_names).aggregate([]).num_rows == sink.num_rows if key_names else True
+    comparison = ResultComparison.of(
+        sink.schema,
+        replay.schema,
+        keys=keys,
+        columns=columns,
+        upserts=upserts,
+        rel_tol=rel_tol,
+        abs_tol=abs_tol,
+    )
+    return ArrowComparison(comparison.differences(sink, replay), sink.num_rows, replay.num_rows, upserts)
+
+
+class Comparison(ABC):
+    """How the rows of a sink and of a replay differ.
+
+    Parameters
+    ----------
+    counts : mapping of str to int
+        Differences by kind.
+    equal : int
+        Rows of the sink that are as the replay has them.
+    expected_rows, found_rows : int
+        Rows of both sides.
+    upserts : bool
+        Whether the sink was taken to keep the last row of a key only.
+    """
+
+    def __init__(
+        self, counts: Mapping[str, int], equal: int, expected_rows: int, found_rows: int, upserts: bool
+    ) -> None:
+        self.counts = {kind: counts[kind] for kind in KINDS if counts.get(kind)}
+        self.equal = equal
+        self.expected_rows = expected_rows
+        self.found_rows = found_rows
+        self.upserts = upserts
+
+    @property
+    def is_equal(self) -> bool:
+        """Whether there is no difference."""
+        return not self.counts
+
+    @abstractmethod
+    def to_arrow(self) -> pa.Table:
+        """Return the differences, a row for each.
+
+        Columns: the keys; `difference`, its kind; `columns`, those that differ, null where only one side has the row;
+        `expected` and `found`, structs of the values, null where the side has none; `by`, found less expected, for
+        numbers.
+        """
+
+    @abstractmethod
+    def _examples(self, kind: str) -> list[dict[str, Any]]:
+        """Some differences of a kind."""
+
+    def __repr__(self) -> str:
+        kept = "keeps the last row of a key" if self.upserts else "keeps all rows"
+        lines = [
+            f"{self.expected_rows:,} rows of a sink that {kept}, {self.found_rows:,} rows of the replay: "
+            f"{self.equal:,} equal, {sum(self.counts.values()):,} differences"
+        ]
+        for kind, number in self.counts.items():
+            lines.append(f"  {number:>9,} {kind}: {KINDS[kind]}")
+            lines += [f"            {_shown(row)}" for row in self._examples(kind)[:EXAMPLES]]
+        return "\n".join(lines)
+
+
+class ArrowComparison(Comparison):
+    """Differences of tables.
+
+    Parameters
+    ----------
+    differences : pyarrow.Table
+    expected_rows, found_rows, upserts
+        As of `Comparison`.
+    """
+
+    def __init__(self, differences: pa.Table, expected_rows: int, found_rows: int, upserts: bool) -> None:
+        unequal = len(differences) - differences.column("expected").null_count
+        counts = Counter(differences.column("difference").to_pylist())
+        super().__init__(counts, expected_rows - unequal, expected_rows, found_rows, upserts)
+        self._differences = differences
+
+    def to_arrow(self) -> pa.Table:
+        return self._differences
+
+    def _examples(self, kind: str) -> list[dict[str, Any]]:
+        of_kind = self._differences.filter(pc.equal(self._differences.column("difference"), kind))
+        examples: list[dict[str, Any]] = of_kind.slice(0, EXAMPLES).to_pylist()
+        return examples
+
+
+def _shown(row: Mapping[str, Any]) -> str:
+    """An example: the key, and what differs."""
+    names = list(row)
+    key = ", ".join(f"{name}={row[name]}" for name in names[: names.index("difference")])
+    expected, found = row["expected"], row["found"]
+    if expected is None or found is None:
+        values = found if expected is None else expected
+        shown = (f"{name}={value}" for name, value in values.items() if name not in (*HOW, ROW_KIND))
+        return f"{key}: {', '.join(shown)}"
+    return f"{key}: {', '.join(f'{name} {expected[name]} -> {found[name]}' for name in row['columns'])}"
+
+
+class _Differences:
+    """Pairs the rows of both sides, and says what is left."""
+
+    def __init__(self, comparison: ResultComparison, expected: pa.Table, found: pa.Table) -> None:
+        self._comparison = comparison
+        if ROW_KIND in found.column_names and ROW_KIND not in comparison.columns:
+            found = self._not_withdrawn(found)
+        names = [*comparison.keys, *comparison.columns]
+        self._told = found.select(comparison.told.names)
+        self._expected, self._found = (
+            _cast(side.select(names), comparison.types, name)
+            for side, name in ((expected, "expected"), (found, "found"))
+        )
+        ids = ids_of_keys(("rows expected", self._expected), ("rows found", self._found), comparison.keys)
+        # Null is a key here, too.
+        self._ids = tuple(
+            np.where(side == NO_KEY, len(self._expected) + len(self._found), side) for side in ids
+        )
+        self._orders = tuple(np.argsort(side, kind="stable") for side in self._ids)
+        self._is_late = (
+            pc.fill_null(self._told.column("late_firing"), False).to_numpy()
+            if "late_firing" in self._told.column_names
+            else np.zeros(len(self._told), np.bool_)
+        )
+        self._rows: list[tuple[Int64s, Int64s, Any]] = []
+
+    def _not_withdrawn(self, found: pa.Table) -> pa.Table:
+        """The rows that were given; where the last row of a key is withdrawn, none of it is left."""
+        withdrawn = pc.is_in(found.column(ROW_KIND), pa.array(WITHDRAWN)).to_numpy()
+        if not withdrawn.any():
+            return found
+        stands = ~withdrawn
+        if self._comparison.upserts:
+            keys = found.select(list(self._comparison.keys))
+            ids, _ = ids_of_keys(("rows found", keys), ("rows found", keys), self._comparison.keys)
+            last = _last_of_each(ids)
+            stands &= ~np.isin(ids, ids[last[withdrawn[last]]])
+        return found.filter(pa.array(stands))
+
+    def to_arrow(self) -> pa.Table:
+        """The differences, in the order of their keys."""
+        partner = self._partners()
+        if self._comparison.upserts:
+            self._explain_last(partner)
+        else:
+            self._explain_all(partner)
+        schema = self._comparison.schema()
+        if not self._rows:
+            return schema.empty_table()
+        table = pa.concat_tables([self._table(*rows) for rows in self._rows])
+        ids = np.concatenate(
+            [
+                self._ids[0][expected] if expected[0] >= 0 else self._ids[1][found]
+                for expected, found, _ in self._rows
+            ]
+        )
+        return table.take(pa.array(np.argsort(ids, kind="stable")))
+
+    # ---- which rows are the same ----
+
+    def _partners(self) -> Int64s:
+        """For each row expected the row found that equals it, in the order of both; -1: none."""
+        partner = np.full(len(self._expected), -1)
+        taken = np.zeros(len(self._found), np.bool_)
+        for expected, found in self._pairs():
+            equal = np.ones(len(expected), np.bool_)
+            for name in self._comparison.columns:
+                equal &= self._are_equal(name, expected, found)
+            for row, other in zip(expected[equal].tolist(), found[equal].tolist(), strict=True):
+                if partner[row] < 0 and not taken[other]:
+                    partner[row] = other
+                    taken[other] = True
+        return partner
+
+    def _pairs(self) -> Iterator[tuple[Int64s, Int64s]]:
+        """All pairs of rows of one key, some at a time; a sink of last rows prefers the last firing."""
+        order, other = self._orders
+        ids, others = self._ids[0][order], self._ids[1][other]
+        first, last = np.searchsorted(others, ids, "left"), np.searchsorted(others, ids, "right")
+        rows_of_key = np.searchsorted(ids, ids, "right") - np.searchsorted(ids, ids, "left")
+        many = np.flatnonzero(rows_of_key * (last - first) > MOST_PAIRS)
+        if len(many):
+            keys = self._expected.select(list(self._comparison.keys)).slice(int(order[many[0]]), 1)
+            raise DataError(
+                f"{rows_of_key[many[0]]:,} rows expected and {(last - first)[many[0]]:,} rows found have the key "
+                f"{keys.to_pylist()[0]}: name columns as keys that tell results apart, such as the start of the window"
+            )
+        n_pairs = np.cumsum(last - first)
+        start = 0
+        while start < len(order):
+            before = int(n_pairs[start - 1]) if start else 0
+            stop = int(np.searchsorted(n_pairs, before + MOST_PAIRS, "right"))
+            counts = (last - first)[start:stop]
+            begins = np.cumsum(counts) - counts
+            place = np.arange(int(counts.sum())) - np.repeat(begins, counts)
+            if self._comparison.upserts:
+                place = np.repeat(counts, counts) - 1 - place
+            yield (
+                np.repeat(order[start:stop], counts),
+                other[np.repeat(first[start:stop], counts) + place],
+            )
+            start = stop
+
+    def _are_equal(self, name: str, expected: Int64s, found: Int64s) -> npt.NDArray[np.bool_]:
+        first, second = (
+            side.column(name).take(pa.array(rows))
+            for side, rows in ((self._expected, expected), (self._found, found))
+        )
+        kind = self._comparison.types.field(name).type
+        if pa.types.is_nested(kind):
+            return np.array(
+                [a == b for a, b in zip(first.to_pylist(), second.to_pylist(), strict=True)], np.bool_
+            )
+        valid = first.is_valid().to_numpy(), second.is_valid().to_numpy()
+        if pa.types.is_floating(kind):
+            values = [pc.fill_null(side, 0.0).to_numpy().astype(np.float64) for side in (first, second)]
+            equal = _are_close(values[0], values[1], self._comparison.rel_tol, self._comparison.abs_tol)
+        else:
+            equal = pc.fill_null(pc.equal(first, second), True).to_numpy()
+        return np.where(valid[0] & valid[1], equal, valid[0] == valid[1])
+
+    # ---- what is left ----
+
+    def _explain_last(self, partner: Int64s) -> None:
+        """Of a sink that keeps the last row of a key: its rows, and the last firings."""
+        last = _last_of_each(self._ids[1])
+        of_key = dict(zip(self._ids[1][last].tolist(), last.tolist(), strict=True))
+        final = np.array([of_key.get(key, -1) for key in self._ids[0].tolist()], np.int64)
+        self._add("missing", np.flatnonzero(final < 0), None)
+        fired_before = np.flatnonzero((partner >= 0) & (partner != final))
+        self._add("fired before", fired_before, final[fired_before])
+        another = np.flatnonzero((partner < 0) & (final >= 0))
+        self._add("another value", another, final[another])
+        only_found = last[~np.isin(self._ids[1][last], self._ids[0])]
+        on_time = np.unique(self._ids[1][~self._is_late])
+        is_late = ~np.isin(self._ids[1][only_found], on_time)
+        self._add("late", None, only_found[is_late])
+        self._add("unexpected", None, only_found[~is_late])
+
+    def _explain_all(self, partner: Int64s) -> None:
+        """Of a sink that keeps all rows: what is left of a key on both sides, in order; then what one side has more."""
+        rest = np.flatnonzero(partner < 0)
+        has_partner = np.zeros(len(self._found), np.bool_)
+        has_partner[partner[partner >= 0]] = True
+        other_rest = np.flatnonzero(~has_partner)
+        expected, found = _in_turn(self._ids[0][rest], self._ids[1][other_rest])
+        self._add("another value", rest[expected], other_rest[found])
+        more = np.setdiff1d(rest, rest[expected])
+        only_expected = ~np.isin(self._ids[0][more], self._ids[1])
+        self._add("missing", more[only_expected], None)
+        self._add_firings(more[~only_expected], None, 0, np.setdiff1d(np.arange(len(partner)), more))
+        more = np.setdiff1d(other_rest, other_rest[found])
+        only_found = ~np.isin(self._ids[1][more], self._ids[0])
+        late = self._is_late[more]
+        self._add("late", None, more[late])
+        self._add("unexpected", None, more[only_found & ~late])
+        rest_of_both = more[~only_found & ~late]
+        self._add_firings(None, rest_of_both, 1, np.setdiff1d(np.arange(len(has_partner)), more))
+
+    def _add_firings(self, expected: Int64s | None, found: Int64s | None, side: int, common: Int64s) -> None:
+        """Firings of one side, before or behind those that both sides have of the key."""
+        rows = expected if expected is not None else found
+        assert rows is not None
+        last: dict[int, int] = {}
+        for row, key in zip(common.tolist(), self._ids[side][common].tolist(), strict=True):
+            last[key] = row
+        is_before = np.array(
+            [
+                last.get(key, -1) > row
+                for row, key in zip(rows.tolist(), self._ids[side][rows].tolist(), strict=True)
+            ],
+            np.bool_,
+        )
+        for kind, chosen in (("fired before", rows[is_before]), ("fired again", rows[~is_before])):
+            self._add(kind, *((chosen, None) if expected is not None else (None, chosen)))
+
+    def _add(self, kind: str, expected: Int64s | None, found: Int64s | None) -> None:
+        rows = expected if expected is not None else found
+        assert rows is not None
+        if len(rows):
+            none = np.full(len(rows), -1)
+            self._rows.append(
+                (none if expected is None else expected, none if found is None else found, kind)
+            )
+
+    # ---- differences as rows ----
+
+    def _table(self, expected: Int64s, found: Int64s, kind: str) -> pa.Table:
+        comparison, n_rows = self._comparison, len(expected)
+        by_side = expected if expected[0] >= 0 else found
+        whole = self._expected if expected[0] >= 0 else self._found
+        keys = [_combined(whole.column(name).take(pa.array(by_side))) for name in comparison.keys]
+        schema = comparison.schema()
+        sides = []
+        for name, table, rows in (("expected", self._expected, expected), ("found", self._found, found)):
+            kind_of_side = schema.field(name).type
+            if rows[0] < 0:
+                sides.append(pa.nulls(n_rows, kind_of_side))
+                continue
+            columns = [table.column(column) for column in comparison.columns]
+            if name == "found":
+                columns += [self._told.column(column) for column in comparison.told.names]
+            values = [_combined(column.take(pa.array(rows))) for column in columns]
+            sides.append(pa.StructArray.from_arrays(values, fields=list(kind_of_side)))
+        if expected[0] < 0 or found[0] < 0:
+            names, by = (
+                pa.nulls(n_rows, schema.field("columns").type),
+                pa.nulls(n_rows, schema.field("by").type),
+            )
+        else:
+            names, by = self._changes(expected, found)
+        arrays = [*keys, pa.array([kind] * n_rows), names, *sides, by]
+        return pa.Table.from_arrays(arrays, schema=schema)
+
+    def _changes(self, expected: Int64s, found: Int64s) -> tuple[pa.Array, pa.Array]:
+        """The columns that differ, and by how much."""
+        comparison = self._comparison
+        differ = {name: ~self._are_equal(name, expected, found) for name in comparison.columns}
+        names = [
+            [name for name, at in zip(differ, row, strict=True) if at]
+            for row in zip(*(column.tolist() for column in differ.values()), strict=True)
+        ]
+        by = []
+        for name in comparison.numbers:
+            first, second = (
+                _combined(side.column(name).take(pa.array(rows))).cast(pa.float64(), safe=False)
+                for side, rows in ((self._expected, expected), (self._found, found))
+            )
+            by.append(pc.subtract(second, first))
+        kind = comparison.schema().field("by").type
+        differences = (
+            pa.StructArray.from_arrays(by, fields=list(kind)) if by else pa.array([{}] * len(expected), kind)
+        )
+        return pa.array(names, pa.list_(pa.string())), differences
+
+
+def _last_of_each(ids: Int64s) -> Int64s:
+    """The last row of each id."""
+    last = np.full(int(ids.max(initial=-1)) + 2, -1)
+    last[ids] = np.arange(len(ids))
+    return last[last >= 0]
+
+
+def _in_turn(ids: Int64s, others: Int64s) -> tuple[Int64s, Int64s]:
+    """Places in both of the first of each id, the second of each, and so on."""
+    turns = []
+    for side in (ids, others):
+        order = np.argsort(side, kind="stable")
+        in_order = side[order]
+        turn = np.empty(len(side), np.int64)
+        turn[order] = np.arange(len(side)) - np.searchsorted(in_order, in_order, "left")
+        turns.append(turn)
+    most = int(max(turn.max(initial=0) for turn in turns)) + 1
+    _, first, second = np.intersect1d(ids * most + turns[0], others * most + turns[1], return_indices=True)
+    return first, second
+
+
+def _are_close(
+    first: npt.NDArray[np.float64], second: npt.NDArray[np.float64], rel_tol: float, abs_tol: float
+) -> npt.NDArray[np.bool_]:
+    """As `math.isclose`, but NaN equals NaN."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        close = np.abs(first - second) <= np.maximum(
+            rel_tol * np.maximum(np.abs(first), np.abs(second)), abs_tol
+        )
+    finite = np.isfinite(first) & np.isfinite(second)
+    equal: npt.NDArray[np.bool_] = (first == second) | (close & finite) | (np.isnan(first) & np.isnan(second))
+    return equal
+
+
+def _combined(column: pa.ChunkedArray | pa.Array) -> pa.Array:
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
+def _common_type(name: str, expected: pa.DataType, found: pa.DataType) -> pa.DataType:
+    """The type in which values of both are compared."""
+    if expected == found:
+        return found
+    try:
+        fields = [pa.schema([(name, kind)]) for kind in (found, expected)]
+        common: pa.DataType = pa.unify_schemas(fields, promote_options="permissive").field(name).type
+    except (pa.ArrowTypeError, pa.ArrowInvalid) as failure:
+        raise SchemaError(
+            f"column {name!r} is {expected} in the rows expected and {found} in those found, which cannot be compared"
+        ) from failure
+    return common
+
+
+def _cast(table: pa.Table, types: pa.Schema, side: str) -> pa.Table:
+    try:
+        return table.cast(types)
+    except pa.ArrowInvalid as failure:
+        raise DataError(f"a value of the rows {side} cannot be compared: {failure}") from failure

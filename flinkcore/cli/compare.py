@@ -1,0 +1,65 @@
+"""The command `flinkcore compare`, which compares what a live job has written with what its replay gave."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+
+def add_commands(commands: Any) -> None:
+    """Add the command to those of a parser."""
+    compare = commands.add_parser(
+        "compare",
+        help="compare what a live job has written with what its replay gave",
+        description="Prints how rows of a live job's sink and of its replay differ, and why. Both are read into "
+        "memory: for large ones there is flinkcore.spark.compare. The exit status is 1 if they differ.",
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
+    compare.add_argument("expected", help="rows of the live job: a Parquet file, or a directory of them")
+    compare.add_argument("found", help="rows of the replay, likewise")
+    compare.add_argument(
+        "--key",
+        required=True,
+        action="append",
+        metavar="COLUMN",
+        help="what names a result, such as the key and window_start; repeat for more",
+    )
+    compare.add_argument(
+        "--column", action="append", metavar="COLUMN", help="what is compared; else all that both have"
+    )
+    kept = compare.add_mutually_exclusive_group()
+    kept.add_argument(
+        "--upserts", action="store_true", help="the sink keeps the last row of a key; else its rows tell"
+    )
+    kept.add_argument("--appends", action="store_true", help="the sink keeps all rows")
+    compare.add_argument("--rel-tol", type=float, default=1e-9, help="of numbers with fractions")
+    compare.add_argument("--abs-tol", type=float, default=0.0, help="of numbers with fractions")
+    compare.add_argument("--output", metavar="FILE", help="Parquet file for the differences")
+    compare.set_defaults(call=_compare)
+
+
+def _table(path: str) -> Any:
+    import pyarrow.dataset as ds
+
+    return ds.dataset(path, format="parquet").to_table()
+
+
+def _compare(arguments: argparse.Namespace) -> int:
+    import pyarrow.parquet as pq
+
+    from flinkcore.analysis import compare
+
+    result = compare(
+        _table(arguments.expected),
+        _table(arguments.found),
+        keys=arguments.key,
+        columns=arguments.column,
+        upserts=arguments.upserts if arguments.upserts or arguments.appends else None,
+        rel_tol=arguments.rel_tol,
+        abs_tol=arguments.abs_tol,
+    )
+    print(result)
+    if arguments.output:
+        pq.write_table(result.to_arrow(), arguments.output)
+        print(f"differences: {arguments.output}")
+    return 0 if result.is_equal else 1

@@ -1,0 +1,63 @@
+"""`flinkcore compare`, and the column of `flinkcore replay` for when results were emitted."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from flinkcore.cli import main
+from flinkcore.examples.flights import LOG
+
+
+def written(path: Path, numbers: list[int]) -> str:
+    path.mkdir()
+    for place, number in enumerate(numbers):  # as tasks do: each its file
+        pq.write_table(pa.table({"user": [place], "n": [number]}), path / f"part-{place}.parquet")
+    return str(path)
+
+
+def test_sinks_that_are_equal_have_the_status_0_and_others_1(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sink, replay = written(tmp_path / "sink", [1, 2, 3]), written(tmp_path / "replay", [1, 2, 4])
+    assert main(["compare", sink, sink, "--key", "user", "--appends"]) == 0
+    assert "3 rows of a sink that keeps all rows" in capsys.readouterr().out
+    output = tmp_path / "differences.parquet"
+    assert main(["compare", sink, replay, "--key", "user", "--output", str(output)]) == 1
+    printed = capsys.readouterr().out.splitlines()
+    assert printed == [
+        "3 rows of a sink that keeps the last row of a key, 3 rows of the replay: 2 equal, 1 differences",
+        "          1 another value: of the same result",
+        "            user=2: n 3 -> 4",
+        f"differences: {output}",
+    ]
+    assert pq.read_table(output).column("by").to_pylist() == [{"n": 1.0}]
+    assert (
+        main(["compare", sink, replay, "--key", "user", "--abs-tol", "1"]) == 1
+    )  # integers are equal or not
+
+
+def test_errors_are_told_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sink = written(tmp_path / "sink", [1])
+    assert main(["compare", sink, sink, "--key", "id"]) == 1
+    assert capsys.readouterr().err.startswith("flinkcore: the rows expected have no column 'id'")
+    assert main(["compare", sink, str(tmp_path / "none"), "--key", "user"]) == 1
+    assert capsys.readouterr().err.startswith("flinkcore: FileNotFoundError")
+
+
+def test_a_replay_says_when_its_results_were_emitted(tmp_path: Path) -> None:
+    arguments = [
+        "replay",
+        str(LOG),
+        "--timestamp",
+        "date",
+        "--arrival",
+        "arrival",
+        "--key",
+        "origin",
+        "--quiet",
+    ]
+    arguments += ["--window", "tumbling:1h", "--aggregate", "n=count()", "--engine", "embedded"]
+    assert main([*arguments, "--output", str(tmp_path / "results"), "--emitted-at", "known"]) == 0
+    assert pq.read_table(tmp_path / "results").column_names[-1] == "known"

@@ -1,0 +1,272 @@
+"""`compare` finds what was planted, and explains it."""
+
+from collections import Counter
+from decimal import Decimal
+from typing import Any
+from unittest.mock import patch
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from flinkcore.analysis import Comparison, compare, comparison
+from flinkcore.errors import ConfigurationError, DataError, SchemaError
+
+Rows = list[tuple[Any, ...]]
+
+#         user, window_start, n, mean, late_firing
+REPLAY: Rows = [
+    ("a", 0, 2, 1.5, False),
+    ("a", 0, 3, 2.0, True),
+    ("b", 0, 5, 0.1, False),
+    ("a", 10, 4, 4.0, False),
+    ("c", 10, 1, 1.0, True),
+    ("d", 10, 7, 7.0, False),
+]
+
+
+def table(rows: Rows, *names: str) -> pa.Table:
+    named = names or ("user", "window_start", "n", "mean", "late_firing")
+    return pa.table({name: [row[place] for row in rows] for place, name in enumerate(named)})
+
+
+def compared(expected: Rows, found: Rows | None = None, **parameters: Any) -> Comparison:
+    sink = table([row[:4] for row in expected], "user", "window_start", "n", "mean")
+    return compare(sink, table(found or REPLAY), **{"keys": ["user", "window_start"], **parameters})
+
+
+def explained(result: Comparison) -> list[tuple[Any, ...]]:
+    """Key, kind, what differs, and what both sides have in the column n."""
+    return [
+        (
+            row["user"],
+            row["window_start"],
+            row["difference"],
+            row["columns"],
+            row["expected"] and row["expected"]["n"],
+            row["found"] and row["found"]["n"],
+        )
+        for row in result.to_arrow().to_pylist()
+    ]
+
+
+LAST = [REPLAY[1], *REPLAY[2:]]
+
+
+def test_a_sink_of_last_rows_that_has_them_is_equal() -> None:
+    result = compared(LAST[::-1])
+    assert result.is_equal
+    assert (result.upserts, result.equal, result.counts) == (True, 5, {})
+    assert repr(result) == (
+        "5 rows of a sink that keeps the last row of a key, 6 rows of the replay: 5 equal, 0 differences"
+    )
+
+
+def test_each_difference_of_a_sink_of_last_rows_is_explained() -> None:
+    sink = [REPLAY[0], ("b", 0, 6, 0.3), REPLAY[3], ("e", 0, 9, 9.0)]
+    result = compared(sink)
+    assert explained(result) == [
+        ("a", 0, "fired before", ["n", "mean"], 2, 3),
+        ("b", 0, "another value", ["n", "mean"], 6, 5),
+        ("e", 0, "missing", None, 9, None),
+        ("c", 10, "late", None, None, 1),
+        ("d", 10, "unexpected", None, None, 7),
+    ]
+    by = [row["by"] for row in result.to_arrow().to_pylist()]
+    assert by[0] == {"n": 1.0, "mean": 0.5}
+    assert by[1] == {"n": -1.0, "mean": pytest.approx(-0.2)}
+    assert by[2:] == [None, None, None]
+    assert result.to_arrow().to_pylist()[0]["found"]["late_firing"] is True
+    assert result.equal == 1
+    assert result.counts == {
+        "another value": 1,
+        "fired before": 1,
+        "late": 1,
+        "missing": 1,
+        "unexpected": 1,
+    }
+    assert repr(result).splitlines()[:3] == [
+        "4 rows of a sink that keeps the last row of a key, 6 rows of the replay: 1 equal, 5 differences",
+        "          1 another value: of the same result",
+        "            user=b, window_start=0: n 6 -> 5, mean 0.3 -> 0.1",
+    ]
+    assert "user=e, window_start=0: n=9, mean=9.0" in repr(result)
+
+
+def test_a_sink_that_keeps_all_rows_has_every_firing() -> None:
+    assert compared(REPLAY).is_equal
+    assert not compared(REPLAY).upserts
+    lacks = compared([*REPLAY[1:], ("d", 10, 8, 8.0)], upserts=False)
+    assert explained(lacks) == [
+        ("a", 0, "fired before", None, None, 2),
+        ("d", 10, "fired again", None, 8, None),
+    ]
+    late = compared([REPLAY[0], *REPLAY[2:]], upserts=False)
+    assert explained(late) == [("a", 0, "late", None, None, 3)]
+    twice = compared([REPLAY[0], *REPLAY])
+    assert explained(twice) == [("a", 0, "fired before", None, 2, None)]
+    another = compared([*REPLAY[:5], ("d", 10, 6, 7.0)], upserts=False)
+    assert explained(another) == [("d", 10, "another value", ["n"], 6, 7)]
+
+
+def test_numbers_with_fractions_are_equal_within_a_tolerance() -> None:
+    close = [*LAST[:1], ("b", 0, 5, 0.1 + 1e-12), *LAST[2:]]
+    assert compared(close).is_equal
+    assert explained(compared(close, rel_tol=0)) == [("b", 0, "another value", ["mean"], 5, 5)]
+    assert compared([*LAST[:1], ("b", 0, 5, 0.15), *LAST[2:]], abs_tol=0.1).is_equal
+    odd = [("a", 0, 1, float("nan"), False), ("b", 0, 1, float("inf"), False), ("c", 0, 1, None, False)]
+    assert compared(odd, odd).is_equal
+    other = [("a", 0, 1, None), ("b", 0, 1, 1e308), ("c", 0, 1, float("nan"))]
+    assert [row[3] for row in explained(compared(other, odd))] == [["mean"]] * 3
+
+
+def test_columns_of_other_types_are_compared_by_value() -> None:
+    sink = pa.table(
+        {
+            "k": pa.array([1], pa.int8()),
+            "n": pa.array([2], pa.int32()),
+            "t": pa.array([5], pa.timestamp("us")),
+        }
+    )
+    replay = pa.table({"k": [1], "n": [2.0], "t": pa.array([0], pa.timestamp("ms"))})
+    (row,) = compare(sink, replay, keys="k").to_arrow().to_pylist()
+    assert row["columns"] == ["t"]
+    decimals = pa.table({"k": [1], "n": [Decimal("1.50")], "l": [[1, None]]})
+    assert compare(decimals, decimals, keys="k").is_equal
+    with pytest.raises(
+        SchemaError, match="column 'n' is string in the rows expected and int64 in those found"
+    ):
+        compare(table([("a", "x")], "k", "n"), table([("a", 1)], "k", "n"), keys="k")
+
+
+def test_null_is_a_key_like_any_other() -> None:
+    rows = [(None, 1), ("a", 2)]
+    assert compare(table(rows, "k", "n"), table(rows, "k", "n"), keys="k").is_equal
+    assert compare(table(rows[1:], "k", "n"), table(rows, "k", "n"), keys="k").counts == {"unexpected": 1}
+
+
+def test_what_windows_have_withdrawn_does_not_count() -> None:
+    rows = [("a", 1, "+I"), ("a", 1, "-U"), ("a", 2, "+U"), ("b", 1, "+I"), ("b", 1, "-D")]
+    found = table(rows, "k", "n", "row_kind")
+    assert compare(table([("a", 2)], "k", "n"), found, keys="k").is_equal
+    assert compare(table([("a", 1)], "k", "n"), found, keys="k").counts == {"fired before": 1}
+    assert compare(table([("b", 1), ("a", 2)], "k", "n"), found, keys="k").counts == {"missing": 1}
+    all_rows = table([("a", 1), ("a", 2), ("b", 1)], "k", "n")
+    assert compare(all_rows, found, keys="k").is_equal
+    assert compare(found, found, keys="k").equal == 5
+    assert compare(found.slice(0, 4), found, keys="k").counts == {"fired again": 1}
+
+
+def test_nothing_equals_nothing() -> None:
+    assert compared(REPLAY[:0] or [REPLAY[0]], REPLAY[:1]).is_equal
+    empty = table(REPLAY).slice(0, 0)
+    assert compare(empty, empty, keys="user").is_equal
+    assert compare(empty, table(REPLAY), keys=["user", "window_start"]).counts == {"late": 1, "unexpected": 4}
+    assert compare(table(REPLAY), empty, keys=["user", "window_start"]).counts == {"missing": 6}
+
+
+@pytest.mark.parametrize(
+    ("parameters", "error", "message"),
+    [
+        ({"keys": "id"}, ConfigurationError, "the rows expected have no column 'id'"),
+        ({"columns": ["late_firing"]}, ConfigurationError, "the rows expected have no column 'late_firing'"),
+        ({"columns": []}, ConfigurationError, "there is nothing to compare"),
+        ({"rel_tol": -1.0}, ConfigurationError, "tolerances cannot be negative"),
+        ({"rel_tol": float("nan")}, ConfigurationError, "tolerances cannot be negative"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(
+    parameters: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        compared(REPLAY, **parameters)
+
+
+def test_keys_that_name_no_result_are_refused() -> None:
+    rows = table([("a", number) for number in range(100)], "k", "n")
+    with (
+        patch.object(comparison, "MOST_PAIRS", 9_999),
+        pytest.raises(
+            DataError,
+            match=r"100 rows expected and 100 rows found have the key \{'k': 'a'\}: name columns as keys",
+        ),
+    ):
+        compare(rows, rows, keys="k")
+    with patch.object(comparison, "MOST_PAIRS", 10_000):
+        assert compare(rows, rows, keys="k").is_equal
+
+
+def model(expected: Rows, found: Rows, upserts: bool) -> Counter[tuple[Any, ...]]:
+    """Kinds of differences by key, one key after the other."""
+    kinds: Counter[tuple[Any, ...]] = Counter()
+    for key in {row[0] for row in [*expected, *found]}:
+        sink = [row[1] for row in expected if row[0] == key]
+        firings = [(row[1], row[2]) for row in found if row[0] == key]
+        values = [value for value, _ in firings]
+        if upserts:
+            if not firings:
+                kinds[key, "missing"] += 1
+            elif not sink:
+                kinds[key, "late" if all(late for _, late in firings) else "unexpected"] += 1
+            elif sink[0] != values[-1]:
+                kinds[key, "fired before" if sink[0] in values else "another value"] += 1
+            continue
+        rest = list(firings)
+        unmatched = []
+        for value in sink:
+            same = next((firing for firing in rest if firing[0] == value), None)
+            if same is None:
+                unmatched.append(value)
+            else:
+                rest.remove(same)
+        pairs = min(len(unmatched), len(rest))
+        kinds[key, "another value"] += pairs
+        if len(unmatched) > pairs:
+            kinds[key, "missing" if not firings else "further expected"] += len(unmatched) - pairs
+        for _, late in rest[pairs:]:
+            kinds[key, "late" if late else "unexpected" if not sink else "further found"] += 1
+    return +kinds
+
+
+keys = st.sampled_from(["a", "b", None])
+numbers = st.integers(0, 2)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(st.tuples(keys, numbers), max_size=6),
+    st.lists(st.tuples(keys, numbers, st.booleans()), max_size=6),
+    st.booleans(),
+)
+def test_kinds_are_those_of_a_comparison_key_by_key(expected: Rows, found: Rows, upserts: bool) -> None:
+    if upserts:
+        expected = list(dict(expected).items())
+    sink = pa.table(
+        {
+            "k": pa.array([row[0] for row in expected], pa.string()),
+            "n": pa.array([row[1] for row in expected], pa.int64()),
+        }
+    )
+    replay = pa.table(
+        {
+            "k": pa.array([row[0] for row in found], pa.string()),
+            "n": pa.array([row[1] for row in found], pa.int64()),
+            "late_firing": pa.array([row[2] for row in found], pa.bool_()),
+        }
+    )
+    result = compare(sink, replay, keys="k", upserts=upserts)
+    rows = result.to_arrow().to_pylist()
+    further = {True: "further found", False: "further expected"}
+    kinds = Counter(
+        (
+            row["k"],
+            further[row["expected"] is None]
+            if row["difference"] in ("fired before", "fired again") and not upserts
+            else row["difference"],
+        )
+        for row in rows
+    )
+    assert kinds == model(expected, found, upserts)
+    assert result.equal == len(expected) - sum(row["expected"] is not None for row in rows)
+    assert sum(result.counts.values()) == len(rows)
