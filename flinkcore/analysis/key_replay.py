@@ -117,11 +117,9 @@ def shifted(timeline: Timeline, by_ms: int) -> Timeline:
 
     Ticks, idleness and the merge of the splits do not depend on how much it is; the end of the log is as it was.
     """
-    watermarks = [
-        each if each == MAX_TIMESTAMP else max(MIN_TIMESTAMP, each - by_ms)
-        for each in timeline.watermark_ms.tolist()
-    ]
-    return replace(timeline, watermark_ms=np.array(watermarks, np.int64))
+    watermarks = timeline.watermark_ms
+    later = np.maximum(watermarks, MIN_TIMESTAMP + by_ms) - by_ms
+    return replace(timeline, watermark_ms=np.where(watermarks == MAX_TIMESTAMP, watermarks, later))
 
 
 def with_numbers(events: LogEvents, numbers: Int64s) -> LogEvents:

@@ -282,15 +282,19 @@ class ReadKeyRows:
         return pa.Table.from_batches(lost, self.schema())
 
     def _rejected(self, chunk: Chunk, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Those of some rows of the log that have a fault."""
+        """Those of some rows of the log that have a fault: looked for by halves."""
         log = replace(self.plan.log, on_bad_row=_REJECTED, split=None)
         reader = EventReader(log, self.plan.before, None, self.plan.timestamp_range)
-        for row in range(rows.num_rows):
-            alone = rows.slice(row, 1)
-            table = TableChunk(0, "a row", 1, None, 0, pa.Table.from_batches([alone]))
-            for timed in reader.read(table):
-                for reason in timed.rejected.counts:
-                    yield self._without_place(chunk, alone, f"rejected: {reason}")
+        looked_at = [rows]
+        while looked_at:
+            some = looked_at.pop()
+            n_rows = some.num_rows
+            table = TableChunk(0, "rows of the key", n_rows, None, 0, pa.Table.from_batches([some]))
+            faults = [reason for timed in reader.read(table) for reason in timed.rejected.counts]
+            if faults and n_rows == 1:
+                yield self._without_place(chunk, some, f"rejected: {faults[0]}")
+            elif faults:
+                looked_at += [some.slice(n_rows // 2), some.slice(0, n_rows // 2)]
 
     def _without_place(self, chunk: Chunk, rows: pa.RecordBatch, reason: str) -> pa.RecordBatch:
         """Rows that are no events, with what the log says of their times and splits."""

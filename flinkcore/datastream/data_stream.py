@@ -46,6 +46,7 @@ from flinkcore.datastream.functions import (
 )
 from flinkcore.datastream.pipeline_executor import (
     ElementJobRun,
+    KeyStory,
     LatenessFigures,
     OutputStream,
     ProgressChoice,
@@ -1255,7 +1256,7 @@ class DataStream(ConfiguredStream):
             )
         return graph
 
-    def why(self, key: Any, window: Any = None) -> Any:
+    def why(self, key: Any, window: Any = None) -> KeyStory:
         """Return what became of the events of one key, and what its results were made of.
 
         The times of the whole log are read, for the watermarks; of the rest only what can have the key.
@@ -1271,8 +1272,9 @@ class DataStream(ConfiguredStream):
 
         Returns
         -------
-        flinkcore.analysis.key_history.KeyHistory
-            `print` it, or take its tables `events` and `firings`.
+        KeyStory
+            A :class:`flinkcore.analysis.key_history.KeyHistory`: `print` it, or take its tables `events`, `firings` and
+            `timers`.
 
         Raises
         ------
@@ -1285,7 +1287,8 @@ class DataStream(ConfiguredStream):
             "output schema"
         )
         planned = self._environment.executor.planned(graph, self._environment.get_config())
-        return load_analysis("why")(planned, key, window)
+        story: KeyStory = load_analysis("why")(planned, key, window)
+        return story
 
     def _with_side_outputs(self, output_tags: Iterable[OutputTag]) -> DataStream:
         """Return this stream of a job with these side outputs; a process function accepts any tag with a schema."""

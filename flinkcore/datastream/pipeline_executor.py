@@ -237,6 +237,33 @@ class StrategyComparison(Protocol):
         """Return as a ``pyarrow.Table`` the results that differ under the strategy of a number, from 1 on."""
 
 
+class KeyStory(Protocol):
+    """What became of the events of one key, and what its results were made of; `print` tells it."""
+
+    @property
+    def key(self) -> dict[str, Any]:
+        """The columns of the key, and its values."""
+
+    @property
+    def events(self) -> Any:
+        """A ``pyarrow.Table`` with a row for each row of the log that has the key."""
+
+    @property
+    def firings(self) -> Any:
+        """A ``pyarrow.Table`` with a row for each firing of a window, or call of a function, that gave results."""
+
+    @property
+    def timers(self) -> Any:
+        """A ``pyarrow.Table`` of what a process function did with timers."""
+
+    @property
+    def notes(self) -> list[str]:
+        """What is not known, and why."""
+
+    def at(self, window: Any) -> KeyStory:
+        """Return the part that is about some windows: those that a time falls into, or one by its start and end."""
+
+
 class PipelineExecutor(Protocol):
     """Runs jobs.
 

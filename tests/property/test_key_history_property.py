@@ -9,10 +9,11 @@ import pyarrow.compute as pc
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flinkcore.common import MIN_TIMESTAMP, Duration, OutputTag, Time, WatermarkStrategy
-from flinkcore.datastream import DataStream, StreamExecutionEnvironment
+from flinkcore.common import MIN_TIMESTAMP, Duration, OutputTag, Row, Time, Types, WatermarkStrategy
+from flinkcore.datastream import DataStream, RuntimeContext, StreamExecutionEnvironment
 from flinkcore.datastream.aggregates import collect, count
-from flinkcore.datastream.functions import ProcessWindowFunction
+from flinkcore.datastream.functions import KeyedProcessFunction, ProcessWindowFunction
+from flinkcore.datastream.state import ValueStateDescriptor
 from flinkcore.datastream.window import (
     CountTrigger,
     CumulativeEventTimeWindows,
@@ -93,7 +94,7 @@ def logs(draw: st.DrawFn) -> pa.Table:
     )
 
 
-def stream_of(job: Job, log: pa.Table) -> DataStream:
+def stream_of_events(job: Job, log: pa.Table) -> DataStream:
     environment = StreamExecutionEnvironment.get_execution_environment()
     environment.set_parallelism(1)
     environment.get_config().set_auto_watermark_interval(4)
@@ -108,7 +109,11 @@ def stream_of(job: Job, log: pa.Table) -> DataStream:
     stream = stream.assign_timestamps_and_watermarks(strategy)
     if job.filters:
         stream = stream.filter(pc.field("value") < 9)
-    windows = stream.key_by("key").window(job.assigner)
+    return stream
+
+
+def stream_of(job: Job, log: pa.Table) -> DataStream:
+    windows = stream_of_events(job, log).key_by("key").window(job.assigner)
     if job.trigger is not None:
         windows = windows.trigger(job.trigger)
     windows = windows.allowed_lateness(job.lateness_ms).side_output_late_data(LATE)
@@ -191,3 +196,54 @@ def check_savings(job: Job, log: pa.Table, events: dict[int, Any]) -> None:
 @given(JOBS, logs())
 def test_the_history_of_a_key_is_what_a_whole_replay_does_with_it(job: Job, log: pa.Table) -> None:
     check(job, log)
+
+
+class Reminders(KeyedProcessFunction):
+    """Remembers how much there was; tells it with each even value, and when a time has passed without an event."""
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self.total = runtime_context.get_state(ValueStateDescriptor("total", Types.LONG()))
+        self.due = runtime_context.get_state(ValueStateDescriptor("due", Types.LONG()))
+
+    def process_element(self, value: Any, ctx: Any) -> Iterator[Row]:
+        timers = ctx.timer_service()
+        if self.due.value() is not None:
+            timers.delete_event_time_timer(self.due.value())
+        self.due.update(ctx.timestamp() + 6)
+        timers.register_event_time_timer(ctx.timestamp() + 6)
+        timers.register_processing_time_timer(timers.current_processing_time() + 9)
+        self.total.update((self.total.value() or 0) + value.value)
+        if value.value % 2 == 0:
+            yield Row(value.key, "event", value.row, self.total.value())
+
+    def on_timer(self, timestamp: int, ctx: Any) -> Iterator[Row]:
+        yield Row(ctx.get_current_key(), ctx.time_domain().name, timestamp, self.total.value())
+
+
+REMINDED = pa.schema(
+    [("key", pa.string()), ("by", pa.string()), ("number", pa.int64()), ("total", pa.int64())]
+)
+
+
+@settings(max_examples=25, deadline=None)
+@given(JOBS, logs())
+def test_the_history_of_a_process_function_has_its_results_and_what_they_were_given_for(
+    job: Job, log: pa.Table
+) -> None:
+    def reminded() -> DataStream:
+        return stream_of_events(job, log).key_by("key").process(Reminders(), REMINDED)
+
+    whole = reminded().execute()
+    results = whole.to_arrow().to_pylist()
+    timers = 0
+    for key in set(log.column("key").to_pylist()):
+        history = reminded().why(key)
+        firings = history.firings.to_pylist()
+        given = [(firing, row) for firing in firings for row in firing["results"]]
+        assert [row for _, row in given] == [row for row in results if row["key"] == key]
+        rows = {event["event"]: event["row"]["row"] for event in history.events.to_pylist()}
+        for firing, row in given:
+            expected = rows[firing["event"]] if row["by"] == "event" else firing["timer"]
+            assert (row["number"], row["by"] == "event") == (expected, firing["cause"] == "event")
+        timers += history.timers.column("action").to_pylist().count("fired")
+    assert timers == whole.report.event_time_timers + whole.report.processing_time_timers
