@@ -13,7 +13,6 @@ import numpy.typing as npt
 from flinkcore._native.lateness import LatenessCounter
 from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.common.watermark_strategy import WatermarkStrategy
-from flinkcore.datastream.columnar_windows import columnar_trigger
 from flinkcore.datastream.window import (
     CumulativeEventTimeWindows,
     SlidingEventTimeWindows,
@@ -49,7 +48,6 @@ def require_time_windows(window: WindowAssigner[Any, Any]) -> TimeWindows:
         raise ConfigurationError(
             f"lateness is counted for windows that begin together, not for {window}: leave the stagger out"
         )
-    assert columnar_trigger(window, None) is not None
     return window
 
 
@@ -164,6 +162,11 @@ class CountLateness:
         return Timeline(self.clock_ms, self.watermark_ms)
 
     @cached_property
+    def _watermarks_ms(self) -> Int64s:
+        """By number of steps, the watermark in force after so many."""
+        return self._timeline.watermark_after(np.arange(len(self.watermark_ms) + 1))
+
+    @cached_property
     def _leapt(self) -> npt.NDArray[np.uint8]:
         """By number of steps, whether the last of them was an advance by more than the own bound."""
         leapt = np.zeros(len(self.watermark_ms) + 1, np.uint8)
@@ -187,7 +190,6 @@ class CountLateness:
     def __call__(self, chunk: Chunk) -> Iterator[bytes]:
         """Yield what has been counted, for `add_counts`."""
         counter, timeline = self.counter(), self._timeline
-        watermarks_ms = timeline.watermark_after(np.arange(len(self.watermark_ms) + 1))
         if not self.time_plane.by_arrival:
             starts = self.time_plane.starts
             entries = starts.entries(chunk.index)
@@ -197,7 +199,7 @@ class CountLateness:
             events = mapped.events
             steps = timeline.steps_before(events.arrivals, events.splits, events.positions)
             counter.update(
-                events.timestamps, events.arrivals, events.splits, steps, watermarks_ms, self._leapt
+                events.timestamps, events.arrivals, events.splits, steps, self._watermarks_ms, self._leapt
             )
             filtered += mapped.filtered
             rejected += mapped.rejected.total()

@@ -14,6 +14,7 @@ import pyarrow as pa
 from flinkcore._native.lateness import first_clocks
 from flinkcore.analysis.lateness_count import TimeWindows
 from flinkcore.common.constants import MAX_TIMESTAMP
+from flinkcore.common.html_text import html_lines
 from flinkcore.common.shown_durations import shown_duration, shown_share
 from flinkcore.common.time import Duration, Time, bound_ms, interval_ms
 from flinkcore.datastream.window import CumulativeEventTimeWindows, SlidingEventTimeWindows, WindowAssigner
@@ -478,8 +479,9 @@ class LatenessFrontier:
             ``late_for_watermark`` and its share in the split's events; ``loses_none_ms``: the least bound under which
             none of its events is late; ``late_after_leaps``: of those late under the own bound, how many come while the
             watermark stands where one advance by more than this bound has brought it, as an event far ahead of the
-            others does; ``holds_ms`` and its share in the time of the log: how long the merged watermark was this
-            split's; ``silence_ms``: the longest time in which nothing arrived (null where rows have no order).
+            others does (null where the own bound is 0); ``holds_ms`` and its share in the time of the log: how long the
+            merged watermark was this split's; ``silence_ms``: the longest time in which nothing arrived (null where rows
+            have no order).
 
         Raises
         ------
@@ -503,9 +505,7 @@ class LatenessFrontier:
             late = splits.late[:, at]
         span_ms = max(int(splits.holds_ms.sum()), 1)
         order = np.lexsort((-splits.holds_ms, -late))
-        silence = (
-            pa.nulls(len(order), pa.int64()) if splits.silence_ms is None else pa.array(splits.silence_ms)
-        )
+        unknown = pa.nulls(len(order), pa.int64())
         return pa.table(
             {
                 "split": splits.values,
@@ -513,10 +513,10 @@ class LatenessFrontier:
                 "late_for_watermark": late,
                 "late_for_watermark_share": late / np.maximum(splits.events, 1),
                 "loses_none_ms": splits.loses_none_ms,
-                "late_after_leaps": splits.late_after_leaps,
+                "late_after_leaps": pa.array(splits.late_after_leaps) if self.own_bound_ms else unknown,
                 "holds_ms": splits.holds_ms,
                 "holds_share": splits.holds_ms / span_ms,
-                "silence_ms": silence,
+                "silence_ms": unknown if splits.silence_ms is None else pa.array(splits.silence_ms),
             }
         ).take(pa.array(order))
 
@@ -580,6 +580,9 @@ class LatenessFrontier:
                 *self._advice(),
             ]
         )
+
+    def _repr_html_(self) -> str:
+        return html_lines(str(self))
 
     def _picture(self, windows: WindowLateness | None, number: int) -> list[str]:
         """What is lost, under bounds at which that falls below a tenth, a twentieth, and so on."""

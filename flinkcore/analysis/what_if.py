@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from flinkcore.analysis.result_tables import ids_of_keys, names_of
+from flinkcore.common.html_text import html_lines
 from flinkcore.common.shown_durations import shown_share
 from flinkcore.common.watermark_strategy import WatermarkStrategy
 from flinkcore.datastream import DataStream
@@ -174,6 +175,9 @@ class WhatIf:
             if by:
                 lines.append(f"  {'; '.join(by)}")
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        return html_lines(str(self))
 
 
 def _differ(

@@ -121,7 +121,7 @@ def windows_of(table: pa.Table, window: Any) -> Counter[tuple[int, int]]:
     return found
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     table=logs(),
     window=WINDOWS,

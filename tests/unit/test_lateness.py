@@ -127,6 +127,7 @@ def test_events_after_one_far_ahead_are_told_apart() -> None:
     rows = {"ts": times, "arrival": [1_000 * i for i in range(len(times))], "split": [0] * len(times)}
     frontier = stream(rows, bound_ms=2_000).lateness()
     assert frontier.by_split()["late_after_leaps"].to_pylist() == [8]
+    assert stream(rows).lateness().by_split()["late_after_leaps"].to_pylist() == [None]
     assert "for_percentile_out_of_orderness" in str(frontier)
 
 
@@ -137,6 +138,7 @@ def test_the_text_decides() -> None:
     assert lines[1].startswith(
         "A bound of 4 s 100 ms loses 0 % of the events and delays results by 4 s 100 ms; your 1 s lose 20 %."
     )
+    assert frontier._repr_html_() == f"<pre>{frontier}</pre>"
     assert repr(frontier) == (
         "LatenessFrontier(5 events, 1 split, out of order by up to 7 s, tumbling windows of 5 s)"
     )

@@ -105,6 +105,18 @@ def test_each_strategy_gives_the_results_of_its_own_replay(assigner: Any) -> Non
             assert (each["n_if"], each["spent_if"]) == final.get(key, (None, None))
 
 
+def test_late_events_of_all_operators_of_a_job_count() -> None:
+    def job(strategy: WatermarkStrategy) -> DataStream:
+        windows = hourly(strategy).key_by("key").window(TumblingEventTimeWindows.of(MS(2_000)))
+        return windows.aggregate(total=sum_("spent"))
+
+    rows = job(OWN).what_if([bounded(500)]).to_arrow().to_pylist()
+    for row, strategy in zip(rows, (OWN, bounded(500)), strict=True):
+        report = job(strategy).execute().report
+        assert row["late"] == sum(each.late for each in report.by_operator)
+        assert row["late"] > report.late > 0
+
+
 class Deviation(KeyedProcessFunction):
     """Tells how far each event is above the watermark, if it is not late."""
 
