@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from heapq import merge
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -40,8 +40,8 @@ def told(history: KeyHistory) -> Iterator[str]:
         ((each["arrival"], 1 if each["event"] is None else 0, each["event"] or 0), story.timer(each))
         for each in timers
     ]
-    ordered = merge(after_events, by_timers, by_cause, key=lambda entry: entry[0])
-    for _, lines in ordered:
+    # Stable: what an event is the cause of follows it.
+    for _, lines in sorted([*after_events, *by_timers, *by_cause], key=itemgetter(0)):
         yield from lines
 
 

@@ -47,8 +47,7 @@ class Race:
     keys : list of str
         Those whose results are others, as text; of all rows, where results do not have the key.
     expected, found : list of str
-        Rows of the first of these keys that only the log as it is, and only the other history, gives; where both give
-        the same rows in another order, all of them.
+        Rows of the first of these keys that only the smallest logs as they are, and only the other history, give.
     logs : list of pyarrow.Table
         The smallest logs that were found to show it.
     """

@@ -13,8 +13,9 @@ import pytest
 from flinkcore.common import Duration, Row, Time, WatermarkStrategy
 from flinkcore.datastream import DataStream, KeyedStream, StreamExecutionEnvironment
 from flinkcore.datastream.aggregates import count, sum_
-from flinkcore.datastream.functions import KeyedProcessFunction
+from flinkcore.datastream.functions import KeyedProcessFunction, ProcessWindowFunction
 from flinkcore.datastream.window import (
+    CountEvictor,
     CountTrigger,
     EventTimeSessionWindows,
     GlobalWindows,
@@ -242,6 +243,11 @@ class RemindsLater(KeyedProcessFunction):
         yield Row("timer", timestamp)
 
 
+class Values(ProcessWindowFunction):
+    def process(self, key: Any, context: Any, elements: Any) -> Iterator[Row]:
+        yield Row([element.value for element in elements])
+
+
 def reminded(log: pa.Table) -> DataStream:
     return keyed(log).process(RemindsLater(), pa.schema([("what", pa.string()), ("value", pa.int64())]))
 
@@ -319,3 +325,39 @@ def test_a_late_event_between_windows_is_saved_by_nothing() -> None:
     late = [row for row in windows.aggregate(n=count()).why("k").events.to_pylist() if row["fate"] == "late"]
     assert [(row["timestamp"], row["missed_windows"]) for row in late] == [(3, []), (14, []), (8, [])]
     assert {row["saving_out_of_orderness_ms"] for row in late} == {None}
+
+
+@pytest.mark.parametrize("mode", ["accumulating", "retracting", "delta"])
+def test_firings_have_the_results_of_a_replay_in_every_output_mode(mode: str) -> None:
+    def stream() -> DataStream:
+        windows = keyed(ROWS).window(TumblingEventTimeWindows.of(Time.milliseconds(10))).allowed_lateness(50)
+        return getattr(windows, mode)().aggregate(n=count(), total=sum_("value"))
+
+    firings = stream().why("k").firings.to_pylist()
+    own = [row for row in stream().to_arrow().to_pylist() if row["key"] == "k"]
+    assert [firing["results"] for firing in firings] == [
+        [{name: row[name] for name in ("n", "total", "row_kind") if name in row}] for row in own
+    ]
+    of_first = [firing["events"] for firing in firings if firing["window_start"] == 0]
+    assert (
+        of_first
+        == {
+            "accumulating": [[1, 2], [1, 2, 4], [1, 2, 4, 6]],
+            "retracting": [[1, 2], [1, 2], [1, 2, 4], [1, 2, 4], [1, 2, 4, 6]],
+            "delta": [[1, 2], [4], [6]],
+        }[mode]
+    )
+
+
+def test_windows_with_an_evictor_fire_with_what_it_leaves() -> None:
+    windows = (
+        keyed(ROWS).window(GlobalWindows.create()).trigger(CountTrigger.of(2)).evictor(CountEvictor.of(3))
+    )
+    schema = pa.schema([("values", pa.list_(pa.int64()))])
+    firings = windows.process(Values(), output_type=schema).why("k").firings.to_pylist()
+    assert [firing["events"] for firing in firings] == [[1, 2], [2, 3, 4], [4, 5, 6]]
+    assert [firing["results"] for firing in firings] == [
+        [{"values": [1, 2]}],
+        [{"values": [2, 3, 4]}],
+        [{"values": [4, 6, 7]}],
+    ]
