@@ -16,6 +16,7 @@ from flinkcore.analysis.lateness_count import TimeWindows
 from flinkcore.common.constants import MAX_TIMESTAMP
 from flinkcore.common.html_text import html_lines
 from flinkcore.common.shown_durations import shown_duration, shown_share
+from flinkcore.common.shown_tables import shown_table
 from flinkcore.common.time import Duration, Time, bound_ms, interval_ms
 from flinkcore.datastream.window import CumulativeEventTimeWindows, SlidingEventTimeWindows, WindowAssigner
 from flinkcore.errors import ConfigurationError
@@ -480,8 +481,8 @@ class LatenessFrontier:
             none of its events is late; ``late_after_leaps``: of those late under the own bound, how many come while the
             watermark stands where one advance by more than this bound has brought it, as an event far ahead of the
             others does (null where the own bound is 0); ``holds_ms`` and its share in the time of the log: how long the
-            merged watermark was this split's; ``silence_ms``: the longest time in which nothing arrived (null where rows
-            have no order).
+            merged watermark was this split's; ``silence_ms``: the longest time in which nothing arrived (null where
+            rows have no order).
 
         Raises
         ------
@@ -519,6 +520,25 @@ class LatenessFrontier:
                 "silence_ms": unknown if splits.silence_ms is None else pa.array(splits.silence_ms),
             }
         ).take(pa.array(order))
+
+    def shown_splits(self, rows: int = 20) -> str:
+        """Return the first rows of `by_split` for people: under the own bound, with durations and percentages."""
+        table = self.by_split()
+        shown: dict[str, Any] = {"split": table["split"], "events": table["events"]}
+        shown |= {
+            "late": table["late_for_watermark"],
+            "of its events": _shares(table["late_for_watermark_share"]),
+        }
+        if self.own_bound_ms:
+            shown["late after leaps"] = table["late_after_leaps"]
+        shown |= {
+            "needs a bound of": _durations(table["loses_none_ms"]),
+            "holds the watermark": _durations(table["holds_ms"]),
+            "of the time": _shares(table["holds_share"]),
+        }
+        if self.splits.silence_ms is not None:
+            shown["silent for up to"] = _durations(table["silence_ms"])
+        return shown_table(pa.table(shown), rows)
 
     # ---- text ------------------------------------------------------------------------------------------------
 
@@ -650,6 +670,14 @@ class LatenessFrontier:
                 f"Split {splits.values[split]} holds the watermark back for {shown_share(held)} of the time{silent}."
             )
         return lines if len(lines) > 1 else []
+
+
+def _durations(column: pa.ChunkedArray) -> pa.Array:
+    return pa.array([shown_duration(duration_ms, 2) for duration_ms in column.to_pylist()], pa.string())
+
+
+def _shares(column: pa.ChunkedArray) -> pa.Array:
+    return pa.array([shown_share(share) for share in column.to_pylist()], pa.string())
 
 
 def _counted(number: int, noun: str) -> str:

@@ -117,9 +117,7 @@ def _lateness(arguments: argparse.Namespace) -> None:
     if delay is not None:
         print(frontier.sentence_for_delay(Duration.of_millis(delay.to_milliseconds())))
     if arguments.by_split:
-        from flinkcore.common.shown_tables import shown_table
-
-        print(f"\n{shown_table(frontier.by_split(), 20)}")
+        print(f"\n{frontier.shown_splits()}")
     if arguments.output:
         _write(frontier, Path(arguments.output))
 

@@ -223,6 +223,9 @@ class LatenessFigures(Protocol):
     def sentence(self, share: float = 0.001) -> str:
         """Return in words which bound loses a share of the events, what it delays, and what the own one does."""
 
+    def shown_splits(self, rows: int = 20) -> str:
+        """Return the first rows of `by_split` for people."""
+
     def sentence_for_delay(self, delay: Duration | Time) -> str:
         """Return in words which bound a delay of results allows, and what it loses."""
 

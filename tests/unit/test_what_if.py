@@ -20,6 +20,7 @@ from flinkcore.datastream import (
 )
 from flinkcore.datastream.aggregates import count, sum_
 from flinkcore.errors import ConfigurationError
+from flinkcore.replay.log.chunks import TableChunk
 
 MS = Time.milliseconds
 
@@ -122,6 +123,21 @@ class Deviation(KeyedProcessFunction):
 
     def process_element(self, value: Row, ctx: KeyedProcessFunction.Context) -> Iterator[tuple[int, bool]]:
         yield value["number"], ctx.timestamp() <= ctx.timer_service().current_watermark()
+
+
+def test_the_log_is_read_as_often_as_for_one_strategy(monkeypatch: pytest.MonkeyPatch) -> None:
+    read = []
+    read_chunk = TableChunk._read
+
+    def counted(chunk: TableChunk, *settings: Any) -> Any:
+        read.append(chunk.index)
+        return read_chunk(chunk, *settings)
+
+    monkeypatch.setattr(TableChunk, "_read", counted)
+    hourly().to_arrow()
+    once = len(read)
+    hourly().what_if([bounded(500), bounded(1_000)])
+    assert len(read) == 2 * once
 
 
 def test_results_of_functions_are_compared_by_keys_that_are_named() -> None:
