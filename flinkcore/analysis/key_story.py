@@ -22,11 +22,7 @@ _LARGEST = 2**63
 def told(history: KeyHistory) -> Iterator[str]:
     """Yield the lines of a story: how much there was, and then a paragraph for each event, firing and timer."""
     is_time = pa.types.is_timestamp(history.events.schema.field("timestamp").type)
-    story = _Story(
-        is_time,
-        history.events.column("event").to_pylist(),
-        len(set(history.events.column("log").to_pylist())),
-    )
+    story = _Story(is_time, len(set(history.events.column("log").to_pylist())))
     events, firings, timers = (_rows(table) for table in (history.events, history.firings, history.timers))
     yield ", ".join(f"{name} = {value!r}" for name, value in history.key.items())
     yield f"  {_counts(events)}; {_many(len(firings), 'firing')}{'; times in UTC' * is_time}"
@@ -82,13 +78,11 @@ class _Story:
     ----------
     is_time
         Whether times are timestamps, and not numbers.
-    numbers
-        Of the events that are told of.
     logs
         How many there are.
     """
 
-    def __init__(self, is_time: bool, numbers: Sequence[int], logs: int) -> None:
+    def __init__(self, is_time: bool, logs: int) -> None:
         self._is_time = is_time
         self._several_logs = logs > 1
         self._margin = " " * (25 if is_time else 12)
