@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -33,6 +34,7 @@ _SPLIT_COLOURS: Final = [
     _GREY,
 ]
 _SHOWN_KEYS: Final = 12
+_LAST_DATE_MS: Final = 8_640_000_000_000_000
 _UNITS: Final = (("days", 86_400_000), ("hours", 3_600_000), ("minutes", 60_000), ("seconds", 1_000))
 
 
@@ -66,14 +68,12 @@ def charts_of_log(log: SummarisedLog) -> list[Chart]:
     if len(log.time_plane.holders.clock_ms) and len(log.split_names) > 1:
         charts.append(_holders(log))
     charts += [_arrivals(log), _lateness(log)]
-    if log.plan.keys:
-        charts.append(
-            _keys(log, log.summary.keys, "Busiest keys", int(log.summary.events.sum()), "events", _BLUE)
-        )
-    if log.plan.keys and log.summary.late.any():
+    if log.summary.keys.columns:
+        charts.append(_keys(log.summary.keys, "Busiest keys", int(log.summary.events.sum()), "events", _BLUE))
+    if log.summary.keys.columns and log.summary.late.any():
         late = int(log.summary.late.sum())
         keys = log.summary.late_keys
-        charts.append(_keys(log, keys, "Keys that come late", late, "events behind the watermark", _ORANGE))
+        charts.append(_keys(keys, "Keys that come late", late, "events behind the watermark", _ORANGE))
     return charts
 
 
@@ -139,7 +139,7 @@ _ZOOM: Final[Spec] = {
 
 
 def _times(clock_ms: Int64s) -> list[int]:
-    return [int(ms) for ms in clock_ms]
+    return [int(ms) for ms in np.clip(clock_ms, -_LAST_DATE_MS, _LAST_DATE_MS)]
 
 
 def _or_none(values: npt.NDArray[Any], is_known: npt.ArrayLike) -> list[Any]:
@@ -151,7 +151,9 @@ def _event_time(log: SummarisedLog) -> Chart:
     summary, grid = log.summary, log.grid
     edges, watermark = grid.edges_ms, log.watermark_ms
     has_events = summary.events.any(axis=0)
-    least, greatest = summary.least_ms.min(axis=0), summary.greatest_ms.max(axis=0)
+    # Browsers know no dates beyond.
+    dates = partial(np.clip, a_min=-_LAST_DATE_MS, a_max=_LAST_DATE_MS)
+    least, greatest = dates(summary.least_ms.min(axis=0)), dates(summary.greatest_ms.max(axis=0))
     cells = [
         {"clock": clock, "to": to, "least": low, "greatest": high, "watermark": mark, "hint": hint}
         for clock, to, low, high, mark, hint in zip(
@@ -159,7 +161,7 @@ def _event_time(log: SummarisedLog) -> Chart:
             _times(edges[1:]),
             _or_none(least, has_events),
             _or_none(greatest, has_events),
-            _or_none(watermark[1:], _is_time(watermark[1:])),
+            _or_none(dates(watermark[1:]), _is_time(watermark[1:])),
             _hints(grid),
             strict=True,
         )
@@ -177,7 +179,7 @@ def _event_time(log: SummarisedLog) -> Chart:
         "axis": _TIME_AXIS,
     }
     newest = np.maximum.accumulate(summary.greatest_ms, axis=1)
-    own = _split_lines(log, newest, newest > MIN_TIMESTAMP)
+    own = _split_lines(log, dates(newest), newest > MIN_TIMESTAMP)
     layers: list[Spec] = [
         {
             "mark": _RANGE,
@@ -653,11 +655,11 @@ def _lateness(log: SummarisedLog) -> Chart:
     return Chart("Lateness", text, spec)
 
 
-def _keys(log: SummarisedLog, keys: KeyCounts, title: str, total: int, of_what: str, colour: str) -> Chart:
+def _keys(keys: KeyCounts, title: str, total: int, of_what: str, colour: str) -> Chart:
     top = keys.top(_SHOWN_KEYS)
     rows = [(name, n / total, f"{n:,}") for name, n in top]
     share = sum(n for _, n in top) / total
-    which = ", ".join(log.plan.keys)
+    which = ", ".join(keys.columns)
     text = f"The {len(top)} keys ({which}) with most {of_what} have {shown_share(share)} of them."
     if keys.missing:
         text += f" There are so many keys that each number may be too low by {keys.missing:,} at most."

@@ -94,21 +94,29 @@ class KeyCounts:
     Parameters
     ----------
     keys
-        Columns of the key.
+        Columns of the key; none: nothing is counted.
+
+    Attributes
+    ----------
+    columns : tuple of str
+        Of the key.
+    missing : int
     """
 
     CAPACITY: Final = 1024
     _HELD_ROWS: Final = 1 << 16
 
     def __init__(self, keys: Sequence[str]) -> None:
-        self._keys = list(keys)
+        self.columns = tuple(keys)
+        # A column of the key may be called as that of its counts.
+        self._keys = [str(number) for number in range(len(keys))]
         self._parts: list[pa.Table] = []
         self.missing = 0
 
     def add_rows(self, batch: pa.RecordBatch) -> None:
         """Count the rows of a batch, which has the columns of the key."""
         if self._keys and batch.num_rows:
-            rows = pa.Table.from_batches([batch.select(self._keys)])
+            rows = pa.Table.from_arrays([batch.column(name) for name in self.columns], self._keys)
             self._add(rows.group_by(self._keys, use_threads=False).aggregate([([], "count_all")]))
 
     def _add(self, counts: pa.Table) -> None:
@@ -117,7 +125,7 @@ class KeyCounts:
             self.counts()
 
     def counts(self) -> pa.Table:
-        """Columns of the key, and `rows`; most rows first."""
+        """Columns of the key, named by their numbers, and `rows`; most rows first."""
         if not self._parts:
             return pa.table({"rows": pa.array([], pa.int64())})
         held = pa.concat_tables(self._parts).group_by(self._keys, use_threads=False)
@@ -363,7 +371,7 @@ class SummarisedLog:
 
 
 def summarised_log(planned: PlannedJob, log: int) -> SummarisedLog | None:
-    """Read times and keys of a log once more, and summarise them; None: the log has no event.
+    """Read times and keys of a log once more, and summarise them; None: no event of it comes to its operator.
 
     Parameters
     ----------
@@ -392,6 +400,8 @@ def summarised_log(planned: PlannedJob, log: int) -> SummarisedLog | None:
     task = SummariseChunk(plan, time_plane.for_reading(), timeline, grid, groups, job_time.first_splits[log])
     for data in planned.on_chunks(log, task):
         summary.merge_bytes(data)
+    if not summary.events.any():  # filters behind the watermarks have left none
+        return None
     return SummarisedLog(
         planned.plan.logs[log], time_plane, timeline, summary, tuple(names), tuple(shown.tolist())
     )

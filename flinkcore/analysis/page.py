@@ -173,7 +173,7 @@ def _log_sections(planned: PlannedJob, names: Sequence[str]) -> Iterator[str]:
             yield f"<h2>Log {number}: {escape(name)}</h2>"
         log = summarised_log(planned, number)
         if log is None:
-            yield "<p>The log has no event.</p>"
+            yield "<p>No event of the log comes to an operator.</p>"
         else:
             yield from map(_figure, charts_of_log(log))
 

@@ -619,9 +619,7 @@ def test_a_report_is_drawn_from_what_an_embedded_one_is_drawn_from(
     assert of_spark.split_names == embedded.split_names
     for name in ("events", "late", "least_ms", "greatest_ms", "delays_ms", "behind", "ahead"):
         assert getattr(of_spark.summary, name).tolist() == getattr(embedded.summary, name).tolist()
-    assert of_spark.summary.keys.counts().sort_by("origin") == embedded.summary.keys.counts().sort_by(
-        "origin"
-    )
+    assert dict(of_spark.summary.keys.top(500)) == dict(embedded.summary.keys.top(500))
     assert of_spark.watermark_ms.tolist() == embedded.watermark_ms.tolist()
     fired = []
     for each, log in ((report, of_spark), (kept.report, embedded)):

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from flinkcore.common import Duration, Time, WatermarkStrategy
@@ -175,6 +176,19 @@ def test_names_and_keys_cannot_be_markup(tmp_path: Path) -> None:
     assert charts(page)["Busiest keys"]["data"]["values"][0]["name"].startswith("</script>")
 
 
+def test_a_log_of_which_filters_leave_nothing_has_no_charts(tmp_path: Path) -> None:
+    page = page_of(windows(events().filter(pc.field("key") == "nobody")), tmp_path)
+    assert "No event of the log comes to an operator." in page
+    assert "300</td>" in page
+
+
+def test_times_beyond_the_dates_of_browsers_are_drawn_at_their_ends(tmp_path: Path) -> None:
+    far = pa.table({"ts": [0, 2**61], "arrival": [0, 1000], "key": ["a", "a"], "source": [1, 1]})
+    drawn = charts(page_of(windows(events(far)), tmp_path))
+    times = [cell["greatest"] for cell in values(drawn["Event time and watermark"])]
+    assert max(time for time in times if time is not None) == 8_640_000_000_000_000
+
+
 def test_results_of_functions_are_counted_and_not_drawn(tmp_path: Path) -> None:
     schema = pa.schema([("ts", pa.int64()), ("key", pa.string())])
     stream = events().select("ts", "key").key_by("key").process(Passing(), schema)
@@ -207,7 +221,7 @@ def test_each_log_of_a_job_is_drawn(tmp_path: Path) -> None:
     env = environment()
     page = page_of(windows(events(env=env).union(events(LOG.slice(0, 0), env=env))), tmp_path)
     assert "<h2>Log 0: a table in memory</h2>" in page
-    assert "<p>The log has no event.</p>" in page
+    assert "<p>No event of the log comes to an operator.</p>" in page
     assert sum(cell["n"] for cell in values(charts(page)["Events per 2 s"])) == 300
 
 
