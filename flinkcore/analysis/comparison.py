@@ -374,7 +374,11 @@ class _Differences:
             equal = np.ones(len(expected), np.bool_)
             for name in self._comparison.columns:
                 equal &= self._are_equal(name, expected, found)
-            for row, other in zip(expected[equal].tolist(), found[equal].tolist(), strict=True):
+            expected, found = expected[equal], found[equal]
+            alone = (np.bincount(expected)[expected] == 1) & (np.bincount(found)[found] == 1) & ~taken[found]
+            partner[expected[alone]] = found[alone]
+            taken[found[alone]] = True
+            for row, other in zip(expected[~alone].tolist(), found[~alone].tolist(), strict=True):
                 if partner[row] < 0 and not taken[other]:
                     partner[row] = other
                     taken[other] = True
@@ -431,9 +435,8 @@ class _Differences:
 
     def _explain_last(self, partner: Int64s) -> None:
         """Of a sink that keeps the last row of a key: its rows, and the last firings."""
-        last = _last_of_each(self._ids[1])
-        of_key = dict(zip(self._ids[1][last].tolist(), last.tolist(), strict=True))
-        final = np.array([of_key.get(key, -1) for key in self._ids[0].tolist()], np.int64)
+        last_of_id = self._last_rows(1, np.arange(len(self._found)))
+        last, final = last_of_id[last_of_id >= 0], last_of_id[self._ids[0]]
         self._add("missing", np.flatnonzero(final < 0), None)
         fired_before = np.flatnonzero((partner >= 0) & (partner != final))
         self._add("fired before", fired_before, final[fired_before])
@@ -469,18 +472,15 @@ class _Differences:
         """Firings of one side, before or behind those that both sides have of the key."""
         rows = expected if expected is not None else found
         assert rows is not None
-        last: dict[int, int] = {}
-        for row, key in zip(common.tolist(), self._ids[side][common].tolist(), strict=True):
-            last[key] = row
-        is_before = np.array(
-            [
-                last.get(key, -1) > row
-                for row, key in zip(rows.tolist(), self._ids[side][rows].tolist(), strict=True)
-            ],
-            np.bool_,
-        )
+        is_before = self._last_rows(side, common)[self._ids[side][rows]] > rows
         for kind, chosen in (("fired before", rows[is_before]), ("fired again", rows[~is_before])):
             self._add(kind, *((chosen, None) if expected is not None else (None, chosen)))
+
+    def _last_rows(self, side: int, rows: Int64s) -> Int64s:
+        """The last of some ascending rows of a side, by id; -1 where there is none."""
+        last = np.full(len(self._expected) + len(self._found) + 1, -1)
+        last[self._ids[side][rows]] = rows
+        return last
 
     def _add(self, kind: str, expected: Int64s | None, found: Int64s | None) -> None:
         rows = expected if expected is not None else found

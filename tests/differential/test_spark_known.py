@@ -26,7 +26,8 @@ pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully suppo
 
 @pytest.fixture(scope="module")
 def spark() -> Iterator[Any]:
-    with spark_session("local[2]", spark_sql_session_timeZone="America/New_York") as session:
+    settings = {"spark_sql_session_timeZone": "America/New_York", "spark_sql_shuffle_partitions": "3"}
+    with spark_session("local[2]", **settings) as session:
         yield session
 
 
