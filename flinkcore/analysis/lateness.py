@@ -55,7 +55,8 @@ def lateness_of(
     Raises
     ------
     ConfigurationError
-        If the job has several logs, its strategy has no bound, or a setting is invalid.
+        If the job has several logs or is restored from a checkpoint, its strategy has no bound, or a setting is
+        invalid.
     DataError
         If timestamps lie at the ends of 64 bits, where watermarks are not exact under every bound.
     """
@@ -63,6 +64,11 @@ def lateness_of(
     if len(plan.logs) > 1:
         raise ConfigurationError(
             f"lateness is that of one log, but the job has {len(plan.logs)}: ask the stream of each before they meet"
+        )
+    if planned.checkpoints.cuts:
+        raise ConfigurationError(
+            "What a bound loses is told of a log from its beginning, but this job goes on from a checkpoint, with the "
+            "watermarks of an earlier log"
         )
     log = plan.logs[0]
     own_ms = require_bound(log.strategy)

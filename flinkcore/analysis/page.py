@@ -187,7 +187,7 @@ def _frontier(planned: PlannedJob) -> Iterator[str]:
         return
     try:
         frontier = lateness_of(planned)
-    except DataError as error:
+    except (ConfigurationError, DataError) as error:
         yield f"<h3>What each bound loses</h3><p>{escape(str(error))}</p>"
     else:
         yield from map(_figure, charts_of_frontier(frontier))

@@ -1151,7 +1151,7 @@ class DataStream(ConfiguredStream):
         ------
         ConfigurationError
             If the strategy has no bound (generators of one's own, percentiles, no watermarks), the job has several logs
-            or runs element by element, or a setting is invalid.
+            or runs element by element, jobs of the environment are restored from a checkpoint, or a setting is invalid.
         SchemaError, DataError, SourceError
             As of :meth:`execute`.
 
@@ -1169,6 +1169,7 @@ class DataStream(ConfiguredStream):
         >>> frontier.bound_that_loses(0.0).to_millis()
         7000
         """
+        self._refuse_restored("lateness()")
         asked = [] if windows is None else list(windows)
         stream: DataStream = self
         steps = self._transformation.in_order()
@@ -1213,11 +1214,12 @@ class DataStream(ConfiguredStream):
         Raises
         ------
         ConfigurationError
-            If the job has not one strategy over one log, withdraws results, or runs element by element; if keys are to
-            be named, or a setting is invalid.
+            If the job has not one strategy over one log, withdraws results, or runs element by element; if jobs of the
+            environment are restored from a checkpoint, keys are to be named, or a setting is invalid.
         SchemaError, DataError, SourceError
             As of :meth:`execute`.
         """
+        self._refuse_restored("what_if()")
         self._columnar_graph("what_if compares jobs over columns only")
         comparison: StrategyComparison = load_analysis("what_if")(self, strategies, keys)
         return comparison
@@ -1255,6 +1257,15 @@ class DataStream(ConfiguredStream):
                 f"the job runs element by element, because of the step {str(by)!r}: {otherwise}"
             )
         return graph
+
+    def _refuse_restored(self, call: str) -> None:
+        """Raise a ConfigurationError if jobs of the environment go on from a checkpoint, which a call cannot judge."""
+        restored = self._environment._checkpoint_settings(None, None).restore_from
+        if restored is not None:
+            raise ConfigurationError(
+                f"{call} judges a log from its beginning, but jobs of this environment are restored from {restored}: "
+                "leave execution.state-recovery.path out, and give it the whole log"
+            )
 
     def why(self, key: Any, window: Any = None) -> KeyStory:
         """Return what became of the events of one key, and what its results were made of.

@@ -1,5 +1,6 @@
 """Lateness under every bound at once: small cases by hand, what is refused, and what people read."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 
 from flinkcore._native.lateness import LatenessCounter, windows_of_slices
 from flinkcore.analysis.bounds import COUNTED, SHOWN, bounds_up_to
-from flinkcore.common import Duration, Time, WatermarkStrategy
+from flinkcore.common import Configuration, Duration, Time, WatermarkStrategy
 from flinkcore.common.shown_durations import shown_duration, shown_share
 from flinkcore.datastream import (
     DataStream,
@@ -189,6 +190,24 @@ def test_what_cannot_be_counted_is_refused() -> None:
         frontier.bound_that_loses(10)
     with pytest.raises(ConfigurationError, match="stated: 0 ms"):
         frontier.bound_that_loses(0.1, allowed_lateness=MS(10))
+
+
+def test_a_job_that_goes_on_from_a_checkpoint_is_not_judged_as_if_it_began(tmp_path: Path) -> None:
+    def job(log: Any) -> DataStream:
+        windows = stream(log).key_by("key").window(TumblingEventTimeWindows.of(MS(5_000)))
+        return windows.aggregate(n=count())
+
+    state = str(tmp_path / "state")
+    job(pa.table(ROWS).slice(0, 2)).execute(stop_with_checkpoint=state).to_arrow()
+    today = job(pa.table(ROWS).slice(2))
+    restored = Configuration().set_string("execution.state-recovery.path", state)
+    today.get_execution_environment().configure(restored)
+    assert today.execute().report.late == 1
+    message = rf"{state}: leave execution.state-recovery.path out"
+    with pytest.raises(ConfigurationError, match=rf"lateness\(\) judges .*{message}"):
+        today.lateness()
+    with pytest.raises(ConfigurationError, match=rf"what_if\(\) judges .*{message}"):
+        today.what_if([WatermarkStrategy.for_monotonous_timestamps()])
 
 
 def test_timestamps_at_the_ends_of_64_bits_are_refused_where_figures_would_not_be_exact() -> None:

@@ -232,8 +232,11 @@ def test_a_job_that_goes_on_draws_its_own_log(tmp_path: Path) -> None:
     )
     result.to_arrow()
     result.report.to_html(tmp_path / "page.html")
-    drawn = charts((tmp_path / "page.html").read_text(encoding="utf-8"))
-    assert sum(cell["n"] for cell in values(drawn["Events per 1 s"])) == 150
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert sum(cell["n"] for cell in values(charts(page)["Events per 1 s"])) == 150
+    # Other bounds would have given the checkpoint other watermarks.
+    assert "What each bound loses" not in charts(page)
+    assert "<h3>What each bound loses</h3><p>What a bound loses is told of a log from its beginning" in page
 
 
 def test_a_report_that_travelled_has_counts_and_no_page(tmp_path: Path) -> None:
