@@ -32,6 +32,8 @@ KINDS: Final = {
 HOW: Final = ("late_firing", "watermark", "emitted_at")
 """Columns that say how a result came, not what it is."""
 
+_OWN: Final = ("difference", "columns", "expected", "found", "by")
+
 EXAMPLES: Final = 2
 """So many differences of each kind are shown."""
 
@@ -97,6 +99,11 @@ class ResultComparison:
                 raise ConfigurationError(
                     f"the rows {side} have no column {missing[0]!r}; they have {', '.join(schema.names)}"
                 )
+        taken = [name for name in key_names if name in _OWN]
+        if taken:
+            raise ConfigurationError(
+                f"differences have columns {', '.join(_OWN)} of their own: rename the key {taken[0]!r} on both sides"
+            )
         if not compared:
             raise ConfigurationError(
                 "there is nothing to compare: the rows have no column in common but the keys"
@@ -180,7 +187,7 @@ def compare(
     upserts : bool, optional
         Whether the sink keeps the last row of a key only; by default it does if no key comes twice in it.
     rel_tol, abs_tol : float
-        Numbers with fractions are equal as of ``math.isclose``; NaN equals NaN. All else is equal or not.
+        Floats are equal as of ``math.isclose``; NaN equals NaN. All else is equal or not.
 
     Returns
     -------
@@ -315,6 +322,11 @@ class _Differences:
             found = self._not_withdrawn(found)
         names = [*comparison.keys, *comparison.columns]
         self._told = found.select(comparison.told.names)
+        self._is_late = (
+            pc.fill_null(found.column("late_firing").cast(pa.bool_()), False).to_numpy()
+            if "late_firing" in found.column_names
+            else np.zeros(len(found), np.bool_)
+        )
         self._expected, self._found = (
             _cast(side.select(names), comparison.types, name)
             for side, name in ((expected, "expected"), (found, "found"))
@@ -325,11 +337,6 @@ class _Differences:
             np.where(side == NO_KEY, len(self._expected) + len(self._found), side) for side in ids
         )
         self._orders = tuple(np.argsort(side, kind="stable") for side in self._ids)
-        self._is_late = (
-            pc.fill_null(self._told.column("late_firing"), False).to_numpy()
-            if "late_firing" in self._told.column_names
-            else np.zeros(len(self._told), np.bool_)
-        )
         self._rows: list[tuple[Int64s, Int64s, Any]] = []
 
     def _not_withdrawn(self, found: pa.Table) -> pa.Table:
@@ -580,10 +587,15 @@ def _combined(column: pa.ChunkedArray | pa.Array) -> pa.Array:
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
+_UNITS: Final = ("s", "ms", "us", "ns")
+
+
 def _common_type(name: str, expected: pa.DataType, found: pa.DataType) -> pa.DataType:
     """The type in which values of both are compared."""
     if expected == found:
         return found
+    if pa.types.is_timestamp(expected) and pa.types.is_timestamp(found):  # without a zone they are UTC
+        return pa.timestamp(max(expected.unit, found.unit, key=_UNITS.index), found.tz or expected.tz)
     try:
         fields = [pa.schema([(name, kind)]) for kind in (found, expected)]
         common: pa.DataType = pa.unify_schemas(fields, promote_options="permissive").field(name).type

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, types
 from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import from_arrow_type, to_arrow_schema
 
@@ -16,7 +16,7 @@ from flinkcore.analysis.comparison import EXAMPLES, Comparison, ResultComparison
 from flinkcore.analysis.result_tables import names_of
 from flinkcore.errors import ConfigurationError
 from flinkcore.spark.columnar.spark_types import SparkSchema
-from flinkcore.spark.point_in_time import dataframe_of, quoted
+from flinkcore.spark.result_dataframes import dataframe_of, quoted, utc_timestamp
 from flinkcore.spark.shipping.task_errors import task_errors_raised
 from flinkcore.spark.shipping.tasks import portable
 
@@ -98,7 +98,7 @@ def compare(
     DataError
         If a value does not fit the type in which it is compared, or the keys do not name a result.
     """
-    sink, replay = dataframe_of(expected, "expected"), dataframe_of(found, "found")
+    sink, replay = _with_alike_times(dataframe_of(expected, "expected"), dataframe_of(found, "found"))
     key_names = names_of(keys, "keys")
     comparison = ResultComparison.of(
         to_arrow_schema(sink.schema),
@@ -165,6 +165,19 @@ class SparkComparison(Comparison):
     def _examples(self, kind: str) -> list[dict[str, Any]]:
         rows = self._differences.where(f.col("difference") == kind).limit(EXAMPLES).collect()
         return [row.asDict(recursive=True) for row in rows]
+
+
+def _with_alike_times(first: DataFrame, second: DataFrame) -> tuple[DataFrame, DataFrame]:
+    """Both with timestamps of UTC without a zone where only one of them has these."""
+    kinds = [{field.name: field.dataType for field in frame.schema.fields} for frame in (first, second)]
+    for name in kinds[0].keys() & kinds[1].keys():
+        both = {type(kind[name]) for kind in kinds}
+        if both == {types.TimestampType, types.TimestampNTZType}:
+            first, second = (
+                frame.withColumn(name, utc_timestamp(name, kind[name]))
+                for frame, kind in zip((first, second), kinds, strict=True)
+            )
+    return first, second
 
 
 def _type(comparison: ResultComparison, name: str) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import reduce
 from operator import and_
-from typing import Any
+from typing import Any, Final
 
 from pyspark.sql import Column, DataFrame, Window, types
 from pyspark.sql import functions as f
@@ -13,10 +13,10 @@ from pyspark.sql import functions as f
 from flinkcore.analysis.point_in_time import WITHDRAWN, PointInTimeJoin
 from flinkcore.common import Duration, Time
 from flinkcore.datastream.columnar_windows import ROW_KIND
-from flinkcore.errors import ConfigurationError, SchemaError
-from flinkcore.replay.results.result import JobResult
+from flinkcore.replay.log.column_ops import HIDDEN_PREFIX
+from flinkcore.spark.result_dataframes import dataframe_of, quoted, utc_timestamp
 
-_EPOCH = "TIMESTAMP_NTZ '1970-01-01 00:00:00'"
+_NUMBER: Final = f"{HIDDEN_PREFIX}number"
 
 
 def as_of(
@@ -85,13 +85,15 @@ def as_of(
     served = f.struct(
         *(f.col(quoted(name)).alias(served_as) for name, served_as in join.served),
     )
+    is_withdrawn = f.col(ROW_KIND).isin(*WITHDRAWN) if join.retracts else f.lit(False)
+    withdrawn = f.coalesce(is_withdrawn, f.lit(False))
     rows = known.select(
         *_keys(join),
         feature_time.alias("time"),
         f.lit(1).alias("side"),
         f.col(_NUMBER).alias("number"),
         served.alias("served"),
-        (f.col(ROW_KIND).isin(*WITHDRAWN) if join.retracts else f.lit(False)).alias("withdrawn"),
+        withdrawn.alias("withdrawn"),
         (f.lit(None) if join.latest_by is None else f.col(quoted(join.latest_by))).alias("latest_by"),
     )
     if join.latest_by is not None:
@@ -120,24 +122,6 @@ def as_of(
     )
 
 
-_NUMBER = "__flinkcore_number"
-
-
-def dataframe_of(data: Any, name: str) -> DataFrame:
-    if isinstance(data, JobResult):
-        return data.to_dataframe()
-    if hasattr(data, "schema") and hasattr(data, "withColumn"):  # of Spark Connect, too
-        return data
-    raise ConfigurationError(
-        f"{name} are a DataFrame of Spark, or a result of a job on Spark, not {type(data).__qualname__}; for Arrow "
-        "tables take flinkcore.analysis"
-    )
-
-
-def quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
-
-
 def _keys(join: PointInTimeJoin) -> list[Column]:
     return [f.col(quoted(name)).alias(f"key{number}") for number, name in enumerate(join.keys)]
 
@@ -150,23 +134,9 @@ def _comparable(asked: DataFrame, at: str, known: DataFrame, emitted_at: str) ->
         first, second = (column.cast("long") for column in columns)
     else:
         first, second = (
-            _utc(quoted(name), kind, name) for name, kind in zip((at, emitted_at), kinds, strict=True)
+            utc_timestamp(name, kind) for name, kind in zip((at, emitted_at), kinds, strict=True)
         )
     return first, second
-
-
-def _utc(column: str, kind: types.DataType, name: str) -> Column:
-    if isinstance(kind, types.TimestampNTZType):
-        return f.col(column)
-    if isinstance(kind, types.DateType):
-        return f.col(column).cast("timestamp_ntz")
-    if isinstance(kind, types.TimestampType):  # a cast would take the session's time zone
-        return f.expr(f"{_EPOCH} + make_dt_interval(0, 0, 0, unix_micros({column}) * 0.000001BD)")
-    if isinstance(kind, types.IntegralType):
-        return f.expr(f"{_EPOCH} + make_dt_interval(0, 0, 0, {column} * 0.001BD)")
-    raise SchemaError(
-        f"time column {name!r} is {kind.simpleString()}: a time is a timestamp, a date, or integer ms"
-    )
 
 
 def _span(asked: DataFrame, known: DataFrame, join: PointInTimeJoin) -> Column:

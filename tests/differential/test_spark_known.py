@@ -158,6 +158,15 @@ def test_differences_are_those_of_one_process(
     assert on_spark.compare(known, known, keys=["origin", "window_start", "emitted_at"]).is_equal
 
 
+def test_timestamps_with_and_without_a_zone_are_the_same_instants(spark: Any) -> None:
+    # In New York the hour from 5 to 6 UTC comes twice on this day.
+    times = [datetime(2001, 10, 28, hour) for hour in (4, 5, 6)]
+    naive = dataframe_of(spark, pa.table({"t": times, "n": [1, 2, 3]}))
+    zoned = naive.selectExpr("timestamp_seconds(1004241600 + 3600 * (n - 1)) as t", "n")
+    assert on_spark.compare(zoned, naive, keys="t").is_equal
+    assert on_spark.compare(naive, zoned, keys="n").is_equal
+
+
 def test_keys_that_name_no_result_are_refused(spark: Any) -> None:
     same = dataframe_of(spark, pa.table({"k": [1] * 3_000, "n": range(3_000)}))
     with pytest.raises(DataError, match="3,000 rows expected and 3,000 rows found have the key"):

@@ -132,6 +132,9 @@ def test_columns_of_other_types_are_compared_by_value() -> None:
     replay = pa.table({"k": [1], "n": [2.0], "t": pa.array([0], pa.timestamp("ms"))})
     (row,) = compare(sink, replay, keys="k").to_arrow().to_pylist()
     assert row["columns"] == ["t"]
+    zoned = replay.set_column(2, "t", pa.array([5], pa.timestamp("us", "Asia/Tokyo")))
+    assert compare(sink, zoned, keys="k").is_equal
+    assert compare(sink, zoned, keys=["k", "t"]).is_equal
     decimals = pa.table({"k": [1], "n": [Decimal("1.50")], "l": [[1, None]]})
     assert compare(decimals, decimals, keys="k").is_equal
     with pytest.raises(
@@ -172,6 +175,7 @@ def test_nothing_equals_nothing() -> None:
         ({"keys": "id"}, ConfigurationError, "the rows expected have no column 'id'"),
         ({"columns": ["late_firing"]}, ConfigurationError, "the rows expected have no column 'late_firing'"),
         ({"columns": []}, ConfigurationError, "there is nothing to compare"),
+        ({"keys": "by"}, ConfigurationError, "the rows expected have no column 'by'"),
         ({"rel_tol": -1.0}, ConfigurationError, "tolerances cannot be negative"),
         ({"rel_tol": float("nan")}, ConfigurationError, "tolerances cannot be negative"),
     ],
@@ -181,6 +185,19 @@ def test_what_cannot_be_compared_is_refused(
 ) -> None:
     with pytest.raises(error, match=message):
         compared(REPLAY, **parameters)
+
+
+def test_a_key_with_the_name_of_a_column_of_differences_is_refused() -> None:
+    rows = table([("a", 1)], "found", "n")
+    with pytest.raises(ConfigurationError, match="rename the key 'found' on both sides"):
+        compare(rows, rows, keys="found")
+
+
+def test_late_firings_may_be_compared_themselves() -> None:
+    found = table([("a", 1, True)], "k", "n", "late_firing")
+    parameters: dict[str, Any] = {"keys": "k", "columns": ["n", "late_firing"]}
+    assert compare(found, found, **parameters).is_equal
+    assert compare(found.slice(1), found, **parameters).counts == {"late": 1}
 
 
 def test_keys_that_name_no_result_are_refused() -> None:
