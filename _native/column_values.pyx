@@ -6,7 +6,7 @@ test nor a type to ask for, and aggregates over one column share it.
 """
 
 from libc.math cimport ceil, fabs, floor, sqrt
-from libc.stdint cimport INT32_MAX, INT64_MAX, UINT32_MAX, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport INT32_MAX, INT64_MAX, INT64_MIN, UINT32_MAX, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcmp, memcpy, memmove, memset
 
@@ -1361,7 +1361,9 @@ cdef struct Bucket:
 
 cdef struct Distribution:
     int64_t dropped_bits
-    int64_t count  # of all numbers; the buckets follow
+    int64_t count     # of all numbers
+    int64_t least     # ordered words of numbers; the buckets follow
+    int64_t greatest
 
 
 cdef enum:
@@ -1390,6 +1392,8 @@ cdef int _reserve_buckets(OwnedBytes* distribution, int64_t n) except -1 nogil:
     if distribution.length == 0:
         distribution.length = sizeof(Distribution)
         memset(distribution.data, 0, sizeof(Distribution))
+        _head(distribution).least = INT64_MAX
+        _head(distribution).greatest = INT64_MIN
     return 0
 
 
@@ -1421,14 +1425,17 @@ cdef inline void _limit_buckets(OwnedBytes* distribution) noexcept nogil:
 
 
 cdef int distribution_add(OwnedBytes* distribution, double number) except -1 nogil:
-    cdef int64_t high_bits, middle, first = 0, stop = 0
+    cdef int64_t high_bits, middle, first = 0, stop = 0, word = _ordered_word(number)
+    cdef Distribution* head
     cdef Bucket* buckets
     if distribution.length:
         stop = _n_buckets(distribution)
     _reserve_buckets(distribution, stop + 1)
-    buckets = _buckets(distribution)
-    high_bits = _ordered_word(number) >> _head(distribution).dropped_bits
-    _head(distribution).count += 1
+    head, buckets = _head(distribution), _buckets(distribution)
+    high_bits = word >> head.dropped_bits
+    head.count += 1
+    head.least = min(head.least, word)
+    head.greatest = max(head.greatest, word)
     while first < stop:
         middle = (first + stop) >> 1
         if buckets[middle].high_bits < high_bits:
@@ -1478,15 +1485,18 @@ cdef int distribution_merge(OwnedBytes* into, OwnedBytes* other) except -1 nogil
     memmove(&merged[i + 1], &merged[at], (n - at) * sizeof(Bucket))
     into.length = <int64_t> sizeof(Distribution) + (n - at + i + 1) * <int64_t> sizeof(Bucket)
     _head(into).count += _head(other).count
+    _head(into).least = min(_head(into).least, _head(other).least)
+    _head(into).greatest = max(_head(into).greatest, _head(other).greatest)
     _limit_buckets(into)
     return 0
 
 
 cdef double distribution_quantile(const OwnedBytes* distribution, double fraction) noexcept nogil:
     # Of a bucket the number that is nearest to zero, so that short numbers come out as they are.
+    cdef const Distribution* head = _head(distribution)
     cdef const Bucket* buckets = _buckets(distribution)
-    cdef int64_t i = 0, word, dropped_bits = _head(distribution).dropped_bits
-    cdef double place = fraction * <double> _head(distribution).count, whole = floor(place + 0.5)
+    cdef int64_t i = 0, word, dropped_bits = head.dropped_bits
+    cdef double place = fraction * <double> head.count, whole = floor(place + 0.5)
     cdef int64_t rank = <int64_t> (whole if fabs(place - whole) <= 1e-12 * whole else ceil(place))  # 0.07 * 100 is above 7
     cdef int64_t before = buckets[0].count
     while before < rank:
@@ -1497,6 +1507,10 @@ cdef double distribution_quantile(const OwnedBytes* distribution, double fractio
         word = (word + 1) * (<int64_t> 1 << dropped_bits) - 1
     else:
         word <<= dropped_bits
+    if rank <= 1:
+        word = head.least
+    elif rank >= head.count:
+        word = head.greatest
     return double_of_word(_reflect_negative(<uint64_t> word))
 
 
@@ -1523,4 +1537,12 @@ cdef bint distribution_is_sound(const OwnedBytes* distribution) noexcept nogil:
         if not 0 < buckets[i].count <= INT64_MAX - count:
             return False
         count += buckets[i].count
-    return count == head.count
+    return (
+        count == head.count
+        and head.least >> head.dropped_bits == buckets[0].high_bits
+        and head.greatest >> head.dropped_bits == buckets[n - 1].high_bits
+        and head.least <= head.greatest
+        and head.greatest <= <int64_t> NAN_BITS
+        and (head.least <= <int64_t> INFINITY_BITS or head.least == <int64_t> NAN_BITS)
+        and (head.greatest <= <int64_t> INFINITY_BITS or head.greatest == <int64_t> NAN_BITS)
+    )

@@ -1,6 +1,8 @@
 """Aggregates over the rows of a window, by column name; as in SQL, nulls are no values."""
 
 from dataclasses import dataclass, field
+from decimal import Decimal
+from numbers import Real
 from typing import Final
 
 from flinkcore.errors import ConfigurationError
@@ -76,7 +78,7 @@ class Aggregate:
                 else f"{self.function}() takes no percentage: leave out {self.percentage!r}"
             )
         if self.percentage is not None and not (
-            isinstance(self.percentage, int | float) and 0 <= self.percentage <= 1
+            isinstance(self.percentage, Real | Decimal) and 0 <= self.percentage <= 1
         ):
             raise ConfigurationError(
                 f"approx_percentile() takes a percentage from 0 to 1, such as 0.99, not {self.percentage!r}"
@@ -85,7 +87,8 @@ class Aggregate:
     @property
     def spec(self) -> tuple[str, str | None, str | None, float | None]:
         """Function, column, `by` and percentage, as native accumulators take them."""
-        return self.function, self.column, self.by, self.percentage
+        percentage = None if self.percentage is None else float(self.percentage)
+        return self.function, self.column, self.by, percentage
 
     @property
     def columns(self) -> frozenset[str]:
@@ -221,8 +224,8 @@ def approx_percentile(column: str, percentage: float) -> Aggregate:
 
     Values are cast to float64. Up to 1,024 different ones, the result is the least that is not below so many, as in
     SQL's `percentile_disc`; with more it is that to 0.4 %, never farther from zero than it, in 4 KiB per key, window
-    and power of two that values reach. The result depends on the values alone: it is the same in whatever order they
-    come, and however windows merge. NaN counts as the greatest value.
+    and power of two that values reach. The least and the greatest value are always exact. The result depends on the
+    values alone: it is the same in whatever order they come, and however windows merge. NaN counts as the greatest value.
 
     Parameters
     ----------

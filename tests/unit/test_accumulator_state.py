@@ -215,20 +215,22 @@ def set_word(data: np.ndarray, word: int, value: int) -> np.ndarray:
     "damaged",
     [
         pytest.param(lambda data: data[:-8], id="half a bucket"),
-        pytest.param(lambda data: data[:16], id="no bucket"),
+        pytest.param(lambda data: data[:32], id="no bucket"),
         pytest.param(lambda data: data[:8], id="half a head"),
         pytest.param(lambda data: set_word(data, 0, 45), id="too few bits"),
         pytest.param(lambda data: set_word(data, 0, -1), id="negative bits"),
         pytest.param(lambda data: set_word(data, 1, 4), id="another count"),
-        pytest.param(lambda data: set_word(data, 3, 0), id="a bucket without numbers"),
-        pytest.param(lambda data: set_word(set_word(data, 3, 2**63 - 1), 5, 3), id="counts that overflow"),
-        pytest.param(lambda data: set_word(data, 4, int(data.view(np.int64)[2])), id="a bucket twice"),
-        pytest.param(lambda data: set_word(data, 6, 0x7FF8000000000001), id="no number"),
-        pytest.param(lambda data: set_word(data, 2, -(2**63)), id="below all numbers"),
+        pytest.param(lambda data: set_word(data, 2, 7), id="a least number that is none"),
+        pytest.param(lambda data: set_word(data, 3, 0x7FF8000000000001), id="a greatest number that is none"),
+        pytest.param(lambda data: set_word(data, 5, 0), id="a bucket without numbers"),
+        pytest.param(lambda data: set_word(set_word(data, 5, 2**63 - 1), 7, 3), id="counts that overflow"),
+        pytest.param(lambda data: set_word(data, 6, int(data.view(np.int64)[4])), id="a bucket twice"),
+        pytest.param(lambda data: set_word(data, 8, 0x7FF8000000000001), id="no number"),
+        pytest.param(lambda data: set_word(data, 4, -(2**63)), id="below all numbers"),
         pytest.param(
             lambda data: np.concatenate(
                 [
-                    np.array([0, 2000], np.int64),
+                    np.array([0, 2000, 0, 1999], np.int64),
                     np.stack([np.arange(2000), np.ones(2000, np.int64)], 1).ravel(),
                 ]
             ).view(np.uint8),
