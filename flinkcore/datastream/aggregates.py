@@ -225,7 +225,7 @@ def approx_percentile(column: str, percentage: float) -> Aggregate:
     Values are cast to float64. Up to 1,024 different ones, the result is the least that is not below so many, as in
     SQL's `percentile_disc`; with more it is that to 0.4 %, never farther from zero than it, in 4 KiB per key, window
     and power of two that values reach. The least and the greatest value are always exact. The result depends on the
-    values alone: it is the same in whatever order they come, and however windows merge. NaN counts as the greatest value.
+    values alone: it is the same in whatever order they come, and however windows merge. NaN counts as the greatest.
 
     Parameters
     ----------
