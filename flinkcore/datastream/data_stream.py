@@ -1290,9 +1290,10 @@ class DataStream(ConfiguredStream):
         Raises
         ------
         ConfigurationError
-            If the job has not one keyed operator over one stream, or the key or the window is none of it; before
-            anything is read.
+            If the job has not one keyed operator over one stream, jobs of the environment are restored from a
+            checkpoint, or the key or the window is none of it; before anything is read.
         """
+        self._refuse_restored("why()")
         graph = self._columnar_graph(
             "why() tells of jobs over an event log; begin with env.from_event_log(...), and give its functions an "
             "output schema"

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from flinkcore.common import Duration, Row, Time, WatermarkStrategy
+from flinkcore.common import Configuration, Duration, Row, Time, WatermarkStrategy
 from flinkcore.datastream import DataStream, KeyedStream, StreamExecutionEnvironment
 from flinkcore.datastream.aggregates import count, sum_
 from flinkcore.datastream.functions import KeyedProcessFunction, ProcessWindowFunction
@@ -287,6 +287,18 @@ def test_the_timers_and_the_results_of_a_process_function_are_told() -> None:
 def test_jobs_of_other_kinds_are_refused(job: Callable[[], DataStream], message: str) -> None:
     with pytest.raises(ConfigurationError, match=message):
         job().why("k")
+
+
+def test_a_job_that_goes_on_from_a_checkpoint_is_not_told_of_as_if_it_began(tmp_path: Path) -> None:
+    state = str(tmp_path / "state")
+    counted(ROWS.slice(0, 4)).execute(stop_with_checkpoint=state).to_arrow()
+    today = counted(ROWS.slice(4))
+    today.get_execution_environment().configure(
+        Configuration().set_string("execution.state-recovery.path", state)
+    )
+    assert today.execute().report.late == 2
+    with pytest.raises(ConfigurationError, match=rf"why\(\) judges .*{state}: leave"):
+        today.why("k")
 
 
 def test_parts_of_a_file_that_cannot_have_the_key_are_not_read(
