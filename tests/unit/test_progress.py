@@ -86,10 +86,40 @@ def test_nothing_is_shown_in_a_pipe(take: Callable[[DataStream], Any]) -> None:
     assert shown_in_pipe(lambda: take(counts())) == ""
 
 
-def test_nothing_is_shown_without_standard_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    with monkeypatch.context() as without:
-        without.setattr(sys, "stderr", None)
-        assert counts().to_arrow().num_rows == 200
+class OnlyWritten:
+    """What programs put in the place of standard error, to send it to a log."""
+
+    def write(self, text: str) -> int:
+        return len(text)
+
+    def flush(self) -> None: ...
+
+
+class BrokenTerminal(Terminal):
+    def write(self, text: str) -> int:
+        raise BrokenPipeError
+
+
+def closed() -> io.StringIO:
+    stream = io.StringIO()
+    stream.close()
+    return stream
+
+
+@pytest.mark.parametrize("progress", [None, True])
+@pytest.mark.parametrize("stream", [lambda: None, OnlyWritten, closed, BrokenTerminal])
+def test_a_job_runs_whatever_standard_error_is(
+    stream: Callable[[], Any], progress: bool | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as replaced:
+        replaced.setattr(sys, "stderr", stream())
+        assert counts().execute(progress=progress).to_arrow().num_rows == 200
+
+
+def test_a_kernel_without_a_shell_is_no_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ipykernel", ModuleType("ipykernel"))
+    monkeypatch.delitem(sys.modules, "IPython", raising=False)
+    assert shown_in_pipe(counts().to_arrow) == ""
 
 
 def test_nothing_is_shown_in_a_terminal_that_cannot_go_back(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -163,6 +193,7 @@ class Bar:
     def __init__(self, **settings: Any) -> None:
         self.settings = settings
         self.start_t = 100.0
+        self.disable = False
         self.n = 0
         self.postfix = ""
         self.is_closed = False
@@ -219,6 +250,29 @@ def test_each_run_has_a_bar_of_its_own(bars: list[Bar], tmp_path: Path) -> None:
         result.write_parquet(tmp_path / "a")
         result.write_parquet(tmp_path / "b")
     assert [bar.is_closed for bar in bars] == [True, True]
+
+
+def test_a_bar_that_fails_does_not_fail_the_job(bars: list[Bar], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(Bar, "set_postfix_str")
+    with terminal():
+        assert counts().to_arrow().num_rows == 200
+    assert len(bars) == 1
+
+
+@pytest.mark.parametrize("disable", [False, True])
+def test_the_bar_of_the_real_tqdm(disable: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "tqdm.auto")
+    tqdm = pytest.importorskip("tqdm.auto").tqdm
+    with terminal() as shown:
+        bar = ProgressBar(lambda **settings: tqdm(**settings, disable=disable))
+        for progress in (half(), END):
+            bar(progress)
+        bar.close()
+    if disable:
+        assert shown.getvalue() == ""
+    else:
+        assert "100/100" in shown.getvalue()
+        assert "event time 2001-09-09 01:46:40" in shown.getvalue()
 
 
 def test_a_short_replay_leaves_no_bar(bars: list[Bar]) -> None:

@@ -132,7 +132,8 @@ class ProgressBar:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # a notebook without widgets gets a bar of text
                 self._bar = self._tqdm(total=progress.events_total, unit=" events", unit_scale=True)
-            self._bar.start_t -= progress.seconds
+            if not self._bar.disable:  # by TQDM_DISABLE; then it has no clock
+                self._bar.start_t -= progress.seconds
         self._bar.set_postfix_str(f"event time {format_timestamp(progress.watermark_ms)}", refresh=False)
         self._bar.n = progress.events_done
         self._bar.refresh()
@@ -142,6 +143,28 @@ class ProgressBar:
         if self._bar is not None:
             self._bar.close()
             self._bar = None
+
+
+class ProgressDisplay:
+    """Shows progress by a bar or a line, and nothing more once that has failed: a job goes on without."""
+
+    def __init__(self) -> None:
+        self._shown: ProgressLine | ProgressBar | None = None
+        with suppress(Exception):
+            self._shown = _bar_or_line()
+
+    def __call__(self, progress: Progress) -> None:
+        if self._shown is not None:
+            try:
+                self._shown(progress)
+            except Exception:
+                self._shown = None
+
+    def close(self) -> None:
+        """End what is shown."""
+        if self._shown is not None:
+            with suppress(Exception):
+                self._shown.close()
 
 
 @contextmanager
@@ -158,7 +181,7 @@ def listener_of_run(choice: ProgressChoice) -> Iterator[ProgressListener | None]
     elif choice == "off" or (choice == "auto" and not _somebody_looks()):
         yield None
     else:
-        with closing(_display()) as display:
+        with closing(ProgressDisplay()) as display:
             yield display
 
 
@@ -172,15 +195,19 @@ def _somebody_looks() -> bool:
 
 
 def _is_terminal(stream: TextIO | None) -> bool:
-    return stream is not None and stream.isatty() and os.environ.get("TERM") != "dumb"
+    """Whether somebody sees it: not if it is closed, or an object that can only be written to."""
+    with suppress(Exception):
+        return stream is not None and stream.isatty() and os.environ.get("TERM") != "dumb"
+    return False
 
 
 def _is_notebook() -> bool:
-    return "ipykernel" in sys.modules and sys.modules["IPython"].get_ipython() is not None
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", None)
+    return "ipykernel" in sys.modules and shell is not None and shell() is not None
 
 
-def _display() -> ProgressLine | ProgressBar:
-    if _is_notebook() or _is_terminal(sys.stderr):
+def _bar_or_line() -> ProgressLine | ProgressBar:
+    if _somebody_looks():
         with suppress(ModuleNotFoundError), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return ProgressBar(importlib.import_module("tqdm.auto").tqdm)
