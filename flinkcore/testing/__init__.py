@@ -45,7 +45,7 @@ from flinkcore.testing.abstract_stream_operator_test_harness import (
     ManualClock,
     StreamOperatorParameters,
 )
-from flinkcore.testing.determinism import Race, assert_deterministic, find_races
+from flinkcore.testing.determinism import Race, Races, assert_deterministic, find_races
 from flinkcore.testing.one_input_stream_operator_test_harness import (
     KeyedOneInputStreamOperatorTestHarness,
     OneInputStreamOperatorTestHarness,
@@ -89,6 +89,7 @@ __all__ = [
     "OneInputStreamOperatorTestHarness",
     "OperatorSubtaskState",
     "Race",
+    "Races",
     "SourceFunctionTestHarness",
     "SourceOperatorTestHarness",
     "StreamOperatorParameters",

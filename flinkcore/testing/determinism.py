@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, overload
 
 import numpy as np
 import pyarrow as pa
@@ -74,6 +74,45 @@ class Race:
         return "\n".join(lines)
 
 
+@dataclass(frozen=True, eq=False)
+class Races(Sequence[Race]):
+    """The races of a job, and what it was replayed in to find them.
+
+    Attributes
+    ----------
+    found : list of Race
+        The first of each kind of histories.
+    tried : list of History
+        Those that the job was replayed in.
+    untried : dict of str to str
+        Of the kinds that were wanted, why one was not tried, or not wholly.
+    """
+
+    found: list[Race]
+    tried: list[History]
+    untried: dict[str, str]
+
+    @overload
+    def __getitem__(self, index: int) -> Race: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[Race]: ...
+
+    def __getitem__(self, index: int | slice) -> Race | list[Race]:
+        return self.found[index]
+
+    def __len__(self) -> int:
+        return len(self.found)
+
+    def __str__(self) -> str:
+        n_tried = len(self.tried)
+        counts = Counter(history.kind for history in self.tried)
+        kinds = ", ".join(f"{kind} ({count})" if count > 1 else kind for kind, count in counts.items())
+        same = f"no race: the results are the same in {n_tried} other {'histories' if n_tried > 1 else 'history'}"
+        lines = [f"tried: {kinds}", *(f"not tried: {kind}: {why}" for kind, why in self.untried.items())]
+        return "\n\n".join([*(map(str, self.found) if self.found else [same]), "\n".join(lines)])
+
+
 def find_races(
     job: Job,
     log: Any,
@@ -82,10 +121,10 @@ def find_races(
     arrival: str | None = None,
     split: str | None = None,
     side_outputs: Sequence[OutputTag] = (),
-    histories: Collection[str] = KINDS,
+    histories: Collection[str] | None = None,
     interval_ms: int = 200,
     on_bad_row: Literal["fail", "drop"] = "fail",
-) -> list[Race]:
+) -> Races:
     """Replay a job under other legal histories of its log, and return those in which its results are others.
 
     Parameters
@@ -95,42 +134,65 @@ def find_races(
     log : Arrow table, path, or a tuple of these
         What `from_event_log` takes; a small log, which is held in memory and replayed some dozens of times.
     timestamp, arrival, split : str
-        Columns of the log. Without an arrival only the histories are tried that do not change it.
+        Columns of the log. Without an arrival "restart", "ties" and "delay" are not possible.
     side_outputs : sequence of OutputTag
         Side outputs of the job that are compared, too.
-    histories : collection of str
-        Kinds of histories. Results must never depend on "again" (the same replay once more), "clock" (the machine's),
-        "parallelism" and "restart" (a checkpoint, and what is restored from it). They may on "ties" (events that arrive
-        together come in another order), "delay" (of a split) and "ticks" (of periodic watermarks): that is a race.
+    histories : collection of str, optional
+        Kinds of histories, of which each must be possible; None: all that are, with this log. Results must never depend
+        on "again" (the same replay once more), "clock" (the machine's), "parallelism" and "restart" (a checkpoint, and
+        what is restored from it). They may on "ties" (events that arrive together come in another order), "delay" (of a
+        split) and "ticks" (of periodic watermarks): that is a race.
     interval_ms : int
         Auto-watermark interval.
     on_bad_row : "fail" or "drop"
 
     Returns
     -------
-    list of Race
-        The first of each kind; none: no history has changed a result.
+    Races
+        A sequence of the first race of each kind, which tells, too, what was tried and what was not; an empty one: no
+        history that was tried has changed a result.
 
     Raises
     ------
     ConfigurationError
-        If the job or a setting is invalid.
+        If the job or a setting is invalid, a history that is named is not possible with this log, or none is.
     """
+    wanted = _wanted(histories)
+    logs = [_table(each, timestamp) for each in (log if isinstance(log, tuple) else (log,))]
+    trials = _Trials(job, timestamp, arrival, split, tuple(side_outputs), interval_ms, on_bad_row)
+    possible, missing = legal_histories([trials.times(each) for each in logs], interval_ms)
+    possible = [history for history in possible if history.kind in wanted]
+    untried = {kind: missing[kind] for kind in wanted if kind in missing}
+    kinds = {history.kind for history in possible}
+    refused = [f"{kind} ({untried[kind]})" for kind in wanted if kind not in kinds]
+    if refused and (histories is not None or not possible):
+        raise ConfigurationError(f"these histories are not possible: {'; '.join(refused)}")
+    expected = trials.results(logs, None)
+    races: list[Race] = []
+    tried: list[History] = []
+    for history in possible:
+        if any(race.history.kind == history.kind for race in races):
+            continue
+        tried.append(history)
+        if trials.results(logs, history) != expected:
+            races.append(trials.race(logs, history))
+    return Races(races, tried, untried)
+
+
+def _wanted(histories: Collection[str] | None) -> list[str]:
+    """The kinds of histories that are wanted."""
+    if histories is None:
+        return list(KINDS)
+    if isinstance(histories, str):
+        raise ConfigurationError(f"histories= is a collection, such as [{histories!r}], not {histories!r}")
     unknown = sorted(set(histories) - set(KINDS))
     if unknown:
         raise ConfigurationError(
             f"there are no histories {', '.join(unknown)}; there are: {', '.join(KINDS)}"
         )
-    logs = [_table(each, timestamp) for each in (log if isinstance(log, tuple) else (log,))]
-    trials = _Trials(job, timestamp, arrival, split, tuple(side_outputs), interval_ms, on_bad_row)
-    races: list[Race] = []
-    expected = trials.results(logs, None)
-    for history in legal_histories([trials.times(each) for each in logs], interval_ms, tuple(histories)):
-        if any(race.history.kind == history.kind for race in races):
-            continue
-        if trials.results(logs, history) != expected:
-            races.append(trials.race(logs, history))
-    return races
+    if not histories:
+        raise ConfigurationError(f"histories= names none of {', '.join(KINDS)}; leave it out for all")
+    return [kind for kind in KINDS if kind in histories]
 
 
 def assert_deterministic(job: Job, log: Any, **settings: Any) -> None:
@@ -145,13 +207,13 @@ def assert_deterministic(job: Job, log: Any, **settings: Any) -> None:
     ------
     AssertionError
         If one does: names the history, the keys, both results, and the smallest log that was found to show it.
+    ConfigurationError
+        As of `find_races`; so nothing passes that was not replayed at all.
     """
     races = find_races(job, log, **settings)
     if races:
         count = f"{len(races)} kind{'s' * (len(races) != 1)} of histories change"
-        raise AssertionError(
-            "\n\n".join([f"{count}{'s' * (len(races) == 1)} the results:", *map(str, races)])
-        )
+        raise AssertionError(f"{count}{'s' * (len(races) == 1)} the results:\n\n{races}")
 
 
 def _table(log: Any, timestamp: str) -> pa.Table:
@@ -196,10 +258,10 @@ class _Trials:
         changed = list(map(Changed.not_at_all, times)) if history is None else history.change(times)
         given = [self._changed(log, change) for log, change in zip(logs, changed, strict=True)]
         if history is None:
-            return self._run(given, 1)
+            return self._run(given)
         with history.around():
             if history.restart_after_ms is None:
-                return self._run(given, history.parallelism)
+                return self._run(given, history.parallelism, history.interval_ms)
             return self._restarted(given, changed, history.restart_after_ms)
 
     def _changed(self, log: pa.Table, change: Changed) -> pa.Table:
@@ -208,10 +270,12 @@ class _Trials:
             return log
         return log.append_column(_ARRIVAL, pa.array(change.times.arrival_ms))
 
-    def _stream(self, logs: Sequence[pa.Table], parallelism: int) -> DataStream:
+    def _stream(self, logs: Sequence[pa.Table], parallelism: int, interval_ms: int | None) -> DataStream:
         environment = StreamExecutionEnvironment()
         environment.set_parallelism(parallelism)
-        environment.get_config().set_auto_watermark_interval(self.interval_ms)
+        environment.get_config().set_auto_watermark_interval(
+            self.interval_ms if interval_ms is None else interval_ms
+        )
         own = (_SPLIT, _ARRIVAL)
         streams = [
             environment.from_event_log(
@@ -228,8 +292,14 @@ class _Trials:
             raise ConfigurationError(f"a job gives the stream of its results, not {results!r}")
         return results
 
-    def _run(self, logs: Sequence[pa.Table], parallelism: int, **checkpoints: Path) -> dict[str, Rows]:
-        stream = self._stream(logs, parallelism)
+    def _run(
+        self,
+        logs: Sequence[pa.Table],
+        parallelism: int = 1,
+        interval_ms: int | None = None,
+        **checkpoints: Path,
+    ) -> dict[str, Rows]:
+        stream = self._stream(logs, parallelism, interval_ms)
         for tag in self.side_outputs:
             stream = stream._with_side_outputs((tag,))
         result = stream.execute(progress=False, **checkpoints)
@@ -250,8 +320,8 @@ class _Trials:
             path = Path(directory) / "checkpoint"
             first = [log.filter(rows) for log, rows in zip(logs, before, strict=True)]
             second = [log.filter(rows) for log, rows in zip(logs, after, strict=True)]
-            results = self._run(first, 1, stop_with_checkpoint=path)
-            for key, rows in self._run(second, 1, restore_from=path).items():
+            results = self._run(first, stop_with_checkpoint=path)
+            for key, rows in self._run(second, restore_from=path).items():
                 results[key] = results.get(key, Counter()) + rows
         return results
 

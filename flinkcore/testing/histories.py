@@ -88,6 +88,8 @@ class History:
     change : callable
         From the times of all logs to the logs as they are then.
     parallelism : int
+    interval_ms : int or None
+        Of periodic watermarks; None: as ever.
     restart_after_ms : int or None
         The last arrival before the job stops with a checkpoint, and goes on from it; None: it does not.
     around : callable
@@ -100,6 +102,7 @@ class History:
         default=lambda logs: list(map(Changed.not_at_all, logs))
     )
     parallelism: int = 1
+    interval_ms: int | None = None
     restart_after_ms: int | None = None
     around: Callable[[], AbstractContextManager[None]] = nullcontext
 
@@ -109,10 +112,8 @@ class History:
         return self.kind not in NEVER
 
 
-def legal_histories(
-    logs: Sequence[LogTimes], interval_ms: int, kinds: Sequence[str] = KINDS
-) -> Iterator[History]:
-    """Yield the histories that logs are replayed in; the same ones each time.
+def legal_histories(logs: Sequence[LogTimes], interval_ms: int) -> tuple[list[History], dict[str, str]]:
+    """Return the histories that logs may be replayed in, the same ones each time, and why there are not more.
 
     Parameters
     ----------
@@ -120,54 +121,120 @@ def legal_histories(
         As they were recorded.
     interval_ms
         Of periodic watermarks.
-    kinds
-        Those wanted, of `KINDS`. Those that change arrivals need recorded ones.
+
+    Returns
+    -------
+    histories : list of History
+        Those that change something, by kind.
+    missing : dict of str to str
+        Why there are none of a kind, or not all.
     """
-    for history in _all_histories(logs, interval_ms):
-        if history.kind in kinds:
-            yield history
+    if not any(len(times.split) for times in logs):
+        return [], dict.fromkeys(KINDS, "the log has no rows")
+    histories = [
+        History("again", "the same replay once more"),
+        History("clock", "the machine's clock shows another day", around=_on_another_day),
+        *(
+            History("parallelism", f"parallelism {parallelism} instead of 1", parallelism=parallelism)
+            for parallelism in (2, 5)
+        ),
+    ]
+    missing: dict[str, str] = {}
+    if all(times.arrival_ms is not None for times in logs):
+        of_arrivals = {"restart": _restarts(logs), "ties": _ties(logs), "delay": _delays(logs, interval_ms)}
+        for kind, (found, reason) in of_arrivals.items():
+            histories += found
+            if reason:
+                missing[kind] = reason
+    else:
+        without = "the log has no arrivals; name their column"
+        missing = dict.fromkeys(("restart", "ties", "delay"), without)
+    if interval_ms:
+        histories += [
+            History(
+                "ticks",
+                f"each periodic watermark comes {late_ms:,} ms later after the one before",
+                interval_ms=interval_ms + late_ms,
+            )
+            for late_ms in sorted({1, max(1, interval_ms // 2)})
+        ]
+    else:
+        missing["ticks"] = "with an interval of 0 there are no periodic watermarks"
+    return histories, missing
 
 
-def _all_histories(logs: Sequence[LogTimes], interval_ms: int) -> Iterator[History]:
-    yield History("again", "the same replay once more")
-    yield History("clock", "the machine's clock shows another day", around=_on_another_day)
-    for parallelism in (2, 5):
-        yield History("parallelism", f"parallelism {parallelism} instead of 1", parallelism=parallelism)
-    if not all(times.arrival_ms is not None and len(times.split) for times in logs):
-        return
-    for after_ms in _cuts(logs):
-        yield History(
+Found = tuple[list[History], str]
+"""The histories of a kind, and why one or all are missing; an empty text: none is."""
+
+
+def _restarts(logs: Sequence[LogTimes]) -> Found:
+    histories = [
+        History(
             "restart",
             f"stopped with a checkpoint after arrival {after_ms:,}, and restored from it",
             restart_after_ms=after_ms,
         )
-    yield History(
-        "ties", "events of a split that arrive together come the other way round", _with_rows_turned
-    )
-    if len(logs) > 1 or len(np.unique(logs[0].split)) > 1:
-        yield History(
-            "ties", "of events that arrive together, those of other splits come first", _with_splits_turned
-        )
-    if len(logs) > 1:
-        for number in range(len(logs)):
-            yield History(
-                "ties",
-                f"of events that arrive together, those of log {number} of the union come last",
-                _delayed(1, number, None),
+        for after_ms in _cuts(logs)
+    ]
+    return histories, "" if histories else "nothing arrives after all splits have begun"
+
+
+def _ties(logs: Sequence[LogTimes]) -> Found:
+    arrivals = [times.in_force() for times in logs]
+    histories = []
+    if any(np.any(np.diff(_rows_turned(times).rows) < 0) for times in logs):
+        histories.append(
+            History(
+                "ties", "events of a split that arrive together come the other way round", _with_rows_turned
             )
-    span_ms = max(int(np.ptp(times.in_force())) for times in logs)
-    for number, times in enumerate(logs):
-        names = times.names[:_MOST_SPLITS] if len(logs) > 1 or len(times.names) > 1 else []
-        for name in names:
-            for delay_ms in sorted({max(1, interval_ms), max(1, span_ms // 4)}):
-                which = f"{name}{f' of log {number}' if len(logs) > 1 else ''}"
-                yield History(
-                    "delay", f"{which} is delayed by {delay_ms:,} ms", _delayed(delay_ms, number, name)
-                )
-    for shift_ms in sorted({1, max(1, interval_ms // 2)}):
-        yield History(
-            "ticks", f"ticks lie {shift_ms:,} ms earlier among the events", _delayed(shift_ms, None, None)
         )
+    if any(map(_splits_are_tied, arrivals, logs)):
+        histories.append(
+            History(
+                "ties",
+                "of events that arrive together, those of other splits come first",
+                _with_splits_turned,
+            )
+        )
+    for number, own in enumerate(arrivals):
+        if any(np.intersect1d(own, other).size for other in (*arrivals[:number], *arrivals[number + 1 :])):
+            histories.append(
+                History(
+                    "ties",
+                    f"of events that arrive together, those of log {number} of the union come last",
+                    _delayed(1, number, None),
+                )
+            )
+    return histories, "" if histories else "no two events arrive together"
+
+
+def _splits_are_tied(arrivals: Int64s, times: LogTimes) -> bool:
+    of_splits = [np.unique(arrivals[times.split == split]) for split in np.unique(times.split)]
+    return sum(map(len, of_splits)) > len(np.unique(arrivals))
+
+
+def _delays(logs: Sequence[LogTimes], interval_ms: int) -> Found:
+    n_splits = sum(len(times.names) for times in logs)
+    if n_splits < 2:
+        return [], "the log has one split, and a delay of all events is none"
+    span_ms = max(int(np.ptp(times.in_force())) for times in logs if len(times.split))
+    histories = [
+        History(
+            "delay",
+            f"{name}{f' of log {number}' if len(logs) > 1 else ''} is delayed by {delay_ms:,} ms",
+            _delayed(delay_ms, number, name),
+        )
+        for number, times in enumerate(logs)
+        for name in times.names[:_MOST_SPLITS]
+        for delay_ms in sorted({max(1, interval_ms), max(1, span_ms // 4)})
+    ]
+    left_out = sum(max(0, len(times.names) - _MOST_SPLITS) for times in logs)
+    of_each = "of each log " if len(logs) > 1 else ""
+    return histories, (
+        f"{left_out:,} of {n_splits:,} splits, after the first {_MOST_SPLITS} {of_each}by name"
+        if left_out
+        else ""
+    )
 
 
 @contextmanager
@@ -218,17 +285,15 @@ def _with_splits_turned(logs: Sequence[LogTimes]) -> list[Changed]:
     return [Changed(replace(times, split=-times.split), np.arange(len(times.split))) for times in logs]
 
 
-def _delayed(
-    delay_ms: int, number: int | None, split: str | None
-) -> Callable[[Sequence[LogTimes]], list[Changed]]:
-    """Let a split of a log, by its name (None: all splits, of all logs), arrive later."""
+def _delayed(delay_ms: int, number: int, split: str | None) -> Callable[[Sequence[LogTimes]], list[Changed]]:
+    """Let a split of a log, by its name (None: all of them), arrive later."""
 
     def change(logs: Sequence[LogTimes]) -> list[Changed]:
         changed = []
         for log, times in enumerate(logs):
             assert times.arrival_ms is not None
             is_later = np.array([split is None or name == split for name in times.names], np.bool_)
-            later = is_later[times.split] & (number is None or log == number)
+            later = is_later[times.split] & (log == number)
             moved = replace(times, arrival_ms=times.arrival_ms + np.where(later, delay_ms, 0))
             changed.append(Changed.not_at_all(moved))
         return changed

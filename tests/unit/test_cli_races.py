@@ -48,9 +48,21 @@ def log(tmp_path: Path) -> list[str]:
 def test_a_job_without_a_race_says_so(log: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     program, *arguments = log
     assert main(["races", f"{program}:counts", *arguments]) == 0
-    assert capsys.readouterr().out.startswith(
-        "no race: the results are the same in all histories (again, clock"
-    )
+    assert capsys.readouterr().out.splitlines() == [
+        "no race: the results are the same in 8 other histories",
+        "",
+        "tried: again, clock, parallelism (2), restart, ties, ticks (2)",
+        "not tried: delay: the log has one split, and a delay of all events is none",
+    ]
+
+
+def test_histories_that_are_not_possible_are_told(log: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    program, path, *_ = log
+    without = [f"{program}:counts", path, "--timestamp", "ts"]
+    assert main(["races", *without]) == 0
+    assert "not tried: restart: the log has no arrivals; name their column" in capsys.readouterr().out
+    assert main(["races", *without, "--history", "restart"]) == 1
+    assert "not possible: restart (the log has no arrivals" in capsys.readouterr().err
 
 
 def test_a_race_is_told_with_the_smallest_log(log: list[str], capsys: pytest.CaptureFixture[str]) -> None:

@@ -158,7 +158,7 @@ def test_side_outputs_are_compared_where_they_are_named() -> None:
     def job(events: DataStream) -> DataStream:
         return keyed(events).process(SideTotals(), RESULT)
 
-    assert find_races(job, LOG, **COLUMNS, histories=("ties",)) == []
+    assert list(find_races(job, LOG, **COLUMNS, histories=("ties",))) == []
     (race,) = find_races(job, LOG, **COLUMNS, histories=("ties",), side_outputs=[small])
     assert race.keys == ["side output 'small', all keys"]
 
@@ -176,9 +176,92 @@ def test_logs_of_a_union_that_arrive_together_change_places() -> None:
 
 def test_a_log_may_be_files_and_have_no_arrival(tmp_path: Path) -> None:
     pq.write_table(LOG, tmp_path / "log.parquet")
-    assert find_races(windows(bound_ms=100), str(tmp_path / "log.parquet"), timestamp="ts") == []
+    races = find_races(windows(bound_ms=100), str(tmp_path / "log.parquet"), timestamp="ts")
+    assert list(races) == []
+    assert [history.kind for history in races.tried] == [
+        "again",
+        "clock",
+        "parallelism",
+        "parallelism",
+        "ticks",
+        "ticks",
+    ]
+    without = "the log has no arrivals; name their column"
+    assert races.untried == {"restart": without, "ties": without, "delay": without}
+    assert str(races).endswith(
+        "tried: again, clock, parallelism (2), ticks (2)\n"
+        + "\n".join(f"not tried: {kind}: {without}" for kind in races.untried)
+    )
 
 
 def test_histories_that_there_are_not_are_refused() -> None:
     with pytest.raises(ConfigurationError, match="there are no histories tides; there are: again, clock"):
         find_races(windows(0), LOG, **COLUMNS, histories=("tides",))
+
+
+@pytest.mark.parametrize(
+    ("kind", "log", "columns", "message"),
+    [
+        ("restart", LOG, {"arrival": None}, r"not possible: restart \(the log has no arrivals"),
+        ("restart", LOG.take([0, 1]), {}, r"restart \(nothing arrives after all splits have begun"),
+        ("ties", LOG.take([0, 1, 3]), {}, r"ties \(no two events arrive together"),
+        ("delay", LOG, {"split": None}, r"delay \(the log has one split"),
+        ("ticks", LOG, {"interval_ms": 0}, r"ticks \(with an interval of 0"),
+        ("again", LOG.slice(0, 0), {}, r"again \(the log has no rows"),
+    ],
+)
+def test_a_history_that_is_named_and_not_possible_is_refused(
+    kind: str, log: pa.Table, columns: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        assert_deterministic(windows(100), log, **(COLUMNS | columns), histories=[kind])
+
+
+def test_nothing_passes_that_was_not_replayed() -> None:
+    with pytest.raises(ConfigurationError, match=r"again \(the log has no rows\); clock"):
+        assert_deterministic(windows(100), LOG.slice(0, 0), **COLUMNS)
+    with pytest.raises(ConfigurationError, match="histories= names none of again"):
+        assert_deterministic(windows(100), LOG, **COLUMNS, histories=())
+    with pytest.raises(ConfigurationError, match="is a collection, such as"):
+        assert_deterministic(windows(100), LOG, **COLUMNS, histories="restart")
+
+
+def test_splits_that_are_not_delayed_are_told() -> None:
+    log = pa.table({"ts": range(10), "arrival": range(10), "split": range(10), "key": ["k"] * 10})
+    races = find_races(windows(100), log, **COLUMNS, histories=("delay",))
+    assert list(races) == []
+    assert races.untried == {"delay": "2 of 10 splits, after the first 8 by name"}
+
+
+def test_a_log_of_a_union_may_be_empty() -> None:
+    def job(first: DataStream, second: DataStream) -> DataStream:
+        return keyed(first.union(second)).process(Totals(), RESULT)
+
+    races = find_races(job, (LOG, LOG.slice(0, 0)), **COLUMNS)
+    assert {"restart", "ties", "delay", "ticks"} <= {history.kind for history in races.tried}
+
+
+class Arrivals(KeyedProcessFunction):
+    """Gives when each event arrived."""
+
+    def process_element(self, value: Row, ctx: Any) -> Iterator[Row]:
+        yield Row(value.key, ctx.timer_service().current_processing_time())
+
+
+def test_periodic_watermarks_that_come_later_move_no_arrival() -> None:
+    def job(events: DataStream) -> DataStream:
+        return keyed(events).process(Arrivals(), RESULT)
+
+    assert_deterministic(job, LOG, **COLUMNS, histories=("again", "parallelism", "restart", "ticks"))
+
+
+def test_a_function_that_depends_on_the_place_of_periodic_watermarks_is_found() -> None:
+    class Watermarks(KeyedProcessFunction):
+        def process_element(self, value: Row, ctx: Any) -> Iterator[Row]:
+            yield Row(value.key, max(0, ctx.timer_service().current_watermark()))
+
+    def job(events: DataStream) -> DataStream:
+        return keyed(events, bound_ms=0).process(Watermarks(), RESULT)
+
+    (race,) = find_races(job, LOG, **COLUMNS, histories=("ticks",))
+    assert race.history.what.startswith("each periodic watermark comes")
