@@ -10,7 +10,7 @@ from models.forged_checkpoints import forge, forge_table, with_column
 from models.timed_elements import RULES, STRATEGY, Ruled
 from models.timestamped_source import TimestampedSource
 
-from flinkcore.common import Duration, Encoder, Time, Types, WatermarkGenerator, WatermarkStrategy
+from flinkcore.common import Duration, Encoder, Time, Types, Watermark, WatermarkGenerator, WatermarkStrategy
 from flinkcore.common.boundedness import Boundedness
 from flinkcore.datastream import (
     CheckpointedFunction,
@@ -18,6 +18,7 @@ from flinkcore.datastream import (
     DataStream,
     KeyedProcessFunction,
     ParallelSourceFunction,
+    ProcessFunction,
     RuntimeExecutionMode,
     SourceFunction,
     StreamExecutionEnvironment,
@@ -596,6 +597,41 @@ def test_a_source_function_goes_on_where_it_was(tmp_path: Path) -> None:
     assert stopped(numbers(3), tmp_path / "c") == [0, 1, 2]
     assert resumed(numbers(5), tmp_path / "c") == [3, 4]
     assert resumed(numbers(3), tmp_path / "c") == []
+
+
+class Told(ProcessFunction):
+    def process_element(self, value: Any, ctx: Any) -> Iterator[Any]:
+        yield value, ctx.timestamp(), ctx.timer_service().current_watermark()
+
+
+@pytest.mark.parametrize("characteristic", list(TimeCharacteristic))
+def test_a_source_function_that_closes_its_context_goes_on_as_if_it_had_not(
+    characteristic: TimeCharacteristic, tmp_path: Path
+) -> None:
+    class Marked(ParallelNumbers):
+        closes = False
+
+        def run(self, ctx: Any) -> None:
+            while self.next < self.stop:
+                ctx.collect(self.next)  # at the last timestamp
+                ctx.collect_with_timestamp(self.next, 10 * self.next)
+                ctx.emit_watermark(Watermark(10 * self.next))
+                self.next += 1
+            if self.closes:
+                ctx.close()
+
+    class Closing(Marked):
+        closes = True
+
+    def told(function: SourceFunction) -> DataStream:
+        env = environment()
+        env.set_stream_time_characteristic(characteristic)
+        return env.add_source(function, idle_timeout=Duration.of_millis(3)).process(Told())
+
+    whole = list(told(Marked(6)).execute_and_collect())
+    cut = stopped(told(Closing(2)), tmp_path / "c")
+    assert stopped(told(Closing(2)), tmp_path / "again") == cut
+    assert cut + resumed(told(Closing(6)), tmp_path / "c") == whole
 
 
 def test_the_context_of_a_source_function_is_checked() -> None:

@@ -12,7 +12,7 @@ from flinkcore.datastream import SourceContext, TimeCharacteristic
 from flinkcore.errors import ConfigurationError, LifecycleError
 from flinkcore.runtime.elements import WatermarkStatus
 from flinkcore.runtime.processing_time import DrivenProcessingTimeService, SystemProcessingTimeService
-from flinkcore.runtime.sources.source_contexts import get_source_context
+from flinkcore.runtime.sources.source_contexts import LockedSourceContext, get_source_context
 
 EventTime, IngestionTime, ProcessingTime = (
     TimeCharacteristic.EventTime,
@@ -27,7 +27,7 @@ class Harness:
     def __init__(self, characteristic: TimeCharacteristic, **settings: Any) -> None:
         self.heard = OutputRecorder()
         self.clock = DrivenProcessingTimeService(1000)
-        self.context: SourceContext[str] = get_source_context(
+        self.context: LockedSourceContext[str] = get_source_context(
             characteristic,
             self.clock,
             RLock(),
@@ -48,6 +48,25 @@ EMISSIONS: list[Callable[[SourceContext[str]], None]] = [
     lambda context: context.emit_watermark(Watermark.MAX_WATERMARK),
     lambda context: context.mark_as_temporarily_idle(),
 ]
+
+
+@pytest.mark.parametrize("characteristic", list(TimeCharacteristic))
+@pytest.mark.parametrize("is_idle", [False, True])
+def test_a_closed_context_tells_where_it_was_when_it_was_closed(
+    characteristic: TimeCharacteristic, is_idle: bool
+) -> None:
+    harness = Harness(characteristic, idle_timeout_ms=100)
+    context = harness.context
+    harness.clock.advance_to(1060)
+    context.collect_with_timestamp("a", 7)
+    context.emit_watermark(Watermark(5))
+    if is_idle:
+        context.mark_as_temporarily_idle()
+    held = context.snapshot_state(), context.watermark_ms, context.is_idle
+    context.close()
+    assert (context.snapshot_state(), context.watermark_ms, context.is_idle) == held
+    context.close()
+    assert (context.snapshot_state(), context.watermark_ms, context.is_idle) == held
 
 
 @pytest.mark.parametrize("characteristic", list(TimeCharacteristic))

@@ -54,10 +54,33 @@ class LockedSourceContext(SourceContext[T]):
 
 
 class ClosedContext(LockedSourceContext[T]):
-    """The context of a source that was closed: it refuses everything."""
+    """The context of a source that was closed: it tells where it was, and refuses everything else.
+
+    Parameters
+    ----------
+    open_context : LockedSourceContext
+        The one that is about to be closed. A source that goes on from a checkpoint after its end goes on from there.
+    """
+
+    def __init__(self, open_context: LockedSourceContext[T]) -> None:
+        super().__init__(open_context.get_checkpoint_lock())
+        self._watermark_ms = open_context.watermark_ms
+        self._is_idle = open_context.is_idle
+        self._state = open_context.snapshot_state()
+
+    @property
+    def watermark_ms(self) -> int:
+        return self._watermark_ms
+
+    @property
+    def is_idle(self) -> bool:
+        return self._is_idle
+
+    def snapshot_state(self) -> list[int | None]:
+        return self._state
 
     def collect(self, element: T) -> None:
-        """Raise a LifecycleError, like all other methods but `close`."""
+        """Raise a LifecycleError, like all other methods that emit."""
         self._refuse("an element")
 
     def collect_with_timestamp(self, element: T, timestamp_ms: int) -> None:
@@ -69,19 +92,17 @@ class ClosedContext(LockedSourceContext[T]):
     def mark_as_temporarily_idle(self) -> None:
         self._refuse("its idleness")
 
-    def snapshot_state(self) -> list[int | None]:
-        self._refuse("where it stands")
-
     def _refuse(self, what: str) -> NoReturn:
         raise LifecycleError(f"the source context was closed already: the source cannot emit {what} any more")
 
 
 class SwitchingOnCloseContext(LockedSourceContext[T]):
-    """Passes everything to a nested context until it is closed, and then refuses everything.
+    """Passes everything to a nested context until it is closed, and then refuses what is emitted.
 
     Notes
     -----
-    Flink's ``StreamSourceContexts.SwitchingOnClose``.
+    Flink's ``StreamSourceContexts.SwitchingOnClose``. Flink's checkpoints have nothing of it; here a closed one still
+    tells where it was.
     """
 
     def __init__(self, nested: LockedSourceContext[T]) -> None:
@@ -115,9 +136,11 @@ class SwitchingOnCloseContext(LockedSourceContext[T]):
         self._nested.mark_as_temporarily_idle()
 
     def close(self) -> None:
-        """Close the nested context; from now on all methods but this one raise a LifecycleError."""
-        self._nested.close()
-        self._nested = ClosedContext(self._checkpoint_lock)
+        """Close the nested context; from now on all methods that emit raise a LifecycleError."""
+        with self._checkpoint_lock:
+            closed = ClosedContext(self._nested)  # its timers are part of where it was
+            self._nested.close()
+            self._nested = closed
 
 
 class WatermarkContext(LockedSourceContext[T]):
