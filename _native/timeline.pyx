@@ -27,6 +27,7 @@ from flinkcore._native.watermarks cimport (
     GeneratorOutput,
     PackedRecord,
     StatusWatermarkValve,
+    Valve,
     ValveOutput,
     checked_interval,
     generator_on_event,
@@ -617,6 +618,7 @@ cdef struct Status:
 cdef struct Holder:
     int64_t clock
     int64_t split  # -1: none
+    int64_t lead   # of the watermark that the others would give, in the mean over its time
 
 
 cdef inline int64_t _tick_in_window(SplitMerge merge, const Emission* emission, int64_t start) noexcept nogil:
@@ -655,6 +657,28 @@ cdef int _append_status(SplitMerge merge, int64_t clock, bint idle) except -1 no
     return 0
 
 
+cdef inline void _note_lead(SplitMerge merge, int64_t clock) noexcept nogil:
+    # Before anything changes at a clock. A split without a watermark lags by what has passed since the opening.
+    cdef Valve* valve = &merge.valve.valve
+    cdef int64_t least, following
+    cdef Holder* last
+    if clock == merge.lead_clock or merge.holder_rows.size == 0:
+        merge.lead_clock = clock
+        return
+    if valve.n_aligned > 1:
+        least, following = valve.aligned[0].watermark, valve.aligned[1].watermark
+        if valve.n_aligned > 2:
+            following = min(following, valve.aligned[2].watermark)
+        if least == INT64_MIN and following > least:
+            merge.led += (<double> merge.lead_clock - merge.operators.opened) * (<double> clock - merge.lead_clock)
+        else:
+            merge.led += (<double> following - <double> least) * (<double> clock - merge.lead_clock)
+    merge.lead_clock = clock
+    last = <Holder*> (merge.holder_rows.data + merge.holder_rows.size) - 1
+    if clock > last.clock:
+        last.lead = <int64_t> min(merge.led / (<double> clock - last.clock), 9.2e18)
+
+
 cdef inline int _note_holder(SplitMerge merge, int64_t clock) except -1 nogil:
     # Of one clock only what it leaves is noted.
     cdef int64_t n = merge.holder_rows.size // <int64_t> sizeof(Holder)
@@ -668,6 +692,8 @@ cdef inline int _note_holder(SplitMerge merge, int64_t clock) except -1 nogil:
         last = <Holder*> buffer_append(&merge.holder_rows, sizeof(Holder))
     last.clock = clock
     last.split = split
+    last.lead = 0
+    merge.led = 0
     return 0
 
 
@@ -678,6 +704,7 @@ cdef int _deliver(SplitMerge merge, const Emission* emissions) except -1 nogil:
     cdef int output
     for i in range(merge.operators.emissions.size // <int64_t> sizeof(Emission)):
         emission = &emissions[i]
+        _note_lead(merge, emission.clock)
         if emission.kind == ElementKind.IDLE:
             merge.operators.splits[emission.split].idle_since = emission.clock
         elif emission.kind == ElementKind.ACTIVE:
@@ -713,6 +740,7 @@ cdef int _end_log(SplitMerge merge, bint stops) except -1 nogil:
     cdef int32_t split
     _operators_end(merge.operators, stops)
     _deliver(merge, <const Emission*> merge.operators.emissions.data)
+    _note_lead(merge, merge.operators.last_arrival)
     for split in range(merge.operators.n):
         state = &merge.operators.splits[split]
         if state.idle:
@@ -721,7 +749,7 @@ cdef int _end_log(SplitMerge merge, bint stops) except -1 nogil:
 
 
 cdef tuple _columns(const Buffer* rows, int64_t width):
-    # Steps and holders are rows of two integers, statuses and spans of three.
+    # Steps are rows of two integers, holders, statuses and spans of three.
     cdef int64_t i, column, n = rows.size // (width * <int64_t> sizeof(int64_t))
     cdef const int64_t* values = <const int64_t*> rows.data
     cdef int64_t[:, ::1] columns = np.empty((width, n), np.int64)
@@ -879,10 +907,12 @@ cdef class SplitMerge:
         Returns
         -------
         tuple of numpy.ndarray of int64, each of shape (n_changes,)
-            `(clocks_ms, splits)`: from when on it is which split, by clock; -1: no split counts, all are idle.
+            `(clocks_ms, splits, leads_ms)`: from when on it is which split, by clock; -1: no split counts, all are idle.
+            The lead is how far the least watermark of the others that count is above its own, in the mean over the
+            time until the next change; a split without a watermark lags by the time since the opening.
         """
         cdef Call call = begin_call(&self.guard, self)
-        return _columns(&self.holder_rows, 2)
+        return _columns(&self.holder_rows, 3)
 
     def idle_spans(self):
         """When which split was idle, by clock within each split; one that is idle at the end is so to the last arrival.

@@ -85,5 +85,7 @@ cdef class SplitMerge:
     cdef Buffer status_rows    # of the valve
     cdef Buffer idle_rows      # spans
     cdef Buffer holder_rows    # which split holds the watermark, from when on
+    cdef int64_t lead_clock    # up to when the lead of the others is in `led`
+    cdef double led            # since the last change of the holder, lead times length of time
 
     cdef int _run_up_to(self, int64_t limit) except -1

@@ -227,6 +227,7 @@ def _of_splits(
     by_group = counts["split_late"].reshape(len(at), len(shown) + 1)
     late = np.zeros((n_splits, len(shown) + 1), np.int64)
     late[at] = _late(by_group, len(shown))
+    holds_ms, held_back_ms = _holds(time_plane)
     place = np.where(np.isin(shown_ms, shown), np.searchsorted(shown, shown_ms), len(shown))
     return SplitLateness(
         values=time_plane.split_values,
@@ -235,22 +236,26 @@ def _of_splits(
         late=late[:, place],
         late_at_own=late[:, np.searchsorted(shown, own_ms)],
         late_after_leaps=column("split_after_leaps"),
-        holds_ms=_holds(time_plane),
+        holds_ms=holds_ms,
+        held_back_ms=held_back_ms,
         silence_ms=None if time_plane.by_arrival else _silence(time_plane, column("split_silence_ms")),
+        span_ms=0 if time_plane.replay_range is None else int(np.diff(time_plane.replay_range)[0]),
     )
 
 
-def _holds(time_plane: TimePlane) -> Int64s:
-    """How long each split held the watermark, in ms."""
-    holds = np.zeros(len(time_plane.split_values), np.int64)
-    holders = time_plane.holders
-    if time_plane.replay_range is not None and len(holders.split):
-        spans = np.diff(
-            np.append(holders.clock_ms, max(time_plane.replay_range[1], int(holders.clock_ms[-1])))
-        )
-        known = holders.split >= 0
-        np.add.at(holds, holders.split[known], spans[known])
-    return holds
+def _holds(time_plane: TimePlane) -> tuple[Int64s, Int64s]:
+    """How long each split held the watermark, in ms, and by how much in the mean over the time of the log."""
+    n_splits, holders = len(time_plane.split_values), time_plane.holders
+    if time_plane.replay_range is None or not len(holders.split):
+        return np.zeros(n_splits, np.int64), np.zeros(n_splits, np.int64)
+    first_ms, last_ms = time_plane.replay_range
+    spans = np.diff(np.append(holders.clock_ms, max(last_ms, int(holders.clock_ms[-1]))))
+    known = holders.split >= 0
+    holds = np.zeros(n_splits, np.int64)
+    np.add.at(holds, holders.split[known], spans[known])
+    shares = spans[known] / max(last_ms - first_ms, 1)
+    held_back = np.bincount(holders.split[known], holders.lead_ms[known] * shares, minlength=n_splits)
+    return holds, np.minimum(held_back, MAX_TIMESTAMP // 2).astype(np.int64)
 
 
 def _silence(time_plane: TimePlane, between: Int64s) -> Int64s:

@@ -61,6 +61,9 @@ _SHARES: Final = (0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001, 0.0001, 0.0)
 _MATTERS: Final = 0.2
 """Share from which on something is worth a line of advice."""
 
+_FAR: Final = 10
+"""How many times the usual time between two events of a split is far more than that."""
+
 _BAR_WIDTH: Final = 24
 
 
@@ -167,9 +170,13 @@ class SplitLateness:
         than this bound has brought it.
     holds_ms : numpy.ndarray of int64, shape (n_splits,)
         How long the merged watermark was the split's own, on the clock of arrivals.
+    held_back_ms : numpy.ndarray of int64, shape (n_splits,)
+        How much higher the merged watermark would be without the split, in the mean over the time of the log.
     silence_ms : numpy.ndarray of int64, shape (n_splits,), or None
         The longest time without an arrival, from the first arrival of the log to the last; None: rows of the log have
         no order.
+    span_ms : int
+        From the first arrival of the log to the last.
     """
 
     values: list[Any]
@@ -179,7 +186,14 @@ class SplitLateness:
     late_at_own: Int64s
     late_after_leaps: Int64s
     holds_ms: Int64s
+    held_back_ms: Int64s
     silence_ms: Int64s | None
+    span_ms: int
+
+    def usual_gap_ms(self, split: int) -> int:
+        """How far apart the arrivals of a split usually are: the mean, its longest silence left out."""
+        silence_ms = 0 if self.silence_ms is None else int(self.silence_ms[split])
+        return (self.span_ms - silence_ms) // max(int(self.events[split]), 1)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -480,9 +494,11 @@ class LatenessFrontier:
             ``late_for_watermark`` and its share in the split's events; ``loses_none_ms``: the least bound under which
             none of its events is late; ``late_after_leaps``: of those late under the own bound, how many come while the
             watermark stands where one advance by more than this bound has brought it, as an event far ahead of the
-            others does (null where the own bound is 0); ``holds_ms`` and its share in the time of the log: how long the
-            merged watermark was this split's; ``silence_ms``: the longest time in which nothing arrived (null where
-            rows have no order).
+            others does (null where the own bound is 0); ``holds_ms``: how long the merged watermark was this split's;
+            ``holds_share``: its share in the holds of all splits; ``held_back_ms``: how much higher the merged
+            watermark would be without the split, in the mean over the time of the log (a split that has no watermark
+            yet holds it back by the time since the log began); ``silence_ms``: the longest time in which nothing
+            arrived (null where rows have no order).
 
         Raises
         ------
@@ -504,7 +520,7 @@ class LatenessFrontier:
                     "of these, or name yours in bounds=[...]"
                 )
             late = splits.late[:, at]
-        span_ms = max(int(splits.holds_ms.sum()), 1)
+        all_holds_ms = max(int(splits.holds_ms.sum()), 1)
         order = np.lexsort((-splits.holds_ms, -late))
         unknown = pa.nulls(len(order), pa.int64())
         return pa.table(
@@ -516,7 +532,8 @@ class LatenessFrontier:
                 "loses_none_ms": splits.loses_none_ms,
                 "late_after_leaps": pa.array(splits.late_after_leaps) if self.own_bound_ms else unknown,
                 "holds_ms": splits.holds_ms,
-                "holds_share": splits.holds_ms / span_ms,
+                "holds_share": splits.holds_ms / all_holds_ms,
+                "held_back_ms": splits.held_back_ms,
                 "silence_ms": unknown if splits.silence_ms is None else pa.array(splits.silence_ms),
             }
         ).take(pa.array(order))
@@ -534,7 +551,8 @@ class LatenessFrontier:
         shown |= {
             "needs a bound of": _durations(table["loses_none_ms"]),
             "holds the watermark": _durations(table["holds_ms"]),
-            "of the time": _shares(table["holds_share"]),
+            "of all holds": _shares(table["holds_share"]),
+            "by in the mean": _durations(table["held_back_ms"]),
         }
         if self.splits.silence_ms is not None:
             shown["silent for up to"] = _durations(table["silence_ms"])
@@ -657,18 +675,21 @@ class LatenessFrontier:
             lines.append(
                 f"{late:,} events are late for the watermark under your bound, most of splits {', '.join(named)}."
             )
-        split = int(np.argmax(splits.holds_ms))
-        held = float(splits.holds_ms[split]) / max(int(splits.holds_ms.sum()), 1)
-        if held > _MATTERS:
-            silent = ""
-            if splits.silence_ms is not None and self.idleness_ms is None:
-                silent = (
-                    f", and is silent for up to {shown_duration(int(splits.silence_ms[split]), 2)}: with an idleness "
-                    "below that, the others do not wait for it"
-                )
-            lines.append(
-                f"Split {splits.values[split]} holds the watermark back for {shown_share(held)} of the time{silent}."
+        split = int(np.argmax(splits.held_back_ms))
+        held_back_ms, usual_ms = int(splits.held_back_ms[split]), splits.usual_gap_ms(split)
+        if held_back_ms > max(self.own_bound_ms, _FAR * usual_ms):
+            text = (
+                f"Split {splits.values[split]} holds the watermark back: without it, the watermark would be "
+                f"{shown_duration(held_back_ms, 2)} higher in the mean."
             )
+            silence_ms = 0 if splits.silence_ms is None else int(splits.silence_ms[split])
+            if self.idleness_ms is None and silence_ms > _FAR * usual_ms:
+                text += (
+                    f" It is silent for up to {shown_duration(silence_ms, 2)}, but its events usually come "
+                    f"{shown_duration(usual_ms, 2)} apart: with an idleness well between the two, the others do not "
+                    "wait for it."
+                )
+            lines.append(text)
         return lines if len(lines) > 1 else []
 
 

@@ -111,16 +111,43 @@ def test_without_arrivals_nobody_knows_how_long_results_wait() -> None:
 
 
 def test_a_split_that_stays_behind_holds_the_watermark_and_is_silent() -> None:
+    slow = [0, 1_000, 2_000, 38_000, 39_000]
+    log = sorted([(time, "slow") for time in slow] + [(time, "b") for time in range(0, 40_000, 1_000)])
     rows = {
-        "ts": [0, 0, 10_000, 20_000, 30_000, 1_000, 40_000],
-        "arrival": [0, 0, 10_000, 20_000, 30_000, 35_000, 40_000],
-        "split": ["slow", "b", "b", "b", "b", "slow", "b"],
+        "ts": [time for time, _ in log],
+        "arrival": [time for time, _ in log],
+        "split": [s for _, s in log],
     }
-    first = stream(rows).lateness().by_split().to_pylist()[0]
-    assert (first["split"], first["events"], first["late_for_watermark"]) == ("slow", 2, 0)
-    assert (first["holds_ms"], first["holds_share"], first["silence_ms"]) == (40_000, 1.0, 35_000)
+    by_split = {row["split"]: row for row in stream(rows).lateness().by_split().to_pylist()}
+    assert by_split["slow"]["silence_ms"] == 36_000
+    assert by_split["slow"]["holds_share"] + by_split["b"]["holds_share"] == 1.0
+    # From 3 s to 38 s the watermark of b rises by 1 s in each second, and that of slow stands.
+    assert by_split["slow"]["held_back_ms"] == pytest.approx(sum(range(36)) * 1_000 / 39, rel=0.01)
+    assert by_split["b"]["held_back_ms"] < 50
     text = str(stream(rows).lateness())
-    assert "Split slow holds the watermark back for 100 % of the time, and is silent for up to 35 s" in text
+    assert "Split slow holds the watermark back: without it, the watermark would be 16 s " in text
+    assert "It is silent for up to 36 s, but its events usually come 600 ms apart: with an idleness" in text
+    # 20 s of waiting are chosen anyway.
+    assert "Split slow" not in str(stream(rows, bound_ms=20_000).lateness())
+
+
+def test_a_split_without_a_watermark_holds_it_back_by_the_time_since_the_log_began() -> None:
+    times = [*range(0, 40_000, 1_000), 40_000]
+    rows = {"ts": times, "arrival": times, "split": ["b"] * 40 + ["new"]}
+    (new,) = (row for row in stream(rows).lateness().by_split().to_pylist() if row["split"] == "new")
+    assert new["held_back_ms"] == pytest.approx(20_000, rel=0.05)
+
+
+@pytest.mark.parametrize("n_splits", [2, 4])
+def test_splits_that_live_are_not_called_idle(n_splits: int) -> None:
+    random = np.random.default_rng(1)
+    arrival = 100 * np.arange(20_000)
+    # All splits rest for ten minutes, as in a night, and wake a few seconds apart.
+    arrival[10_000:] += 600_000
+    delay = random.choice([0, 0, 0, 0, 0, 300, 800], len(arrival))
+    rows = {"ts": arrival - delay, "arrival": arrival, "split": random.integers(0, n_splits, len(arrival))}
+    for bound_ms in (0, 500):
+        assert "holds the watermark back" not in str(stream(rows, bound_ms=bound_ms).lateness())
 
 
 def test_events_after_one_far_ahead_are_told_apart() -> None:

@@ -73,15 +73,19 @@ class Holders:
         Increasing; from the tick on that comes after all events with arrival ≤ its clock.
     split : numpy.ndarray of int64, shape (n_changes,)
         Of the splits that count, one with the least watermark; -1: none counts, for all are idle.
+    lead_ms : numpy.ndarray of int64, shape (n_changes,)
+        How much higher the least watermark of the others that count is, in the mean over the time until the next
+        change; a split that has no watermark yet lags by the time since the log began.
     """
 
     clock_ms: Int64s
     split: Int64s
+    lead_ms: Int64s
 
     @classmethod
     def unknown(cls) -> Holders:
         """Of a log whose watermarks do not come from ticks alone."""
-        return cls(np.empty(0, np.int64), np.empty(0, np.int64))
+        return cls(*np.empty((3, 0), np.int64))
 
     def at(self, arrival_ms: Int64s) -> Int64s:
         """The split at each arrival; -1: none, or none yet."""
