@@ -410,8 +410,9 @@ def test_metrics_are_those_of_an_embedded_run(spark: Any) -> None:
         lambda s: s.key_by(lambda value: 0).reduce(lambda a, b: a // (b - 3)),
         lambda s: s.partition_custom(lambda key, n: 99, lambda value: value).map(str),
         lambda s: s.key_by(lambda value: 0).process(FailingTimer()),
+        lambda s: s.get_execution_environment().add_source(FailsToBegin([])),
     ],
-    ids=["map", "key selector", "reduce", "partitioner", "timer"],
+    ids=["map", "key selector", "reduce", "partitioner", "timer", "states of a source function"],
 )
 def test_a_failing_function_raises_the_error_of_an_embedded_run(spark: Any, failing: Any) -> None:
     def failure(env: StreamExecutionEnvironment) -> tuple[str, str]:
@@ -421,6 +422,14 @@ def test_a_failing_function_raises_the_error_of_an_embedded_run(spark: Any, fail
         return str(raised.value), repr(None if isinstance(cause, PythonException) else cause)
 
     assert failure(on_spark(spark, 2)) == failure(embedded(2))
+
+
+class FailsToBegin(source_jobs.ScriptedSource, CheckpointedFunction):
+    def initialize_state(self, context: Any) -> None:
+        raise ValueError("no states")
+
+    def snapshot_state(self, context: Any) -> None:
+        """There is none."""
 
 
 class FailingTimer(KeyedProcessFunction):

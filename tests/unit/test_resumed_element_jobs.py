@@ -31,7 +31,14 @@ from flinkcore.datastream.connectors.file_system import FileSink
 from flinkcore.datastream.connectors.number_seq import NumberSequenceSource, NumberSequenceSplit
 from flinkcore.datastream.functions import ProcessWindowFunction
 from flinkcore.datastream.state import ListStateDescriptor, StateTtlConfig, ValueStateDescriptor
-from flinkcore.errors import CheckpointError, ConfigurationError, DataError, SchemaError
+from flinkcore.errors import (
+    CheckpointError,
+    ConfigurationError,
+    DataError,
+    SchemaError,
+    SourceError,
+    UserCodeError,
+)
 from flinkcore.runtime.checkpoint import Checkpoint, PendingCheckpoint
 from flinkcore.runtime.checkpoint.checkpoint_storage import CheckpointStorage
 from flinkcore.runtime.sources.source_contexts import checked_context_state
@@ -632,6 +639,39 @@ def test_a_source_function_that_closes_its_context_goes_on_as_if_it_had_not(
     cut = stopped(told(Closing(2)), tmp_path / "c")
     assert stopped(told(Closing(2)), tmp_path / "again") == cut
     assert cut + resumed(told(Closing(6)), tmp_path / "c") == whole
+
+
+class FailsToTell(ParallelNumbers):
+    def snapshot_state(self, context: Any) -> None:
+        raise ValueError("no place")
+
+
+class FailsToBegin(ParallelNumbers):
+    def initialize_state(self, context: Any) -> None:
+        raise ValueError("no states")
+
+
+class ToldNothing(ParallelNumbers):
+    def snapshot_state(self, context: Any) -> None:
+        raise SourceError("told by the function")
+
+
+@pytest.mark.parametrize(
+    ("function", "error", "told"),
+    [
+        (FailsToTell(), UserCodeError, r"^FailsToTell\.snapshot_state failed: ValueError: no place$"),
+        (FailsToBegin(), UserCodeError, r"^FailsToBegin\.initialize_state failed: ValueError: no states$"),
+        (ToldNothing(), SourceError, "^told by the function$"),
+    ],
+)
+def test_a_source_function_whose_states_fail_is_named(
+    function: SourceFunction, error: type[Exception], told: str, tmp_path: Path
+) -> None:
+    with pytest.raises(error, match=told) as raised:
+        stopped(environment().add_source(function), tmp_path / "c")
+    assert isinstance(raised.value.__cause__, ValueError) == (error is UserCodeError)
+    with pytest.raises(CheckpointError, match="is no checkpoint"):
+        Checkpoint.open(tmp_path / "c")
 
 
 def test_the_context_of_a_source_function_is_checked() -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from threading import Condition, RLock, Thread
 from typing import Any, Final
 
@@ -15,6 +15,7 @@ from flinkcore.common.watermark import Watermark
 from flinkcore.datastream.functions import (
     CheckpointedFunction,
     FunctionInitializationContext,
+    FunctionSnapshotContext,
     PacedSourceContext,
     SourceContext,
     SourceFunction,
@@ -67,6 +68,17 @@ class Emission:
         self.calls = calls
         self.has_elements = has_elements
         self.slept_ms = slept_ms
+
+
+@contextmanager
+def _named_failure(name: str, method: str, failures: type[BaseException] = Exception) -> Iterator[None]:
+    """Raise a UserCodeError from what the method of a function raises; errors of flinkcore pass."""
+    try:
+        yield
+    except FlinkcoreError:
+        raise
+    except failures as failure:
+        raise UserCodeError(f"{name}.{method} failed: {in_words(failure)}") from failure
 
 
 class _Cancelled(BaseException):
@@ -395,9 +407,8 @@ class StreamSource:
         failure = self._queue.failure
         if not wait or failure is None:
             return None
-        if isinstance(failure, FlinkcoreError):
+        with _named_failure(self._name, "run", BaseException):
             raise failure
-        raise UserCodeError(f"{self._name}.run failed: {in_words(failure)}") from failure
 
     def finish(self) -> None:
         """Emit the last watermark, 2**63 - 1, after the last emission."""
@@ -455,6 +466,33 @@ def initialize_states(
     store : OperatorStateBackend
     states : mapping of str to OperatorStateSnapshot, optional
         What it goes on from; None: it begins.
+
+    Raises
+    ------
+    UserCodeError
+        If the function fails; errors of flinkcore are raised as they are.
     """
     store.restore(states or {})
-    function.initialize_state(FunctionInitializationContext(states is not None, store))
+    with _named_failure(function_name(function), "initialize_state"):
+        function.initialize_state(FunctionInitializationContext(states is not None, store))
+
+
+def snapshot_states(
+    function: CheckpointedFunction, store: OperatorStateBackend
+) -> dict[str, OperatorStateSnapshot]:
+    """Return the states of a function, as it brings them up to date.
+
+    Parameters
+    ----------
+    function : CheckpointedFunction
+    store : OperatorStateBackend
+        What `initialize_states` was given.
+
+    Raises
+    ------
+    UserCodeError
+        If the function fails; errors of flinkcore are raised as they are.
+    """
+    with _named_failure(function_name(function), "snapshot_state"):
+        function.snapshot_state(FunctionSnapshotContext(1))
+    return store.snapshot()

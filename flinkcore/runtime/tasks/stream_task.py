@@ -14,7 +14,6 @@ from flinkcore.datastream.element_transformations import (
 from flinkcore.datastream.functions import (
     CheckpointedFunction,
     Function,
-    FunctionSnapshotContext,
     KeySelector,
     Partitioner,
     SourceFunction,
@@ -302,8 +301,9 @@ class StreamTask:
     def source_states(self, function: CheckpointedFunction) -> dict[str, OperatorStateSnapshot]:
         """Return the states of an opened source function, as it brings them up to date."""
         assert self._source_setup is not None
-        function.snapshot_state(FunctionSnapshotContext(1))
-        return self._source_setup.operator_state_backend.snapshot()
+        from flinkcore.runtime.sources.stream_source import snapshot_states
+
+        return snapshot_states(function, self._source_setup.operator_state_backend)
 
     @property
     def source_metric_group(self) -> TaskMetricGroup:
