@@ -259,7 +259,7 @@ class _Trials:
         given = [self._changed(log, change) for log, change in zip(logs, changed, strict=True)]
         if history is None:
             return self._run(given)
-        with history.around():
+        with history.around(self.job):
             if history.restart_after_ms is None:
                 return self._run(given, history.parallelism, history.interval_ms)
             return self._restarted(given, changed, history.restart_after_ms)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Final
-from unittest import mock
 
 import numpy as np
 import numpy.typing as npt
+
+from flinkcore.testing.machine_clock import UNSEEN, on_another_day
 
 Int64s = npt.NDArray[np.int64]
 
@@ -22,8 +22,6 @@ NEVER: Final = frozenset(KINDS[:4])
 
 _MOST_SPLITS: Final = 8
 """So many splits of a log are delayed, one after the other."""
-
-_DAY_AND_MORE_S: Final = 86_400 + 12_345
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +91,7 @@ class History:
     restart_after_ms : int or None
         The last arrival before the job stops with a checkpoint, and goes on from it; None: it does not.
     around : callable
-        Gives what the replay runs within.
+        From the job to what its replay runs within.
     """
 
     kind: str
@@ -104,7 +102,7 @@ class History:
     parallelism: int = 1
     interval_ms: int | None = None
     restart_after_ms: int | None = None
-    around: Callable[[], AbstractContextManager[None]] = nullcontext
+    around: Callable[[object], AbstractContextManager[object]] = nullcontext
 
     @property
     def may_count(self) -> bool:
@@ -133,13 +131,13 @@ def legal_histories(logs: Sequence[LogTimes], interval_ms: int) -> tuple[list[Hi
         return [], dict.fromkeys(KINDS, "the log has no rows")
     histories = [
         History("again", "the same replay once more"),
-        History("clock", "the machine's clock shows another day", around=_on_another_day),
+        History("clock", "the machine's clock shows another day", around=on_another_day),
         *(
             History("parallelism", f"parallelism {parallelism} instead of 1", parallelism=parallelism)
             for parallelism in (2, 5)
         ),
     ]
-    missing: dict[str, str] = {}
+    missing = {"clock": UNSEEN}
     if all(times.arrival_ms is not None for times in logs):
         of_arrivals = {"restart": _restarts(logs), "ties": _ties(logs), "delay": _delays(logs, interval_ms)}
         for kind, (found, reason) in of_arrivals.items():
@@ -148,7 +146,7 @@ def legal_histories(logs: Sequence[LogTimes], interval_ms: int) -> tuple[list[Hi
                 missing[kind] = reason
     else:
         without = "the log has no arrivals; name their column"
-        missing = dict.fromkeys(("restart", "ties", "delay"), without)
+        missing |= dict.fromkeys(("restart", "ties", "delay"), without)
     if interval_ms:
         histories += [
             History(
@@ -235,21 +233,6 @@ def _delays(logs: Sequence[LogTimes], interval_ms: int) -> Found:
         if left_out
         else ""
     )
-
-
-@contextmanager
-def _on_another_day() -> Iterator[None]:
-    """Let `time.time` and `time.time_ns` show a time that is more than a day later."""
-    seconds, nanoseconds = time.time, time.time_ns
-
-    def later() -> float:
-        return seconds() + _DAY_AND_MORE_S
-
-    def later_ns() -> int:
-        return nanoseconds() + _DAY_AND_MORE_S * 10**9
-
-    with mock.patch("time.time", later), mock.patch("time.time_ns", later_ns):
-        yield
 
 
 def _cuts(logs: Sequence[LogTimes]) -> list[int]:

@@ -7,6 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from flinkcore.cli import main
+from flinkcore.testing.machine_clock import UNSEEN
 
 PROGRAM = """
 from flinkcore.common import WatermarkStrategy
@@ -52,6 +53,7 @@ def test_a_job_without_a_race_says_so(log: list[str], capsys: pytest.CaptureFixt
         "no race: the results are the same in 8 other histories",
         "",
         "tried: again, clock, parallelism (2), restart, ties, ticks (2)",
+        f"not tried: clock: {UNSEEN}",
         "not tried: delay: the log has one split, and a delay of all events is none",
     ]
 

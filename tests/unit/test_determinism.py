@@ -1,8 +1,13 @@
 """Races are found in functions that have them, with the smallest log that shows each, and not in others."""
 
+import datetime
+import pickle
 import time
 from collections.abc import Iterator
+from datetime import date as Date
+from datetime import datetime as Datetime
 from pathlib import Path
+from time import time as now
 from typing import Any
 
 import pyarrow as pa
@@ -97,6 +102,56 @@ def test_a_function_that_reads_the_clock_of_the_machine_is_found() -> None:
     assert race.logs[0].num_rows == 1
 
 
+@pytest.mark.parametrize(
+    "seconds",
+    [
+        lambda: now(),
+        lambda: time.time_ns() // 10**9,
+        lambda: datetime.datetime.now().timestamp(),
+        lambda: datetime.datetime.now(datetime.timezone.utc).timestamp(),
+        lambda: datetime.datetime.utcnow().timestamp(),
+        lambda: datetime.datetime.today().timestamp(),
+        lambda: Datetime.now().timestamp(),
+        lambda: datetime.date.today().toordinal() * 86_400,
+        lambda: Date.today().toordinal() * 86_400,
+    ],
+)
+def test_the_usual_ways_to_read_the_clock_are_found(seconds: Any) -> None:
+    class Day(KeyedProcessFunction):
+        def process_element(self, value: Row, ctx: Any) -> Iterator[Row]:
+            yield Row(value.key, int(seconds()) // 86_400)
+
+    def job(events: DataStream) -> DataStream:
+        return keyed(events).process(Day(), RESULT)
+
+    (race,) = find_races(job, LOG, **COLUMNS, histories=["clock"])
+    assert race.history.kind == "clock"
+    assert (now, Datetime, datetime.datetime.__name__) == (time.time, datetime.datetime, "datetime")
+
+
+def test_times_that_a_program_makes_are_the_same_on_another_day() -> None:
+    class Times(KeyedProcessFunction):
+        def process_element(self, value: Row, ctx: Any) -> Iterator[Row]:
+            made = [
+                Datetime(2001, 2, 3),
+                datetime.datetime.fromtimestamp(0, datetime.timezone.utc),
+                Datetime.strptime("2001", "%Y"),
+                datetime.datetime.combine(Date(2001, 2, 3), datetime.time(4)),
+            ]
+            assert all(
+                isinstance(each, Datetime) and pickle.loads(pickle.dumps(each)) == each for each in made
+            )
+            assert issubclass(type(Datetime.now()), datetime.date)
+            yield Row(
+                str(made), Datetime.now().replace(year=2001, month=1, day=1, hour=0, minute=0).second * 0
+            )
+
+    def job(events: DataStream) -> DataStream:
+        return keyed(events).process(Times(), RESULT)
+
+    assert_deterministic(job, LOG, **COLUMNS, histories=["clock"])
+
+
 def test_a_function_that_forgets_its_state_on_a_restore_is_found() -> None:
     def job(events: DataStream) -> DataStream:
         return keyed(events).process(TotalsInTheFunction(), RESULT)
@@ -187,6 +242,7 @@ def test_a_log_may_be_files_and_have_no_arrival(tmp_path: Path) -> None:
         "ticks",
     ]
     without = "the log has no arrivals; name their column"
+    assert races.untried.pop("clock").startswith("reads other than time.time(), time.time_ns(), and now()")
     assert races.untried == {"restart": without, "ties": without, "delay": without}
     assert str(races).endswith(
         "tried: again, clock, parallelism (2), ticks (2)\n"
