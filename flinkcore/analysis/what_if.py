@@ -23,7 +23,7 @@ from flinkcore.datastream.transformations import (
     Transformation,
     WindowTransformation,
 )
-from flinkcore.datastream.window import GlobalWindows
+from flinkcore.datastream.window import CountSlidingWindowAssigner, CountTumblingWindowAssigner, GlobalWindows
 from flinkcore.errors import ConfigurationError
 from flinkcore.replay.log.arrays import Int64s
 
@@ -33,6 +33,9 @@ _HOW: Final = ("late_firing", "watermark")
 """Columns of results that say how a result came, not what it is."""
 
 _BOUNDS: Final = ("window_start", "window_end")
+
+_WITHOUT_BOUNDS: Final = (GlobalWindows, CountTumblingWindowAssigner, CountSlidingWindowAssigner)
+"""Windows whose results have no timestamp, by which the comparison could take them in."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -72,8 +75,9 @@ class WhatIf:
             ``strategy`` in words; ``late``: events late for all their windows; ``results``: how many there are;
             ``firings``: their rows; ``refired``: results whose last row is another than their first. Compared with the
             job's own strategy, at the end of all firings: ``missing`` and ``additional`` results, and ``different``
-            ones. For each numeric column NAME of the results ``NAME_difference``, the sum of the absolute differences
-            of the different ones, and ``NAME_largest``, the largest.
+            ones; null is only equal to null, and NaN to NaN. For each column NAME of integers or floats
+            ``NAME_difference``, the sum of the absolute differences of the different ones, and ``NAME_largest``, the
+            largest, as far as both values are numbers: exact for integers, and then rounded to a float.
         """
         return pa.Table.from_pylist([self._row(number) for number in range(len(self.strategies))])
 
@@ -96,10 +100,10 @@ class WhatIf:
         for name in self.columns:
             first, second = (side[f"last_{name}"] for side in matched)
             if pa.types.is_integer(first.type) or pa.types.is_floating(first.type):
-                by = pc.abs(pc.subtract(second.cast("float64"), first.cast("float64")))
+                by = _distances(first, second)
                 row |= {
-                    f"{name}_difference": pc.sum(by).as_py() or 0.0,
-                    f"{name}_largest": pc.max(by).as_py() or 0.0,
+                    f"{name}_difference": float(pc.sum(by).as_py() or 0),
+                    f"{name}_largest": float(pc.max(by).as_py() or 0),
                 }
         return row
 
@@ -186,11 +190,28 @@ def _differ(
     """Which rows of two tables differ in a column; shape (n_rows,), bool."""
     differs = np.zeros(first.num_rows, np.bool_)
     for name in columns:
-        one, other = first[f"{first_prefix}{name}"], second[f"{second_prefix}{name}"]
-        equal = pc.fill_null(pc.equal(one, other), False)
-        both_null = pc.and_(pc.is_null(one, nan_is_null=True), pc.is_null(other, nan_is_null=True))
-        differs |= ~pc.or_(equal, both_null).to_numpy()
+        differs |= ~_are_equal(first[f"{first_prefix}{name}"], second[f"{second_prefix}{name}"])
     return differs
+
+
+def _are_equal(one: pa.ChunkedArray, other: pa.ChunkedArray) -> Any:
+    if pa.types.is_nested(one.type):
+        # As text, in which NaN is equal to NaN.
+        pairs = zip(one.to_pylist(), other.to_pylist(), strict=True)
+        return np.fromiter((repr(left) == repr(right) for left, right in pairs), np.bool_, len(one))
+    equal = pc.or_(pc.fill_null(pc.equal(one, other), False), pc.and_(one.is_null(), other.is_null()))
+    if pa.types.is_floating(one.type):
+        both_nan = pc.and_(pc.is_nan(one), pc.is_nan(other))
+        equal = pc.or_(equal, pc.fill_null(both_nan, False))
+    return equal.to_numpy()
+
+
+def _distances(one: pa.ChunkedArray, other: pa.ChunkedArray) -> pa.ChunkedArray:
+    """How far numbers are from each other; without pairs of which one is null or NaN."""
+    # The difference of two integers of 64 bits has up to 20 digits.
+    exact = pa.decimal128(20) if pa.types.is_integer(one.type) else pa.float64()
+    by = pc.abs(pc.subtract(other.cast(exact), one.cast(exact)))
+    return by.filter(by.is_valid() if pa.types.is_decimal(by.type) else pc.invert(pc.is_nan(by)))
 
 
 def _rows_of(table: pa.Table, rows: Int64s) -> pa.Table:
@@ -218,6 +239,12 @@ def what_if(
     for each in given:
         if not isinstance(each, WatermarkStrategy):
             raise ConfigurationError(f"what_if takes watermark strategies, not {each!r}")
+    for step in end.in_order():
+        if isinstance(step, WindowTransformation) and isinstance(step.assigner, _WITHOUT_BOUNDS):
+            raise ConfigurationError(
+                f"what_if compares results by the times they belong to, and those of {step.assigner} belong to none: "
+                "take windows of time, or sessions"
+            )
     names = _keys_of(end) if keys is None else names_of(keys, "keys")
     plan = stream._environment.executor.planned(
         stream._columnar_graph(""), stream._environment.get_config()

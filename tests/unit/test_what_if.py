@@ -1,5 +1,6 @@
 """What a job would give under other strategies is what replays with these give."""
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,7 +19,8 @@ from flinkcore.datastream import (
     StreamExecutionEnvironment,
     TumblingEventTimeWindows,
 )
-from flinkcore.datastream.aggregates import count, sum_
+from flinkcore.datastream.aggregates import collect, count, max_, sum_
+from flinkcore.datastream.window import GlobalWindows
 from flinkcore.errors import ConfigurationError
 from flinkcore.replay.log.chunks import TableChunk
 
@@ -153,6 +155,67 @@ def test_results_of_functions_are_compared_by_keys_that_are_named() -> None:
     assert other["different"] == sum(late) > 0
     with pytest.raises(ConfigurationError, match="name their columns in keys="):
         job.what_if([bounded(10_000)])
+
+
+ODD = {
+    "ts": [1_000, 2_000, 50_000, 1_500, 60_000],
+    "arrival": [0, 1_000, 2_000, 3_000, 4_000],
+    "key": ["k"] * 5,
+    "big": [2**53 + 1, 2**53 + 2, 5, 2**63 - 1, 6],
+    "least": [-(2**63), -(2**63), 5, 2**63 - 1, 6],
+    "f": [None, None, 1.0, float("nan"), 2.0],
+}
+
+
+def odd(**aggregates: Any) -> DataStream:
+    return (
+        StreamExecutionEnvironment.get_execution_environment()
+        .from_event_log(pa.table(ODD), timestamp="ts", arrival="arrival")
+        .assign_timestamps_and_watermarks(bounded(0))
+        .key_by("key")
+        .window(TumblingEventTimeWindows.of(MS(5_000)))
+        .aggregate(**aggregates)
+    )
+
+
+def test_integers_of_any_size_are_subtracted_exactly() -> None:
+    found = odd(n=max_("big"), m=max_("least")).what_if([bounded(60_000)])
+    row = found.to_arrow().to_pylist()[1]
+    assert row["different"] == 1
+    assert row["n_difference"] == row["n_largest"] == float(2**63 - 1 - (2**53 + 2))
+    assert row["m_largest"] == float(2**64 - 1)
+    assert "n by " in str(found)
+
+
+def test_lists_are_compared_value_by_value() -> None:
+    found = odd(n=collect("big")).what_if([bounded(60_000)])
+    assert found.to_arrow().to_pylist()[1]["different"] == 1
+    (row,) = found.differences(1).to_pylist()
+    assert (row["n"], row["n_if"]) == ([2**53 + 1, 2**53 + 2], [2**53 + 1, 2**53 + 2, 2**63 - 1])
+    assert odd(n=collect("f")).what_if([bounded(0)]).to_arrow().to_pylist()[1]["different"] == 0
+
+
+def test_nan_is_not_null() -> None:
+    found = odd(f=sum_("f")).what_if([bounded(60_000), bounded(0)])
+    (row,) = found.differences(1).to_pylist()
+    assert row["f"] is None
+    assert math.isnan(row["f_if"])
+    other, same = found.to_arrow().to_pylist()[1:]
+    assert (other["different"], other["f_difference"], other["f_largest"]) == (1, 0.0, 0.0)
+    assert (same["different"], same["f_difference"]) == (0, 0.0)
+
+
+def test_windows_without_bounds_are_refused_before_anything_is_read() -> None:
+    keyed = (
+        StreamExecutionEnvironment.get_execution_environment()
+        .from_event_log("no-such-file.parquet", timestamp="ts", arrival="arrival")
+        .assign_timestamps_and_watermarks(bounded(0))
+        .key_by("key")
+    )
+    windows = keyed.count_window(2), keyed.window(GlobalWindows.create_with_end_of_stream_trigger())
+    for each in windows:
+        with pytest.raises(ConfigurationError, match="belong to none: take windows of time"):
+            each.aggregate(n=count()).what_if([bounded(1)])
 
 
 def test_the_text_tells_how_many_results_change_and_by_how_much() -> None:
