@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from models.even_timestamps import EvenTimestamps
 from models.small_batches import reading_batches_of
 
 from flinkcore.common import Duration, OutputTag, Time, WatermarkStrategy
@@ -19,7 +20,7 @@ from flinkcore.datastream import (
     StreamExecutionEnvironment,
     TumblingEventTimeWindows,
 )
-from flinkcore.datastream.aggregates import count, max_, sum_
+from flinkcore.datastream.aggregates import collect, count, max_, sum_
 from flinkcore.datastream.functions import KeyedBatchProcessFunction, ReduceFunction
 from flinkcore.datastream.window import CountTrigger, GlobalWindows
 from flinkcore.errors import ConfigurationError, DataError, SchemaError, UserCodeError
@@ -88,6 +89,36 @@ def test_a_late_event_makes_results_at_its_own_place() -> None:
         ("b", 2, 9, 13, 16),
         ("b", 3, 9, 39, 46),
     ]
+
+
+class TimerAtNine(KeyedProcessFunction):
+    def process_element(self, value: Any, ctx: Any) -> Any:
+        if value.user == "timer":
+            ctx.timer_service().register_event_time_timer(9)
+        return [(0, value.user)]
+
+    def on_timer(self, timestamp: int, ctx: Any) -> Any:
+        return [(0, "of the timer")]
+
+
+@pytest.mark.parametrize("parallelism", [1, 2, 5])
+def test_what_the_watermark_of_an_event_fires_comes_before_a_later_event_that_arrives_with_it(
+    parallelism: int,
+) -> None:
+    others = [f"later{number}" for number in range(6)]
+    columns = {"user": ["timer", "event", *others], "ts": [0, 30, *[5] * 6], "at": [0, *[4] * 7]}
+    env = StreamExecutionEnvironment().set_parallelism(parallelism)
+    env.get_config().set_auto_watermark_interval(0)
+    events = env.from_event_log(pa.table(columns), timestamp="ts", arrival="at")
+    stream = events.assign_timestamps_and_watermarks(WatermarkStrategy.for_generator(EvenTimestamps))
+    given = stream.key_by("user").process(TimerAtNine(), pa.schema({"all": pa.int64(), "user": pa.string()}))
+    late = OutputTag("late")
+    windows = given.key_by("all").window(TumblingEventTimeWindows.of(Time.milliseconds(10)))
+    with reading_batches_of(1):
+        collected = windows.side_output_late_data(late).aggregate(users=collect("user")).execute()
+        rows = sorted((row["window_end"], row["users"]) for row in collected.to_arrow().to_pylist())
+    assert rows == [(10, ["timer", "of the timer"]), (40, ["event"])]
+    assert sorted(collected.get_side_output(late).to_arrow()["user"].to_pylist()) == others
 
 
 def test_windows_follow_windows_without_a_strategy_of_their_own() -> None:

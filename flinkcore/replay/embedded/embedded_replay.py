@@ -164,7 +164,9 @@ class EmbeddedReplay:
                         if readers[before] > 0:
                             steps = without_outputs(steps)
                         sources.append(linked(steps, link, run.context.inputs))
-                together = merged(sources) if len(sources) > 1 else sources[0]
+                # What a step that an event made fires in another partition may come after what follows the event.
+                waits = times[number].timeline.has_steps_of_events and self._parallelism > 1
+                together = merged(sources) if len(sources) > 1 or waits else sources[0]
             if number + 1 < len(stages):
                 # Closed before the stages, whose threads it ends.
                 passing = passed_on(run, together)

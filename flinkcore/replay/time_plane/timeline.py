@@ -124,6 +124,11 @@ class Timeline:
             object.__setattr__(self, "split", np.full_like(self.clock_ms, AFTER_ALL_SPLITS))
             object.__setattr__(self, "position", np.zeros_like(self.clock_ms))
 
+    @property
+    def has_steps_of_events(self) -> bool:
+        """Whether some steps were made by events, and not by ticks."""
+        return bool((self.split != AFTER_ALL_SPLITS).any())
+
     @classmethod
     def to_end_of_time(cls, clock_ms: Int64s, watermark_ms: Int64s, *places: Int64s) -> Timeline:
         """The timeline of what generators have emitted, and of the end of the log after it.
