@@ -286,20 +286,24 @@ class LatenessFrontier:
             self._place(bound)
         return self._table(asked)
 
-    def _place(self, bound: int) -> int:
-        """Where a bound lies among those counted at."""
+    def _place(self, bound: int, counted_ms: Int64s | None = None, what: str = "late events") -> int:
+        """Where a bound lies among those counted at, by default `bounds_ms`.
+
+        From the largest disorder on, where nothing is late, it is the last of `bounds_ms`.
+        """
+        counted_ms = self.bounds_ms if counted_ms is None else counted_ms
         if bound > self._highest_ms:
             raise ConfigurationError(
                 f"figures are exact up to a bound of {shown_duration(self._highest_ms)}, as timestamps less a higher "
                 f"one do not fit into 64 bits; take one below {shown_duration(bound)}"
             )
-        if bound > self.largest_disorder_ms:
+        if bound >= self.largest_disorder_ms:
             return len(self.bounds_ms) - 1
-        at = int(np.searchsorted(self.bounds_ms, bound))
-        if at == len(self.bounds_ms) or self.bounds_ms[at] != bound:
-            near = [shown_duration(int(each)) for each in self.bounds_ms[max(at - 1, 0) : at + 1]]
+        at = int(np.searchsorted(counted_ms, bound))
+        if at == len(counted_ms) or counted_ms[at] != bound:
+            near = [shown_duration(int(each)) for each in counted_ms[max(at - 1, 0) : at + 1]]
             raise ConfigurationError(
-                f"late events were not counted at a bound of {shown_duration(bound)}, but at {' and '.join(near)}: "
+                f"{what} were not counted at a bound of {shown_duration(bound)}, but at {' and '.join(near)}: "
                 "take one of these, or name yours in bounds=[...]"
             )
         return at
@@ -507,19 +511,10 @@ class LatenessFrontier:
         """
         asked = self.own_bound_ms if bound is None else bound_ms(bound, "bound")
         splits = self.splits
-        if asked >= self.largest_disorder_ms:
-            late = np.zeros(len(splits.values), np.int64)
-        else:
-            at = int(np.searchsorted(self._shown_ms, asked))
-            if self._shown_ms[at] != asked:
-                near = " and ".join(
-                    shown_duration(int(each)) for each in self._shown_ms[max(at - 1, 0) : at + 1]
-                )
-                raise ConfigurationError(
-                    f"events of splits were not counted at a bound of {shown_duration(asked)}, but at {near}: take one "
-                    "of these, or name yours in bounds=[...]"
-                )
-            late = splits.late[:, at]
+        at = self._place(asked, self._shown_ms, "events of splits")
+        late = (
+            splits.late[:, at] if asked < self.largest_disorder_ms else np.zeros(len(splits.values), np.int64)
+        )
         all_holds_ms = max(int(splits.holds_ms.sum()), 1)
         order = np.lexsort((-splits.holds_ms, -late))
         unknown = pa.nulls(len(order), pa.int64())

@@ -28,12 +28,12 @@ def shown_duration(duration_ms: int, units: int = len(_UNITS)) -> str:
 
 
 def shown_share(share: float) -> str:
-    """Return a share of 1 as a percentage, with two digits of what differs from 0 and 100 %.
+    """Return a share of 1 as a percentage, with two digits, and with as many as it takes to differ from 100 %.
 
     Examples
     --------
     >>> shown_share(0.00634), shown_share(0.984), shown_share(0.0), shown_share(0.99993)
-    ('0.63 %', '98 %', '0 %', '99.993 %')
+    ('0.63 %', '98 %', '0 %', '99.99 %')
     """
     percent = 100 * share
     if percent in (0, 100):

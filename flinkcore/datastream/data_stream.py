@@ -88,6 +88,7 @@ if TYPE_CHECKING:
     from flinkcore.datastream.state import MapStateDescriptor
     from flinkcore.datastream.stream_execution_environment import StreamExecutionEnvironment
 
+T = TypeVar("T")
 S = TypeVar("S", bound="ConfiguredStream")
 D = TypeVar("D", bound="DataStream")
 
@@ -1120,9 +1121,9 @@ class DataStream(ConfiguredStream):
 
     def lateness(
         self,
-        windows: Sequence[WindowAssigner[Any, Any]] | None = None,
-        allowed_lateness: Sequence[Time | Duration] | None = None,
-        bounds: Sequence[Time | Duration] | None = None,
+        windows: WindowAssigner[Any, Any] | Iterable[WindowAssigner[Any, Any]] | None = None,
+        allowed_lateness: Time | Duration | Iterable[Time | Duration] | None = None,
+        bounds: Time | Duration | Iterable[Time | Duration] | None = None,
     ) -> LatenessFigures:
         """Return how many events every bound of out-of-orderness loses, and how long it makes results wait.
 
@@ -1133,12 +1134,12 @@ class DataStream(ConfiguredStream):
 
         Parameters
         ----------
-        windows : sequence of WindowAssigner, optional
+        windows : WindowAssigner or iterable of these, optional
             Tumbling, sliding or cumulative windows of event time, for which events may be late. None: those of the
             job, if such windows over columns are its first operator; else events may be late for the watermark only.
-        allowed_lateness : sequence of Time or Duration, optional
+        allowed_lateness : Time, Duration or iterable of these, optional
             Counted for each of the windows. None: that of the job's windows, else 0.
-        bounds : sequence of Time or Duration, optional
+        bounds : Time, Duration or iterable of these, optional
             At which late events are counted. None: at some thousand bounds from 0 up to the largest disorder, about a
             hundredth apart.
 
@@ -1157,9 +1158,10 @@ class DataStream(ConfiguredStream):
 
         Examples
         --------
-        >>> from flinkcore.common import Duration, WatermarkStrategy
+        >>> import pyarrow as pa
+        >>> from flinkcore.common import WatermarkStrategy
         >>> from flinkcore.datastream import StreamExecutionEnvironment
-        >>> rows = {"ts": [0, 9_000, 2_000, 20_000], "arrival": [0, 9_000, 10_000, 20_000]}
+        >>> rows = pa.table({"ts": [0, 9_000, 2_000, 20_000], "arrival": [0, 9_000, 10_000, 20_000]})
         >>> frontier = (
         ...     StreamExecutionEnvironment.get_execution_environment()
         ...     .from_event_log(rows, timestamp="ts", arrival="arrival")
@@ -1170,7 +1172,7 @@ class DataStream(ConfiguredStream):
         7000
         """
         self._refuse_restored("lateness()")
-        asked = [] if windows is None else list(windows)
+        asked = _several(windows)
         stream: DataStream = self
         steps = self._transformation.in_order()
         if not any(
@@ -1185,12 +1187,14 @@ class DataStream(ConfiguredStream):
             self._environment.get_config(),
         )
         frontier: LatenessFigures = load_analysis("lateness")(
-            planned, None if windows is None else asked, allowed_lateness, bounds
+            planned, asked, _several(allowed_lateness), _several(bounds)
         )
         return frontier
 
     def what_if(
-        self, strategies: Sequence[WatermarkStrategy], keys: str | Sequence[str] | None = None
+        self,
+        strategies: WatermarkStrategy | Iterable[WatermarkStrategy],
+        keys: str | Sequence[str] | None = None,
     ) -> StrategyComparison:
         """Return what this job would give under other watermark strategies, compared with what it gives under its own.
 
@@ -1200,7 +1204,7 @@ class DataStream(ConfiguredStream):
 
         Parameters
         ----------
-        strategies : sequence of WatermarkStrategy
+        strategies : WatermarkStrategy or iterable of these
             Each is to take the place of the job's own.
         keys : str or sequence of str, optional
             Columns by which results are the same result. None: the keys and bounds of the windows over columns whose
@@ -1221,7 +1225,7 @@ class DataStream(ConfiguredStream):
         """
         self._refuse_restored("what_if()")
         self._columnar_graph("what_if compares jobs over columns only")
-        comparison: StrategyComparison = load_analysis("what_if")(self, strategies, keys)
+        comparison: StrategyComparison = load_analysis("what_if")(self, _several(strategies) or [], keys)
         return comparison
 
     def explain(self) -> str:
@@ -1354,6 +1358,15 @@ class DataStream(ConfiguredStream):
         """Do not chain the step to the one before it."""
         self._transformation.settings.chaining = ChainingStrategy.HEAD
         return self
+
+
+def _several(given: T | Iterable[T] | None) -> list[T] | None:
+    """One or several as a list; what reads it says what they should be."""
+    if given is None:
+        return None
+    if isinstance(given, Iterable) and not isinstance(given, str):
+        return list(given)
+    return [given]
 
 
 def _path(step: Transformation, needs_rows: bool) -> str:

@@ -1,5 +1,7 @@
 """Lateness under every bound at once: small cases by hand, what is refused, and what people read."""
 
+import doctest
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +60,45 @@ def test_the_own_bound_and_bounds_asked_for_are_counted_to_the_millisecond() -> 
     asked = stream().lateness(bounds=[MS(6_998), MS(7_001)])
     assert asked.bounds_ms.tolist() == [0, 6_998, 7_000]
     assert asked.at(MS(6_998), MS(7_001))["late_for_watermark"].to_pylist() == [1, 0]
+
+
+def test_events_of_splits_are_told_at_bounds_that_were_counted() -> None:
+    frontier = stream().lateness(bounds=[MS(1_000)])
+    late = [
+        frontier.by_split(MS(bound))["late_for_watermark"].to_pylist() for bound in (0, 1_000, 7_000, 9_000)
+    ]
+    assert late == [[1], [1], [0], [0]]
+    with pytest.raises(
+        ConfigurationError, match="events of splits were not counted at a bound of 5 s, but at 1 s: take"
+    ):
+        frontier.by_split(MS(5_000))
+    with pytest.raises(
+        ConfigurationError, match="not counted at a bound of 500 ms, but at 0 ms and 1 s: take"
+    ):
+        frontier.by_split(MS(500))
+    with pytest.raises(ConfigurationError, match="figures are exact up to a bound of"):
+        frontier.by_split(MS(2**63 - 1))
+
+
+def test_one_window_lateness_or_bound_needs_no_list() -> None:
+    tumbling = TumblingEventTimeWindows.of(MS(5_000))
+    one = stream().lateness(tumbling, MS(2_000), MS(4_000))
+    assert one.to_arrow() == stream().lateness([tumbling], [MS(2_000)], [MS(4_000)]).to_arrow()
+    assert one.bounds_ms.tolist() == [0, 4_000, 7_000]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [(5,), ("1h",), ([TumblingEventTimeWindows.of(MS(5_000))], 5), (None, None, "1s"), (None, None, 5)],
+)
+def test_what_is_no_window_lateness_or_bound_is_refused(arguments: Any) -> None:
+    with pytest.raises(ConfigurationError, match=r"not |is a Time"):
+        stream().lateness(*arguments)
+
+
+@pytest.mark.parametrize("module", ["flinkcore.datastream.data_stream", "flinkcore.common.shown_durations"])
+def test_examples_in_docstrings_are_right(module: str) -> None:
+    assert doctest.testmod(import_module(module)).failed == 0
 
 
 def test_windows_are_incomplete_or_lost_as_the_watermark_passes_their_end() -> None:

@@ -219,7 +219,7 @@ def test_windows_without_bounds_are_refused_before_anything_is_read() -> None:
 
 
 def test_the_text_tells_how_many_results_change_and_by_how_much() -> None:
-    lines = str(hourly().what_if([bounded(3_000)])).splitlines()
+    lines = str(hourly().what_if(bounded(3_000))).splitlines()
     assert lines[0].startswith("out of order by at most 200 ms: ")
     assert "results are different" in lines[1]
     assert lines[2].startswith("  n by ")
@@ -230,6 +230,8 @@ def test_what_cannot_be_compared_is_refused() -> None:
         hourly().what_if([])
     with pytest.raises(ConfigurationError, match="takes watermark strategies, not 5"):
         hourly().what_if([5])  # type: ignore[list-item]
+    with pytest.raises(ConfigurationError, match="takes watermark strategies, not 5"):
+        hourly().what_if(5)  # type: ignore[arg-type]
     with pytest.raises(ConfigurationError, match="keys names 'nothing', which is no column of the results"):
         hourly().what_if([bounded(1)], keys=["nothing"])
     with pytest.raises(ConfigurationError, match="numbered from 1 to 1, not 2"):
