@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from operator import itemgetter
+from operator import methodcaller
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -19,10 +18,8 @@ from flinkcore.analysis.key_replay import (
     KeyRun,
     KeyWindows,
     event_numbers,
-    late_events,
     run_key,
-    shifted,
-    with_lateness,
+    window_bounds,
     with_numbers,
 )
 from flinkcore.analysis.key_rows import (
@@ -40,17 +37,9 @@ from flinkcore.analysis.key_rows import (
     rows_of_key,
 )
 from flinkcore.analysis.key_story import told
-from flinkcore.analysis.saving_bounds import least_savings
+from flinkcore.analysis.saving_bounds import SessionsByLateness, lateness_needed
 from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
-from flinkcore.datastream.window import (
-    CumulativeEventTimeWindows,
-    EventTimeSessionWindows,
-    SlidingEventTimeWindows,
-    TumblingEventTimeWindows,
-    WindowAssigner,
-    WindowStagger,
-)
-from flinkcore.datastream.window.window_assigner import TimeWindowAssigner
+from flinkcore.datastream.window import WindowStagger
 from flinkcore.errors import ConfigurationError
 from flinkcore.replay.log.arrays import Int64s
 from flinkcore.replay.log.milliseconds import to_milliseconds
@@ -60,6 +49,7 @@ from flinkcore.replay.plans.operators import BatchProcess, ConnectedProcess, bou
 from flinkcore.replay.plans.stage_plan import StagePlan
 from flinkcore.replay.time_plane.job_time import JobTime
 from flinkcore.replay.time_plane.total_order import LogEvents
+from flinkcore.runtime.windowing.merging_windows import SESSIONS
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +78,7 @@ class KeyHistory:
         `windows`, `missed_windows`           start and end of those that took it in, and that it was late for
         `saving_out_of_orderness_ms`          of a late event: the least bound of the watermark strategy with which
                                               a window takes it in; null: the strategy has no bound, or
-                                              the event lies between windows
+                                              the event lies between windows, or it is beyond 64 bits
         `saving_allowed_lateness_ms`          the same of the allowed lateness
         `row`                                 the columns that the job reads
         ====================================  ==========================================================================
@@ -255,7 +245,24 @@ def _only_operator(planned: PlannedJob) -> StagePlan:
             f"{stage.operator.function_name} is a function over batches, whose calls are for many keys at once: why() "
             "tells of windows, and of a KeyedProcessFunction"
         )
+    windows = KeyWindows.of(stage.operator)
+    if windows is not None:
+        _refuse_unknown_windows(windows)
     return stage
+
+
+def _refuse_unknown_windows(windows: KeyWindows) -> None:
+    assigner = windows.assigner
+    if windows.merge and assigner.is_event_time() and type(assigner) not in SESSIONS:
+        raise ConfigurationError(
+            f"{type(assigner).__name__} merges windows in a way of its own, and why() cannot tell which of them take "
+            "an event in: it tells of sessions, and of windows that do not merge"
+        )
+    if getattr(assigner, "window_stagger", None) is WindowStagger.NATURAL:
+        raise ConfigurationError(
+            "by WindowStagger.NATURAL the first event of a key group staggers the windows of all its keys, and why() "
+            "reads the events of one: take ALIGNED or RANDOM"
+        )
 
 
 class _KeyAnalysis:
@@ -391,29 +398,41 @@ class _KeyAnalysis:
         timeline = self._time.timeline
         steps = timeline.steps_before(events.arrivals, events.splits, events.positions)
         watermarks = timeline.watermark_after(steps).tolist()
-        met = list(zip(numbers, events.timestamps.tolist(), watermarks, strict=True))
-        saved = self._savings(windows, [_LateEvent(*each) for each in met if each[0] in run.late], events)
-        told_windows, is_fixed = _windows_told(run.firings), _is_fixed(windows.assigner)
+        met = [
+            _Met(number, watermark, sorted(run.assigned.get(number, ()), key=methodcaller("max_timestamp")))
+            for number, watermark in zip(numbers, watermarks, strict=True)
+        ]
+        saved = self._savings(windows, met, run.late)
+        told_windows = _windows_told(run.firings, windows.merge)
         late_tag = windows.late_tag
         goes_to = "dropped" if late_tag is None else f"to the side output {late_tag.tag_id!r}"
         fates: dict[int, _Fate] = {}
-        for number, timestamp, watermark in met:
-            assigned = _assigned(windows.assigner, timestamp)
+        for number, watermark, assigned in met:
             if number in run.late:
-                fates[number] = _Fate("late", (), assigned, *saved[number], goes_to)
-            elif is_fixed:
-                still_ms = watermark - windows.allowed_lateness_ms
-                taken = [bounds for bounds in assigned if bounds[1] - 1 > still_ms]
-                missed = [bounds for bounds in assigned if bounds not in taken]
+                missed = list(map(window_bounds, assigned))
+                fates[number] = _Fate("late", (), missed, *saved[number], goes_to)
+            elif number in run.assigned and not windows.merge:
+                is_open = [
+                    not windows.assigner.is_event_time()
+                    or lateness_needed(window.max_timestamp(), watermark) <= windows.allowed_lateness_ms
+                    for window in assigned
+                ]
+                taken = [
+                    window_bounds(window) for window, kept in zip(assigned, is_open, strict=True) if kept
+                ]
+                missed = [
+                    window_bounds(window) for window, kept in zip(assigned, is_open, strict=True) if not kept
+                ]
                 fates[number] = _Fate("in window" if taken else "in no window", taken, missed)
             else:
+                # Windows that merge take in each event that is not late, and those of counts each.
                 fates[number] = _Fate("in window", told_windows.get(number, ()))
         return fates
 
     # ---- what would have saved late events ----
 
     def _savings(
-        self, windows: KeyWindows, late: Sequence[_LateEvent], events: LogEvents
+        self, windows: KeyWindows, met: Sequence[_Met], late: Collection[int]
     ) -> dict[int, tuple[int | None, int | None]]:
         """By number of each late event, the least out-of-orderness bound and allowed lateness, in ms; None: no one."""
         bounds = {log.strategy.out_of_orderness_ms for log in self._logs}
@@ -423,38 +442,25 @@ class _KeyAnalysis:
                 "there is no least bound of out-of-orderness: the watermark strategy has none, or logs have several"
             )
         lateness_ms = windows.allowed_lateness_ms
-        by_bound: dict[int, int] = {}
-        by_lateness: dict[int, int] = {}
-        if _is_fixed(windows.assigner):
-            for each in late:
-                # What lies between windows, and is late, would be in none at any time.
-                for _, end_ms in _assigned(windows.assigner, each.timestamp)[-1:]:
-                    more_ms = each.watermark - (end_ms - 1) - lateness_ms + 1
-                    by_bound[each.number] = by_lateness[each.number] = more_ms
-        elif late:
-            # With so much more, an event would be in a window of its own.
-            enough = {each.number: each.watermark - each.timestamp - lateness_ms + 1 for each in late}
-            for some in _apart(events, windows.assigner):
-                own = {number: enough[number] for number in event_numbers(some) if number in enough}
-                by_lateness |= least_savings(partial(self._late_with_lateness, some), own)
-                if bound_ms is not None:
-                    by_bound |= least_savings(partial(self._late_with_bound, some), own)
+        needed: dict[int, int] = {}
+        if late and windows.merge:
+            sessions = SessionsByLateness(lateness_ms)
+            for number, watermark, (window,) in met:
+                needed[number] = sessions.take(window.start, window.end, watermark)
+        else:
+            # What lies between windows, and is late, would be in none at any time.
+            needed = {
+                number: lateness_needed(assigned[-1].max_timestamp(), watermark)
+                for number, watermark, assigned in met
+                if number in late and assigned
+            }
         return {
-            each.number: (
-                _sum(bound_ms, by_bound.get(each.number)),
-                _sum(lateness_ms, by_lateness.get(each.number)),
+            number: (
+                _saving(bound_ms, needed.get(number), lateness_ms),
+                _saving(lateness_ms, needed.get(number), lateness_ms),
             )
-            for each in late
+            for number in late
         }
-
-    def _late_with_bound(self, events: LogEvents, more_ms: int) -> Collection[int]:
-        time = replace(self._time, timeline=shifted(self._time.timeline, more_ms))
-        return late_events(self._stage, time, events)
-
-    def _late_with_lateness(self, events: LogEvents, more_ms: int) -> Collection[int]:
-        assert self._windows is not None
-        longer = with_lateness(self._stage, self._windows.allowed_lateness_ms + more_ms)
-        return late_events(longer, self._time, events)
 
     # ---- tables ----
 
@@ -532,53 +538,32 @@ def _lost(reason: str) -> _Fate:
     return _Fate(name, reason=why)
 
 
-class _LateEvent(NamedTuple):
-    """A late event, and the watermark that it was late for."""
+class _Met(NamedTuple):
+    """An event, the watermark that it met, and the windows that it was assigned to, the last one to end last."""
 
     number: int
-    timestamp: int
     watermark: int
+    assigned: Sequence[Any]
 
 
-def _is_fixed(assigner: WindowAssigner[Any, Any]) -> bool:
-    """Whether the time of an event alone tells its windows, and no other event has an influence on them."""
-    if isinstance(assigner, TumblingEventTimeWindows):
-        return assigner.window_stagger is WindowStagger.ALIGNED
-    return isinstance(assigner, SlidingEventTimeWindows | CumulativeEventTimeWindows)
+def _saving(present_ms: int | None, needed_ms: int | None, lateness_ms: int) -> int | None:
+    """A bound or lateness that is longer by what is needed beyond the present lateness; None: there is none."""
+    if present_ms is None or needed_ms is None:
+        return None
+    saving_ms = present_ms + needed_ms - lateness_ms
+    return saving_ms if saving_ms <= MAX_TIMESTAMP else None
 
 
-def _assigned(assigner: WindowAssigner[Any, Any], timestamp: int) -> list[tuple[int, int]]:
-    """The windows that an event is assigned to, or would begin with; none where its time does not tell."""
-    if not (_is_fixed(assigner) or isinstance(assigner, EventTimeSessionWindows)):
-        return []
-    windows = cast(TimeWindowAssigner, assigner).windows_at(timestamp, None, cast(Any, None))
-    return sorted(((window.start, window.end) for window in windows), key=itemgetter(1))
-
-
-def _sum(present_ms: int | None, more_ms: int | None) -> int | None:
-    return None if present_ms is None or more_ms is None else present_ms + more_ms
-
-
-def _apart(events: LogEvents, assigner: WindowAssigner[Any, Any]) -> Iterator[LogEvents]:
-    """Events in parts that have no influence on each other: of sessions those that can be in one."""
-    if not isinstance(assigner, EventTimeSessionWindows):
-        yield events
-        return
-    by_time = np.argsort(events.timestamps, kind="stable")
-    # Sessions merge where they touch.
-    gaps = np.flatnonzero(np.diff(events.timestamps[by_time]) > assigner.gap_ms) + 1
-    for rows in np.split(by_time, gaps):
-        yield events.take(np.sort(rows).astype(np.uint32))
-
-
-def _windows_told(firings: Sequence[Firing]) -> dict[int, list[Bounds]]:
+def _windows_told(firings: Sequence[Firing], merge: bool) -> dict[int, list[Bounds]]:
     """By number of event, the windows whose results it is in; of one that has grown, as it was in the end."""
     told: dict[int, list[Bounds]] = {}
     for firing in firings:
         for number in firing.events:
             before = told.setdefault(number, [])
-            before[:] = [bounds for bounds in before if not _is_within(bounds, firing.bounds)]
-            before.append(firing.bounds)
+            if merge:
+                before[:] = [bounds for bounds in before if not _is_within(bounds, firing.bounds)]
+            if firing.bounds not in before:
+                before.append(firing.bounds)
     return told
 
 

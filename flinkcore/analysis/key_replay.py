@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 import numpy as np
 import pyarrow as pa
 
 from flinkcore.analysis.recorded_function import RecordedFunction, TimerAct
-from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.row import Row
 from flinkcore.datastream.aggregates import collect
 from flinkcore.datastream.functions import ProcessWindowFunction
 from flinkcore.datastream.keyed_stream import WINDOW_RESULT_COLUMNS
-from flinkcore.datastream.window import TimeWindow, WindowAssigner
+from flinkcore.datastream.window import (
+    CumulativeEventTimeWindows,
+    EventTimeSessionWindows,
+    MergingWindowAssigner,
+    SlidingEventTimeWindows,
+    TimeWindow,
+    Trigger,
+    TumblingEventTimeWindows,
+    Window,
+    WindowAssigner,
+    WindowStagger,
+)
+from flinkcore.datastream.window.window_assigner import TimeWindowAssigner
 from flinkcore.replay.log.arrays import Int64s
 from flinkcore.replay.log.column_ops import HIDDEN_PREFIX
 from flinkcore.replay.plans.operators import KeyedOperator, KeyedProcess, WindowAggregation, WindowProcess
@@ -26,7 +38,7 @@ from flinkcore.replay.stages.placed_events import FIXED_COLUMNS, PlacedEvents
 from flinkcore.replay.stages.stage import StageContext
 from flinkcore.replay.stages.stage_output import PlacedOutput
 from flinkcore.replay.time_plane.job_time import ReplayTime
-from flinkcore.replay.time_plane.timeline import AFTER_ALL_SPLITS, Timeline
+from flinkcore.replay.time_plane.timeline import AFTER_ALL_SPLITS
 from flinkcore.replay.time_plane.total_order import LogEvents
 
 EVENT: Final = f"{HIDDEN_PREFIX}event"
@@ -57,6 +69,11 @@ class KeyWindows(NamedTuple):
             windows = operator.function
             return cls(windows.assigner, windows.allowed_lateness_ms, windows.late_tag)
         return None
+
+    @property
+    def merge(self) -> bool:
+        """Whether they can become one, as sessions do."""
+        return isinstance(self.assigner, MergingWindowAssigner)
 
 
 class Firing(NamedTuple):
@@ -102,6 +119,9 @@ class KeyRun:
         Their rows.
     late : frozenset of int
         Numbers of the events that were late for all their windows.
+    assigned : dict of int to sequence of Window
+        By numbers of events, the windows that each was assigned to; empty for windows over columns that do not follow
+        from the time of an event.
     timers : list of TimerAct
         What happened to timers of a process function.
     """
@@ -109,17 +129,8 @@ class KeyRun:
     firings: list[Firing]
     results: pa.Table
     late: frozenset[int] = frozenset()
+    assigned: Mapping[int, Sequence[Window]] = field(default_factory=dict)
     timers: list[TimerAct] = field(default_factory=list)
-
-
-def shifted(timeline: Timeline, by_ms: int) -> Timeline:
-    """The timeline of a job whose watermarks trail by so much more.
-
-    Ticks, idleness and the merge of the splits do not depend on how much it is; the end of the log is as it was.
-    """
-    watermarks = timeline.watermark_ms
-    later = np.maximum(watermarks, MIN_TIMESTAMP + by_ms) - by_ms
-    return replace(timeline, watermark_ms=np.where(watermarks == MAX_TIMESTAMP, watermarks, later))
 
 
 def with_numbers(events: LogEvents, numbers: Int64s) -> LogEvents:
@@ -148,7 +159,7 @@ def run_key(stage: StagePlan, time: ReplayTime, events: LogEvents) -> KeyRun:
     operator = stage.operator
     if isinstance(operator, KeyedProcess):
         return _run_function(stage, operator, time, events)
-    fired, late = _run_windows(stage, time, events)
+    fired, late, assigned = _run_windows(stage, time, events)
     numbers = _Numbers(events)
     firings = [
         Firing(bounds, place.clock_ms, watermark, numbers.of(place), None, is_late, of, range(row, row + 1))
@@ -157,7 +168,7 @@ def run_key(stage: StagePlan, time: ReplayTime, events: LogEvents) -> KeyRun:
     if isinstance(operator, WindowAggregation):
         own = {*stage.keys, *WINDOW_RESULT_COLUMNS, EVENTS}
         names = [name for name in fired.batch.schema.names if name not in own]
-        return KeyRun(firings, pa.Table.from_batches([fired.batch.select(names)]), late)
+        return KeyRun(firings, pa.Table.from_batches([fired.batch.select(names)]), late, assigned)
     given = _run_placed(stage, time, _without_numbers(events))[0]
     rows: dict[tuple[int, ...], list[int]] = {}
     for row, fired_at in enumerate(_fired_at(given)):
@@ -170,22 +181,13 @@ def run_key(stage: StagePlan, time: ReplayTime, events: LogEvents) -> KeyRun:
         ],
         results,
         late,
+        assigned,
     )
 
 
-def late_events(stage: StagePlan, time: ReplayTime, events: LogEvents) -> frozenset[int]:
-    """Return the numbers of the events that are late for all their windows; parameters as of `run_key`."""
-    return _run_windows(stage, time, events)[1]
-
-
-def with_lateness(stage: StagePlan, allowed_lateness_ms: int) -> StagePlan:
-    """Return the windows of an operator with another allowed lateness."""
-    operator = stage.operator
-    if isinstance(operator, WindowAggregation):
-        return replace(stage, operator=replace(operator, allowed_lateness_ms=allowed_lateness_ms))
-    assert isinstance(operator, WindowProcess)
-    windows = replace(operator.function, allowed_lateness_ms=allowed_lateness_ms)
-    return replace(stage, operator=replace(operator, function=windows))
+def window_bounds(window: Window) -> Bounds:
+    """Start and end of a window."""
+    return (window.start, window.end) if isinstance(window, TimeWindow) else (None, None)
 
 
 # ---- windows ----
@@ -216,9 +218,58 @@ class _CollectNumbers(ProcessWindowFunction):  # type: ignore[type-arg]
 
     def process(self, key: Any, context: Any, elements: Iterable[Row]) -> Iterator[Row]:
         window = context.window()
-        bounds = (window.start, window.end) if isinstance(window, TimeWindow) else (None, None)
+        bounds = window_bounds(window)
         is_over = window.max_timestamp() <= context.current_watermark()
         yield Row(*bounds, is_over, context.current_watermark(), [element[EVENT] for element in elements])
+
+
+class _NotedWindows(WindowAssigner[Any, Any]):
+    """Assigns the windows of an assigner, and notes them by the numbers of events; all copies write to one mapping."""
+
+    def __init__(self, assigner: WindowAssigner[Any, Any], noted: dict[int, Sequence[Window]]) -> None:
+        self._assigner = assigner
+        self._noted = noted
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> _NotedWindows:
+        return type(self)(deepcopy(self._assigner, memo), self._noted)
+
+    def assign_windows(
+        self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
+    ) -> Collection[Window]:
+        windows = list(self._assigner.assign_windows(element, timestamp, context))
+        self._noted[element[EVENT]] = windows
+        return windows
+
+    def get_default_trigger(self, env: Any = None) -> Trigger[Any, Any]:
+        return self._assigner.get_default_trigger(env)
+
+    def is_event_time(self) -> bool:
+        return self._assigner.is_event_time()
+
+
+class _NotedSessions(_NotedWindows, MergingWindowAssigner[Any, Any]):
+    """The same of windows that merge."""
+
+    def merge_windows(
+        self, windows: Iterable[Any], callback: MergingWindowAssigner.MergeCallback[Any]
+    ) -> None:
+        assert isinstance(self._assigner, MergingWindowAssigner)
+        self._assigner.merge_windows(windows, callback)
+
+
+def _follow_from_time(assigner: WindowAssigner[Any, Any]) -> bool:
+    """Whether the time of an event alone tells the windows that it is assigned to."""
+    if type(assigner) is TumblingEventTimeWindows:
+        return assigner.window_stagger is WindowStagger.ALIGNED
+    return type(assigner) in (SlidingEventTimeWindows, CumulativeEventTimeWindows, EventTimeSessionWindows)
+
+
+def _assigned_by_time(assigner: WindowAssigner[Any, Any], events: LogEvents) -> dict[int, Sequence[Window]]:
+    if not _follow_from_time(assigner):
+        return {}
+    windows_at, no_context = cast(TimeWindowAssigner, assigner).windows_at, cast(Any, None)
+    met = zip(event_numbers(events), events.timestamps.tolist(), strict=True)
+    return {number: windows_at(timestamp, None, no_context) for number, timestamp in met}
 
 
 _COLLECTED: Final = pa.schema(
@@ -234,9 +285,12 @@ _COLLECTED: Final = pa.schema(
 
 def _run_windows(
     stage: StagePlan, time: ReplayTime, events: LogEvents
-) -> tuple[PlacedEvents, frozenset[int]]:
-    """Firings with the numbers of their events, and numbers of late events."""
+) -> tuple[PlacedEvents, frozenset[int], dict[int, Sequence[Window]]]:
+    """Firings with the numbers of their events, numbers of late events, and the windows of each event."""
     operator: KeyedOperator = stage.operator
+    windows_of_stage = KeyWindows.of(operator)
+    assert windows_of_stage is not None
+    assigned = _assigned_by_time(windows_of_stage.assigner, events)
     if isinstance(operator, WindowAggregation):
         aggregates = (*operator.aggregates, (EVENTS, collect(EVENT)))
         operator = replace(operator, aggregates=aggregates, late_tag=_LATE)
@@ -245,12 +299,17 @@ def _run_windows(
         windows = replace(
             operator.function, pre_aggregation=None, window_function=_CollectNumbers(), late_tag=_LATE
         )
+        assigner = windows.assigner
+        if not _follow_from_time(assigner):
+            noting = _NotedSessions if isinstance(assigner, MergingWindowAssigner) else _NotedWindows
+            windows = replace(windows, assigner=noting(assigner, assigned))
         operator = WindowProcess(windows, _COLLECTED)
     inputs = tuple(
         replace(each, schema=each.schema.append(pa.field(EVENT, pa.int64()))) for each in stage.inputs
     )
     fired, late = _run_placed(replace(stage, inputs=inputs, operator=operator), time, events)
-    return fired, frozenset(number for rows in late for number in rows.column(EVENT).to_pylist())
+    late_numbers = frozenset(number for rows in late for number in rows.column(EVENT).to_pylist())
+    return fired, late_numbers, assigned
 
 
 def _run_placed(

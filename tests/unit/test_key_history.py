@@ -1,15 +1,18 @@
 """Why the results of a key are what they are, told of small logs."""
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
+from flinkcore.analysis import key_replay
 from flinkcore.common import Configuration, Duration, Row, Time, WatermarkStrategy
 from flinkcore.datastream import DataStream, KeyedStream, StreamExecutionEnvironment
 from flinkcore.datastream.aggregates import count, sum_
@@ -18,9 +21,15 @@ from flinkcore.datastream.window import (
     CountEvictor,
     CountTrigger,
     EventTimeSessionWindows,
+    EventTimeTrigger,
     GlobalWindows,
+    MergingWindowAssigner,
     SlidingEventTimeWindows,
+    TimeWindow,
+    Trigger,
     TumblingEventTimeWindows,
+    WindowAssigner,
+    WindowStagger,
 )
 from flinkcore.errors import ConfigurationError
 from flinkcore.replay import planned_job
@@ -246,6 +255,161 @@ class RemindsLater(KeyedProcessFunction):
 class Values(ProcessWindowFunction):
     def process(self, key: Any, context: Any, elements: Any) -> Iterator[Row]:
         yield Row([element.value for element in elements])
+
+
+VALUES = pa.schema([("values", pa.list_(pa.int64()))])
+
+
+class FirstTen(WindowAssigner[Any, TimeWindow]):
+    """Assigns events of an even value to the first 10 ms, whatever their time, and others to none."""
+
+    def assign_windows(
+        self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
+    ) -> list[TimeWindow]:
+        return [TimeWindow(0, 10)] if element.value % 2 == 0 else []
+
+    def get_default_trigger(self, env: Any = None) -> Trigger[Any, Any]:
+        return EventTimeTrigger.create()
+
+    def is_event_time(self) -> bool:
+        return True
+
+
+class FirstTenOfTheClock(FirstTen):
+    def is_event_time(self) -> bool:
+        return False
+
+
+class Merged(FirstTen, MergingWindowAssigner[Any, TimeWindow]):
+    def merge_windows(self, windows: Any, callback: MergingWindowAssigner.MergeCallback[TimeWindow]) -> None:
+        TimeWindow.merge_windows(windows, callback)
+
+
+def test_windows_of_ones_own_tell_what_they_took_in_and_what_would_have_saved_late_events() -> None:
+    rows = ROWS.set_column(0, "ts", pa.array([0, 4, 12, 20, 25, 60, 8]))
+
+    def job(bound_ms: int = 2, lateness_ms: int = 0) -> DataStream:
+        windows = keyed(rows, bound_ms=bound_ms).window(FirstTen()).allowed_lateness(lateness_ms)
+        return windows.process(Values(), output_type=VALUES)
+
+    history, report = job().why("k"), job().execute().report
+    assert column(job().why("l").events, "fate") == ["in no window"]
+    fates = [(event["row"]["value"], event["fate"]) for event in history.events.to_pylist()]
+    assert fates == [
+        (1, "in no window"),
+        (2, "in window"),
+        (3, "in no window"),
+        (4, "in no window"),  # behind the end of its window, but not late itself
+        (6, "in no window"),
+        (7, "late"),
+    ]
+    assert Counter(fate for _, fate in fates) == {
+        "in window": report.windowed,
+        "in no window": report.in_no_window - 1,
+        "late": report.late,
+    }
+    first_ten = [{"start": 0, "end": 10}]
+    assert column(history.events, "missed_windows") == [[], [], [], first_ten, first_ten, []]
+    assert column(history.events, "saving_allowed_lateness_ms")[5] is None
+
+    rows = rows.set_column(4, "value", pa.array([1, 2, 3, 4, 5, 6, 8]))
+    (event,) = [row for row in job().why("k").events.to_pylist() if row["fate"] == "late"]
+    assert event["missed_windows"] == first_ten
+    bound_ms, lateness_ms = event["saving_out_of_orderness_ms"], event["saving_allowed_lateness_ms"]
+
+    def values(job: DataStream) -> set[int]:
+        return {value for row in job.to_arrow().to_pylist() for value in row["values"]}
+
+    assert 8 in values(job(bound_ms)) & values(job(lateness_ms=lateness_ms))
+    assert 8 not in values(job(bound_ms - 1)) | values(job(lateness_ms=lateness_ms - 1))
+
+
+def test_windows_of_the_clock_are_never_late_and_may_be_none() -> None:
+    job = keyed(ROWS).window(FirstTenOfTheClock()).process(Values(), output_type=VALUES)
+    events = job.why("k").events
+    assert column(events, "fate") == [
+        "in window" if row["value"] % 2 == 0 else "in no window" for row in column(events, "row")
+    ]
+    assert column(events, "fate").count("in window") == job.execute().report.windowed
+
+
+@pytest.mark.parametrize(
+    ("windows", "message"),
+    [
+        (Merged(), "Merged merges windows in a way of its own"),
+        (
+            TumblingEventTimeWindows.of(Time.milliseconds(10), Time.milliseconds(0), WindowStagger.NATURAL),
+            "the first event of a key group staggers the windows of all its keys",
+        ),
+    ],
+)
+def test_windows_that_other_keys_or_merges_decide_are_refused(windows: Any, message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        keyed(ROWS).window(windows).process(Values(), output_type=VALUES).why("k")
+
+
+@pytest.mark.parametrize(
+    "windows",
+    [
+        TumblingEventTimeWindows.of(Time.milliseconds(10), Time.milliseconds(0), WindowStagger.RANDOM),
+        EventTimeSessionWindows.with_dynamic_gap(lambda row: 3 + row.value % 3),
+    ],
+)
+def test_staggered_windows_and_sessions_of_many_gaps_tell_what_would_have_saved_late_events(
+    windows: Any,
+) -> None:
+    def job(bound_ms: int = 2, lateness_ms: int = 0) -> DataStream:
+        stream = keyed(ROWS, bound_ms=bound_ms).window(windows).allowed_lateness(lateness_ms)
+        return stream.process(Values(), output_type=VALUES)
+
+    def late(history: Any) -> dict[int, Any]:
+        return {row["row"]["value"]: row for row in history.events.to_pylist() if row["fate"] == "late"}
+
+    events = late(job().why("k"))
+    assert len(events) == job().execute().report.late > 1
+    for value, event in events.items():
+        bound_ms, lateness_ms = event["saving_out_of_orderness_ms"], event["saving_allowed_lateness_ms"]
+        assert value not in late(job(bound_ms).why("k")) | late(job(lateness_ms=lateness_ms).why("k"))
+        assert value in late(job(bound_ms - 1).why("k"))
+        assert value in late(job(lateness_ms=lateness_ms - 1).why("k"))
+
+
+def test_savings_in_sessions_need_no_further_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    arrivals = np.arange(0, 3_000, 10)
+    rows = pa.table(
+        {
+            "ts": arrivals - np.where(np.arange(300) % 3, 0, 700),
+            "arrival": arrivals,
+            "key": ["k"] * 300,
+            "value": arrivals,
+        }
+    )
+    runs: list[int] = []
+    opened = key_replay.opened_stage
+    monkeypatch.setattr(
+        key_replay, "opened_stage", lambda *arguments: (runs.append(1), opened(*arguments))[1]
+    )
+    windows = keyed(rows).window(EventTimeSessionWindows.with_gap(Time.milliseconds(4)))
+    events = windows.aggregate(n=count()).why("k").events
+    assert column(events, "fate").count("late") > 50
+    assert len(runs) == 1
+
+
+def test_savings_beyond_64_bits_are_none() -> None:
+    far = 3 * 2**61
+    rows = ROWS.set_column(0, "ts", pa.array([far, -far, far + 1_000, 5, 0, far, far]))
+    for history in (
+        counted(rows).why("k"),
+        keyed(rows)
+        .window(EventTimeSessionWindows.with_gap(Time.milliseconds(4)))
+        .aggregate(n=count())
+        .why("k"),
+    ):
+        late = [row for row in history.events.to_pylist() if row["fate"] == "late"]
+        by_time = {row["timestamp"]: row["saving_out_of_orderness_ms"] for row in late}
+        assert by_time[-far] is None
+        assert by_time[5] > 2**62
+        assert "event" in str(history)
 
 
 def reminded(log: pa.Table) -> DataStream:
