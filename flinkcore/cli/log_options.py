@@ -170,6 +170,17 @@ def times_of(arguments: argparse.Namespace) -> dict[str, Any]:
     return columns
 
 
+def log_of(arguments: argparse.Namespace, times: dict[str, Any]) -> dict[str, Any]:
+    """Return what the options say of a log, as settings of `from_event_log`; `times` as of `times_of`."""
+    return {
+        **times,
+        "split": FILE if arguments.split_per_file else arguments.split,
+        "rate": arguments.rate,
+        "format": arguments.format,
+        "on_bad_row": arguments.on_bad_row,
+    }
+
+
 def events_of(
     environment: StreamExecutionEnvironment, arguments: argparse.Namespace, times: dict[str, Any]
 ) -> DataStream:
@@ -180,12 +191,5 @@ def events_of(
     )
     if arguments.idleness:
         strategy = strategy.with_idleness(Duration.of_millis(duration_ms(arguments.idleness)))
-    return environment.from_event_log(
-        arguments.input,
-        timestamp=times["timestamp"],
-        arrival=times["arrival"],
-        split=FILE if arguments.split_per_file else arguments.split,
-        rate=arguments.rate,
-        format=arguments.format,
-        on_bad_row=arguments.on_bad_row,
-    ).assign_timestamps_and_watermarks(strategy)
+    events = environment.from_event_log(arguments.input, **log_of(arguments, times))
+    return events.assign_timestamps_and_watermarks(strategy)

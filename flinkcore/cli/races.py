@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from flinkcore.cli.log_options import duration_ms
+from flinkcore.cli.log_options import add_log_options, check_log_options, duration_ms, log_of, times_of
 from flinkcore.errors import ConfigurationError
 
 
@@ -18,7 +18,8 @@ def add_commands(commands: Any) -> None:
     """Add the command to those of a parser."""
     races = commands.add_parser(
         "races",
-        help="replay a job under other legal histories of a small log, and tell which change its results",
+        help="replay a job under other legal histories of a small log, which is held in memory, and tell which change "
+        "its results",
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     races.add_argument(
@@ -27,10 +28,7 @@ def add_commands(commands: Any) -> None:
         help="jobs.py:late_clicks, or package.jobs:late_clicks: a function from the "
         "stream of events to the stream of results",
     )
-    races.add_argument("input", nargs="+", help="files, directories, globs or URIs; held in memory")
-    races.add_argument("--timestamp", required=True, metavar="COLUMN", help="event time")
-    races.add_argument("--arrival", metavar="COLUMN", help="when the event reached the system")
-    races.add_argument("--split", metavar="COLUMN", help="column that tells splits apart")
+    add_log_options(races)
     races.add_argument("--watermark-interval", default="200ms", help="of periodic watermarks")
     races.add_argument(
         "--history",
@@ -38,9 +36,6 @@ def add_commands(commands: Any) -> None:
         metavar="KIND",
         help="again, clock, parallelism, restart, ties, delay or ticks; repeat for more; all possible ones if not "
         "given",
-    )
-    races.add_argument(
-        "--on-bad-row", choices=["fail", "drop"], default="fail", help="what becomes of rows with a fault"
     )
     races.set_defaults(call=_races)
 
@@ -52,16 +47,14 @@ def _races(arguments: argparse.Namespace) -> int:
     unknown = sorted(set(arguments.history or ()) - set(KINDS))
     if unknown:
         raise ConfigurationError(f"--history {', '.join(unknown)}: there are {', '.join(KINDS)}")
+    check_log_options(arguments)
     interval_ms = duration_ms(arguments.watermark_interval)
     found = find_races(
         _function(arguments.job),
         arguments.input,
-        timestamp=arguments.timestamp,
-        arrival=arguments.arrival,
-        split=arguments.split,
+        **log_of(arguments, times_of(arguments)),
         histories=arguments.history,
         interval_ms=interval_ms,
-        on_bad_row=arguments.on_bad_row,
     )
     print(found)
     return 1 if found else 0

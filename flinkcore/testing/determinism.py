@@ -5,21 +5,25 @@ from __future__ import annotations
 import tempfile
 import warnings
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, overload
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from flinkcore.common import OutputTag
+from flinkcore.common.expressions import Expression
 from flinkcore.common.shown_tables import shown_table
+from flinkcore.common.split_origin import SplitOrigin
 from flinkcore.datastream import DataStream, StreamExecutionEnvironment
 from flinkcore.datastream.transformations import StreamGraph
 from flinkcore.errors import ConfigurationError, FlinkcoreError
+from flinkcore.replay.log.column_ops import HIDDEN_PREFIX, WithColumns
 from flinkcore.replay.log.event_log import EventLog
-from flinkcore.replay.log.milliseconds import to_milliseconds
+from flinkcore.replay.log.event_reader import EventReader
 from flinkcore.testing.histories import KINDS, Changed, History, LogTimes, legal_histories
 
 Job = Callable[..., DataStream]
@@ -27,6 +31,7 @@ Job = Callable[..., DataStream]
 
 _SPLIT: Final = "order of the splits"
 _ARRIVAL: Final = "arrival in this history"
+_NO_TIME: Final = f"{HIDDEN_PREFIX}no time"
 _WHEN_FIRED: Final = ("watermark", "emitted_at")
 """Columns of results that say when it was, which other histories change and nobody calls a race."""
 
@@ -117,13 +122,18 @@ def find_races(
     job: Job,
     log: Any,
     *,
-    timestamp: str,
-    arrival: str | None = None,
-    split: str | None = None,
+    timestamp: str | Expression,
+    arrival: str | Expression | None = None,
+    split: str | SplitOrigin | None = None,
+    rate: float = 1000.0,
+    arrival_start_ms: int = 0,
+    format: str | None = None,
+    format_options: Mapping[str, Any] | None = None,
+    filesystem: Any = None,
+    on_bad_row: Literal["fail", "drop"] = "fail",
     side_outputs: Sequence[OutputTag] = (),
     histories: Collection[str] | None = None,
     interval_ms: int = 200,
-    on_bad_row: Literal["fail", "drop"] = "fail",
 ) -> Races:
     """Replay a job under other legal histories of its log, and return those in which its results are others.
 
@@ -133,8 +143,10 @@ def find_races(
         From the stream of events to the stream of results; of several logs, from the stream of each.
     log : Arrow table, path, or a tuple of these
         What `from_event_log` takes; a small log, which is held in memory and replayed some dozens of times.
-    timestamp, arrival, split : str
-        Columns of the log. Without an arrival "restart", "ties" and "delay" are not possible.
+    timestamp, arrival, split, rate, arrival_start_ms, format, format_options, filesystem
+        As of `from_event_log`, of all logs. Without an arrival "restart", "ties" and "delay" are not possible.
+    on_bad_row : "fail" or "drop"
+        As of `from_event_log`; rows without an arrival or a split are found before the job filters any.
     side_outputs : sequence of OutputTag
         Side outputs of the job that are compared, too.
     histories : collection of str, optional
@@ -144,7 +156,6 @@ def find_races(
         split) and "ticks" (of periodic watermarks): that is a race.
     interval_ms : int
         Auto-watermark interval.
-    on_bad_row : "fail" or "drop"
 
     Returns
     -------
@@ -156,11 +167,36 @@ def find_races(
     ------
     ConfigurationError
         If the job or a setting is invalid, a history that is named is not possible with this log, or none is.
+    SchemaError, DataError, SourceError
+        If a column is missing, a row has a fault, or a file cannot be read.
     """
     wanted = _wanted(histories)
-    logs = [_table(each, timestamp) for each in (log if isinstance(log, tuple) else (log,))]
-    trials = _Trials(job, timestamp, arrival, split, tuple(side_outputs), interval_ms, on_bad_row)
-    possible, missing = legal_histories([trials.times(each) for each in logs], interval_ms)
+    if on_bad_row not in ("fail", "drop"):
+        raise ConfigurationError(f'on_bad_row= is "fail" or "drop" here, not {on_bad_row!r}')
+    logs = [
+        _Log.read(
+            EventLog.of(
+                each,
+                timestamp=_NO_TIME,
+                arrival=arrival,
+                split=split,
+                format=format,
+                format_options=format_options,
+                filesystem=filesystem,
+                on_bad_row=on_bad_row,
+            ),
+            timestamp,
+        )
+        for each in (log if isinstance(log, tuple) else (log,))
+    ]
+    settings = {
+        "timestamp": timestamp,
+        "rate": rate,
+        "arrival_start_ms": arrival_start_ms,
+        "on_bad_row": on_bad_row,
+    }
+    trials = _Trials(job, settings, tuple(side_outputs), interval_ms)
+    possible, missing = legal_histories([each.times for each in logs], interval_ms)
     possible = [history for history in possible if history.kind in wanted]
     untried = {kind: missing[kind] for kind in wanted if kind in missing}
     kinds = {history.kind for history in possible}
@@ -216,47 +252,65 @@ def assert_deterministic(job: Job, log: Any, **settings: Any) -> None:
         raise AssertionError(f"{count}{'s' * (len(races) == 1)} the results:\n\n{races}")
 
 
-def _table(log: Any, timestamp: str) -> pa.Table:
-    """The rows of a log in memory."""
-    described = EventLog.of(log, timestamp=timestamp)
-    batches = [batch for chunk in described.chunks(1) for batch in chunk.read(None, 1 << 17)]
-    return pa.Table.from_batches(batches, described.schema)
+@dataclass(frozen=True, eq=False)
+class _Log:
+    """A log in memory.
+
+    Attributes
+    ----------
+    rows : pyarrow.Table
+        As they were read, without those that have no arrival or split.
+    times : LogTimes
+        Of the rows; the splits have the order of the time plane.
+    """
+
+    rows: pa.Table
+    times: LogTimes
+
+    @classmethod
+    def read(cls, log: EventLog, timestamp: str | Expression) -> _Log:
+        """Read a log; its timestamps are left to the job, which may filter rows or compute them."""
+        if isinstance(timestamp, str):
+            log.require(timestamp, "timestamp=")
+        no_time = WithColumns(((_NO_TIME, pc.scalar(0)),))
+        reader = EventReader(log, [no_time], "all")
+        batches = [batch for chunk in log.chunks(1) for batch in reader.read(chunk)]
+        rows = pa.Table.from_batches([timed.batch for timed in batches], reader.schema).select(
+            log.schema.names
+        )
+        values = [timed.split_values[code] for timed in batches for code in timed.split_codes.tolist()]
+        known = sorted(set(values), key=lambda value: (value is not None, value))
+        numbers = {value: number for number, value in enumerate(known)}
+        arrivals = [timed.arrival_ms for timed in batches if timed.arrival_ms is not None]
+        times = LogTimes(
+            None if log.arrival is None else np.concatenate([np.empty(0, np.int64), *arrivals]),
+            np.array([numbers[value] for value in values], np.int64),
+            ["the log" if value is None else f"split {value!r}" for value in known],
+        )
+        return cls(rows, times)
+
+    def take(self, rows: Sequence[int]) -> _Log:
+        """Some of its rows."""
+        taken = np.array(rows, np.int64)
+        arrivals = None if self.times.arrival_ms is None else self.times.arrival_ms[taken]
+        times = LogTimes(arrivals, self.times.split[taken], self.times.names)
+        return _Log(self.rows.take(pa.array(taken)), times)
 
 
 @dataclass(frozen=True)
 class _Trials:
-    """Replays of a job; parameters as of `find_races`."""
+    """Replays of a job; parameters as of `find_races`, settings those of `from_event_log`."""
 
     job: Job
-    timestamp: str
-    arrival: str | None
-    split: str | None
+    settings: Mapping[str, Any]
     side_outputs: tuple[OutputTag, ...]
     interval_ms: int
-    on_bad_row: Literal["fail", "drop"]
 
-    def times(self, log: pa.Table) -> LogTimes:
-        """When the rows of a log arrived."""
-        arrivals = None
-        if self.arrival is not None:
-            column = log.column(self.arrival).combine_chunks()
-            arrivals, unreadable = to_milliseconds(column)
-            if column.null_count or unreadable is not None:
-                raise ConfigurationError(
-                    f"the arrivals ({self.arrival}) must be there, and be times, in all rows"
-                )
-        values = [None] * log.num_rows if self.split is None else log.column(self.split).to_pylist()
-        known = sorted(set(values), key=lambda value: (value is not None, value))
-        numbers = {value: number for number, value in enumerate(known)}
-        splits = np.array([numbers[value] for value in values], np.int64)
-        names = ["the log" if value is None else f"split {value!r}" for value in known]
-        return LogTimes(None if arrivals is None else arrivals.copy(), splits, names)
-
-    def results(self, logs: Sequence[pa.Table], history: History | None) -> dict[str, Rows]:
+    def results(self, logs: Sequence[_Log], history: History | None) -> dict[str, Rows]:
         """The rows of results by key; None: of the logs as they are."""
-        times = [self.times(log) for log in logs]
+        times = [log.times for log in logs]
         changed = list(map(Changed.not_at_all, times)) if history is None else history.change(times)
-        given = [self._changed(log, change) for log, change in zip(logs, changed, strict=True)]
+        given = [self._changed(log.rows, change) for log, change in zip(logs, changed, strict=True)]
         if history is None:
             return self._run(given)
         with history.around(self.job):
@@ -280,10 +334,9 @@ class _Trials:
         streams = [
             environment.from_event_log(
                 log,
-                timestamp=self.timestamp,
                 arrival=_ARRIVAL if _ARRIVAL in log.column_names else None,
                 split=_SPLIT,
-                on_bad_row=self.on_bad_row,
+                **self.settings,
             ).select(*(name for name in log.column_names if name not in own))
             for log in logs
         ]
@@ -338,7 +391,7 @@ class _Trials:
 
     # ---- the smallest log ----
 
-    def race(self, logs: list[pa.Table], history: History) -> Race:
+    def race(self, logs: list[_Log], history: History) -> Race:
         """What a history changes, shown by as few rows as were found to do."""
         smallest = self._smallest(logs, history)
         shown = self._differences(smallest, history)
@@ -350,19 +403,19 @@ class _Trials:
             [key, *(each for each in keys if each != key)],
             _lines(expected - found),
             _lines(found - expected),
-            smallest,
+            [log.rows for log in smallest],
         )
 
-    def _differences(self, logs: Sequence[pa.Table], history: History) -> dict[str, tuple[Rows, Rows]]:
+    def _differences(self, logs: Sequence[_Log], history: History) -> dict[str, tuple[Rows, Rows]]:
         """By key the rows of the logs as they are, and of the history."""
         expected, found = self.results(logs, None), self.results(logs, history)
         keys = dict.fromkeys([*expected, *found])
         both = {key: (expected.get(key, Counter()), found.get(key, Counter())) for key in keys}
         return {key: rows for key, rows in both.items() if rows[0] != rows[1]}
 
-    def _smallest(self, logs: list[pa.Table], history: History) -> list[pa.Table]:
+    def _smallest(self, logs: list[_Log], history: History) -> list[_Log]:
         """Leave out rows, more and more finely, as long as the history still changes the results."""
-        rows = [(log, row) for log, table in enumerate(logs) for row in range(table.num_rows)]
+        rows = [(log, row) for log, each in enumerate(logs) for row in range(each.rows.num_rows)]
         trials, parts = 0, 2
         while len(rows) > 1 and trials < _MOST_TRIALS:
             size = max(1, len(rows) // parts)
@@ -378,18 +431,15 @@ class _Trials:
                 parts = min(len(rows), 2 * parts)
         return _taken(logs, rows)
 
-    def _shows(self, logs: list[pa.Table], history: History) -> bool:
+    def _shows(self, logs: list[_Log], history: History) -> bool:
         try:
             return bool(self._differences(logs, history))
         except FlinkcoreError:  # a restart after rows that are not there, or a job that fails without them
             return False
 
 
-def _taken(logs: Sequence[pa.Table], rows: Sequence[tuple[int, int]]) -> list[pa.Table]:
-    return [
-        table.take(pa.array([row for of, row in rows if of == log], pa.int64()))
-        for log, table in enumerate(logs)
-    ]
+def _taken(logs: Sequence[_Log], rows: Sequence[tuple[int, int]]) -> list[_Log]:
+    return [each.take([row for of, row in rows if of == log]) for log, each in enumerate(logs)]
 
 
 def _lines(rows: Rows) -> list[str]:

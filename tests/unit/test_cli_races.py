@@ -99,3 +99,20 @@ def test_histories_are_checked_before_the_program_is_read(
 ) -> None:
     assert main(["races", "nowhere.py:counts", *log[1:], "--history", "tides"]) == 1
     assert "--history tides: there are again, clock" in capsys.readouterr().err
+
+
+def test_the_options_of_logs_are_those_of_other_commands(
+    log: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    program, path, *_ = log
+    for number in (1, 2):
+        (tmp_path / f"{number}.data").write_bytes(Path(path).read_bytes())
+    options = ["--format", "parquet", "--timestamp", "ts", "--timestamp-unit", "s", "--arrival", "arrival"]
+    files = [str(tmp_path / "1.data"), str(tmp_path / "2.data")]
+    arguments = ["races", f"{program}:firsts", *files, *options, "--arrival-unit", "s", "--split-per-file"]
+    assert main([*arguments, "--history", "delay"]) == 0
+    assert "tried: delay (4)" in capsys.readouterr().out
+    assert main([*arguments, "--split", "key"]) == 1
+    assert "--split and --split-per-file exclude each other" in capsys.readouterr().err
+    assert main(["races", f"{program}:firsts", path, "--timestamp", "tss"]) == 1
+    assert "--timestamp names column 'tss', which the log does not have" in capsys.readouterr().err

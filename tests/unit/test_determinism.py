@@ -11,16 +11,17 @@ from time import time as now
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
 from flinkcore.common import Duration, OutputTag, Row, Time, Types, WatermarkStrategy
-from flinkcore.datastream import DataStream, RuntimeContext
+from flinkcore.datastream import FILE, DataStream, RuntimeContext
 from flinkcore.datastream.aggregates import count
 from flinkcore.datastream.functions import KeyedProcessFunction
 from flinkcore.datastream.state import ValueStateDescriptor
 from flinkcore.datastream.window import TumblingEventTimeWindows
-from flinkcore.errors import ConfigurationError
+from flinkcore.errors import ConfigurationError, DataError, SchemaError
 from flinkcore.testing import assert_deterministic, find_races
 
 LOG = pa.table(
@@ -321,3 +322,76 @@ def test_a_function_that_depends_on_the_place_of_periodic_watermarks_is_found() 
 
     (race,) = find_races(job, LOG, **COLUMNS, histories=("ticks",))
     assert race.history.what.startswith("each periodic watermark comes")
+
+
+@pytest.mark.parametrize("setting", ["timestamp", "arrival", "split"])
+def test_a_column_that_there_is_not_is_refused(setting: str) -> None:
+    with pytest.raises(SchemaError, match=f"{setting}= names column 'nowhere', which the log does not have"):
+        find_races(windows(100), LOG, **(COLUMNS | {setting: "nowhere"}))
+
+
+@pytest.mark.parametrize(("column", "kind"), [("arrival", pa.int64()), ("split", pa.string())])
+def test_rows_without_an_arrival_or_a_split_are_dropped_or_named(column: str, kind: pa.DataType) -> None:
+    at = LOG.column_names.index(column)
+    values = LOG.column(column).to_pylist()
+    log = LOG.set_column(at, column, pa.array([*values[:3], None, *values[4:]], kind))
+
+    def job(events: DataStream) -> DataStream:
+        return keyed(events).process(Totals(), RESULT)
+
+    with pytest.raises(DataError, match=f"row 3 .*: null {column} .column '{column}'"):
+        find_races(job, log, **COLUMNS)
+    (race,) = find_races(job, log, **COLUMNS, on_bad_row="drop", histories=["ties"])
+    assert race.logs[0].column("value").to_pylist() == [2, 3]
+    with pytest.raises(ConfigurationError, match='on_bad_row= is "fail" or "drop" here'):
+        find_races(job, log, **(COLUMNS | {"on_bad_row": OutputTag("bad", log.schema)}))
+
+
+def test_a_job_may_filter_rows_without_a_timestamp() -> None:
+    log = LOG.set_column(0, "ts", pa.array([None, 3, 5, 9, 12, 14, 18, 21]))
+
+    def job(events: DataStream) -> DataStream:
+        return windows(100)(events.filter(pc.is_valid(pc.field("ts"))))  # type: ignore[no-any-return]
+
+    assert_deterministic(job, log, **COLUMNS)
+
+
+def test_times_may_be_expressions_and_files_be_splits(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        pq.write_table(LOG.filter(pc.field("split") == name).drop(["split"]), tmp_path / f"{name}.data")
+
+    def job(events: DataStream) -> DataStream:
+        return keyed(events).process(Totals(), RESULT)
+
+    races = find_races(
+        job,
+        [tmp_path / "a.data", tmp_path / "b.data"],
+        timestamp=pc.field("ts") * 1000,
+        arrival=pc.field("arrival") * 1000,
+        split=FILE,
+        format="parquet",
+        interval_ms=10_000,
+        histories=["delay"],
+    )
+    assert [race.history.what for race in races] == [
+        f"split {str(tmp_path / 'a.data')!r} is delayed by 12,500 ms"
+    ]
+    assert races[0].logs[0].column_names == ["ts", "arrival", "key", "value"]
+
+
+def test_a_log_without_arrivals_may_have_a_rate() -> None:
+    seen = []
+
+    class Seen(Arrivals):
+        def process_element(self, value: Row, ctx: Any) -> Iterator[Row]:
+            for row in super().process_element(value, ctx):
+                seen.append(row[1])
+                yield row
+
+    def job(events: DataStream) -> DataStream:
+        return keyed(events).process(Seen(), RESULT)
+
+    assert_deterministic(
+        job, LOG.slice(0, 3), timestamp="ts", rate=1.0, arrival_start_ms=5_000, histories=["again"]
+    )
+    assert seen == [5_000, 6_000, 7_000] * 2
