@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from operator import methodcaller
-from typing import Any, NamedTuple, cast
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -50,6 +51,13 @@ from flinkcore.replay.plans.stage_plan import StagePlan
 from flinkcore.replay.time_plane.job_time import JobTime
 from flinkcore.replay.time_plane.total_order import LogEvents
 from flinkcore.runtime.windowing.merging_windows import SESSIONS
+
+WindowKind: TypeAlias = Literal["windows", "sessions", "function"]
+
+NO_WINDOWS: Final = (
+    "a process function has no windows: leave window= out, and take its results from `firings`, which has the event or "
+    "the timer that each was given for"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,6 +114,8 @@ class KeyHistory:
         number of the one whose call did it, null for that of a timer.
     notes : list of str
         What is not known, and why.
+    kind : {"windows", "sessions", "function"}
+        Whether the windows are such as do not merge, or do, or results are those of a process function.
     """
 
     key: dict[str, Any]
@@ -113,6 +123,7 @@ class KeyHistory:
     firings: pa.Table
     timers: pa.Table
     notes: list[str]
+    kind: WindowKind
 
     def __str__(self) -> str:
         return "\n".join(told(self))
@@ -129,26 +140,68 @@ class KeyHistory:
         ----------
         window : int, datetime, str or pair of these
             A time, in ms since the epoch, or as text in ISO 8601: the windows that it falls into. Two: the start and
-            the end of one window.
+            the end of one window; of sessions, all that overlap it, so that what it has grown from, and events that
+            were late for it, are told of as well. Rows that are no events have no windows, and are kept as far as
+            their time is not known, or lies within one.
+
+        Raises
+        ------
+        ConfigurationError
+            If it is no time, or pair of times, or the history is that of a process function.
         """
+        if self.kind == "function":
+            raise ConfigurationError(NO_WINDOWS)
         wanted = asked_window(window)
         numbers = pa.list_(pa.struct([("start", pa.int64()), ("end", pa.int64())]))
         taken, missed = (
-            self.events.column(name).cast(numbers).to_pylist() for name in ("windows", "missed_windows")
+            [[(each["start"], each["end"]) for each in row] for row in column.cast(numbers).to_pylist()]
+            for column in (self.events.column("windows"), self.events.column("missed_windows"))
         )
+        of_events = [[*some, *others] for some, others in zip(taken, missed, strict=True)]
+        fired: list[Bounds] = list(
+            zip(
+                *(
+                    self.firings.column(name).cast(pa.int64()).to_pylist()
+                    for name in ("window_start", "window_end")
+                ),
+                strict=True,
+            )
+        )
+        fitting = {bounds for bounds in (*fired, *chain(*of_events)) if wanted.fits(bounds)}
+        if wanted.end_ms is not None:
+            fitting.add((wanted.start_ms, wanted.end_ms))
+
+        def fits(bounds: Bounds) -> bool:
+            return bounds in fitting or (
+                self.kind == "sessions" and any(_overlap(bounds, each) for each in fitting)
+            )
+
+        def is_within(time_ms: int | None) -> bool:
+            return (
+                time_ms is None
+                or not fitting
+                or any(_overlap((time_ms, time_ms + 1), each) for each in fitting)
+            )
+
+        times = self.events.column("timestamp").cast(pa.int64()).to_pylist()
+        is_lost = [fate in ("filtered", "rejected") for fate in self.events.column("fate").to_pylist()]
         is_in = [
-            any(wanted.fits(each["start"], each["end"]) for each in (*some, *others))
-            for some, others in zip(taken, missed, strict=True)
+            is_within(time_ms) if lost else any(map(fits, windows))
+            for time_ms, lost, windows in zip(times, is_lost, of_events, strict=True)
         ]
-        bounds = [
-            self.firings.column(name).cast(pa.int64()).to_pylist() for name in ("window_start", "window_end")
-        ]
-        fires = [wanted.fits(start, end) for start, end in zip(*bounds, strict=True)]
         return replace(
             self,
             events=self.events.filter(pa.array(is_in, pa.bool_())),
-            firings=self.firings.filter(pa.array(fires, pa.bool_())),
+            firings=self.firings.filter(pa.array(map(fits, fired), pa.bool_())),
         )
+
+
+def _overlap(one: Bounds, other: Bounds) -> bool:
+    """Whether windows have a time in common; one without bounds has all."""
+    (start, end), (other_start, other_end) = one, other
+    if start is None or end is None or other_start is None or other_end is None:
+        return True
+    return start < other_end and other_start < end
 
 
 class AskedWindow(NamedTuple):
@@ -157,8 +210,9 @@ class AskedWindow(NamedTuple):
     start_ms: int
     end_ms: int | None
 
-    def fits(self, start_ms: int | None, end_ms: int | None) -> bool:
+    def fits(self, bounds: Bounds) -> bool:
         """Whether a window is one of them; a window without bounds always is."""
+        start_ms, end_ms = bounds
         if start_ms is None or end_ms is None:
             return True
         if self.end_ms is None:
@@ -223,6 +277,8 @@ def key_history(planned: PlannedJob, key: Any, window: Any = None) -> KeyHistory
     asked = Key.of(key, stage.key_fields)
     if window is not None:
         asked_window(window)
+        if KeyWindows.of(stage.operator) is None:
+            raise ConfigurationError(NO_WINDOWS)
     history = _KeyAnalysis(planned, stage, asked).history()
     return history if window is None else history.at(window)
 
@@ -297,7 +353,10 @@ class _KeyAnalysis:
         run = run_key(self._stage, self._time, events)
         (key,) = self._key.values.to_pylist()
         told_events = self._events(rows, numbers, self._fates(run, events))
-        return KeyHistory(key, told_events, self._firings(run), self._timers(run), self._notes)
+        kind: WindowKind = "function"
+        if self._windows is not None:
+            kind = "sessions" if self._windows.merge else "windows"
+        return KeyHistory(key, told_events, self._firings(run), self._timers(run), self._notes, kind)
 
     # ---- rows ----
 

@@ -1283,7 +1283,7 @@ class DataStream(ConfiguredStream):
             of any type.
         window : int, datetime, str or pair of these, optional
             A time, in ms since the epoch, or as text in ISO 8601: only the windows that it falls into. Two: the start
-            and the end of one window. By default all.
+            and the end of one window. By default all; a process function has none to ask for.
 
         Returns
         -------

@@ -102,6 +102,42 @@ def test_one_window_can_be_asked_for() -> None:
     assert column(counted(ROWS).why("k", window=(0, 10)).events, "event") == [1, 2, 4, 6]
 
 
+def test_rows_that_are_no_events_are_told_of_with_the_windows_of_their_time() -> None:
+    rows = ROWS.set_column(0, "ts", pa.array([0, 4, 12, 3, 25, 14, None], pa.int64()))
+    windows = (
+        StreamExecutionEnvironment.get_execution_environment()
+        .from_event_log(rows, timestamp="ts", arrival="arrival", on_bad_row="drop")
+        .filter((pc.field("value") != 2) & (pc.field("value") != 6))
+        .assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps())
+        .key_by("key")
+        .window(TumblingEventTimeWindows.of(Time.milliseconds(10)))
+        .aggregate(total=sum_("value"))
+    )
+    for window in (5, (0, 10)):
+        events = windows.why("k", window).events
+        assert {row["value"] for row in column(events, "row")} == {1, 2, 4, 7}
+    # Nothing says which windows this time falls into.
+    assert {row["value"] for row in column(windows.why("k", 100).events, "row")} == {2, 6, 7}
+
+
+def test_events_that_are_late_for_a_session_are_told_of_with_it() -> None:
+    rows = ROWS.set_column(0, "ts", pa.array([0, 4, 40, 6, 80, 41, 2]))
+    windows = keyed(rows).window(EventTimeSessionWindows.with_gap(Time.milliseconds(5)))
+    history = windows.aggregate(n=count()).why("k")
+    assert column(history.events, "fate") == ["in window", "in window", "in window", "late", "late", "late"]
+    for window in (3, (0, 9)):
+        assert column(history.at(window).events, "event") == [1, 2, 4, 6]
+        assert column(history.at(window).firings, "window_end") == [9]
+    assert column(history.at((36, 50)).events, "event") == [3, 5]
+
+
+def test_a_process_function_has_no_windows_to_ask_for() -> None:
+    with pytest.raises(ConfigurationError, match="a process function has no windows: leave window= out"):
+        reminded(ROWS).why("k", 3)
+    with pytest.raises(ConfigurationError, match="a process function has no windows"):
+        reminded(ROWS).why("k").at(3)
+
+
 def test_times_of_windows_may_be_text() -> None:
     instants = ROWS.set_column(0, "ts", ROWS.column("ts").cast(pa.timestamp("ms")))
     history = counted(instants).why("k", window="1970-01-01T00:00:00.013")
