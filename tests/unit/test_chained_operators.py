@@ -1,6 +1,7 @@
 """Operators behind operators in an embedded replay."""
 
 from collections.abc import Iterator
+from functools import partial
 from threading import enumerate as enumerate_threads
 from typing import Any, ClassVar
 
@@ -8,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from models.early_ends import EndsEarly
 from models.even_timestamps import EvenTimestamps
 from models.small_batches import reading_batches_of
 
@@ -119,6 +121,22 @@ def test_what_the_watermark_of_an_event_fires_comes_before_a_later_event_that_ar
         rows = sorted((row["window_end"], row["users"]) for row in collected.to_arrow().to_pylist())
     assert rows == [(10, ["timer", "of the timer"]), (40, ["event"])]
     assert sorted(collected.get_side_output(late).to_arrow()["user"].to_pylist()) == others
+
+
+@pytest.mark.parametrize("parallelism", [1, 3])
+def test_windows_that_the_end_of_the_log_fires_come_behind_a_maximum_watermark_amid_it(
+    parallelism: int,
+) -> None:
+    env = StreamExecutionEnvironment().set_parallelism(parallelism)
+    env.get_config().set_auto_watermark_interval(0)
+    columns = {"user": ["a"] * 4, "ts": [1, 3, 5, 7], "at": [1, 2, 3, 4]}
+    events = env.from_event_log(pa.table(columns), timestamp="ts", arrival="at")
+    stream = events.assign_timestamps_and_watermarks(
+        WatermarkStrategy.for_generator(partial(EndsEarly, "event", 3))
+    )
+    windows = stream.key_by("user").window(GlobalWindows.create_with_end_of_stream_trigger())
+    rows = windows.aggregate(n=count()).key_by("user").process(Sees(), SEEN).to_arrow().to_pylist()
+    assert [(row["value"], row["watermark"] == 2**63 - 1) for row in rows] == [(2, False), (2, True)]
 
 
 def test_windows_follow_windows_without_a_strategy_of_their_own() -> None:

@@ -127,16 +127,23 @@ class WindowPlaces:
         places = tuple(np.repeat(column, batch.num_rows) for column in place)
         yield _placed(batch, _timestamps(batch), (*places, self._sequence_of(batch)))
 
-    def fired_by_steps(self, batches: Iterable[pa.RecordBatch]) -> Iterator[PlacedOutput]:
-        """Results in an order that does not depend on what else is in the partition: by window and key."""
+    def fired_by_steps(
+        self, batches: Iterable[pa.RecordBatch], first_step: int = 0
+    ) -> Iterator[PlacedOutput]:
+        """Results in an order that does not depend on what else is in the partition: by window and key.
+
+        No step before `first_step` has fired one: the maximum watermark may have come amid the log, and fire again at
+        its end.
+        """
         for batch in batches:
-            self._fired.add(self._with_moments(batch))
+            self._fired.add(self._with_moments(batch, first_step))
         while (rows := self._fired.take()) is not None:
             yield self._placed_by_steps(rows)
 
-    def _with_moments(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def _with_moments(self, batch: pa.RecordBatch, first_step: int) -> pa.RecordBatch:
         """Results, and behind them when and in which key group they were fired."""
-        steps = np.searchsorted(self._timeline.watermark_ms, batch.column("watermark").to_numpy())
+        watermarks = self._timeline.watermark_ms[first_step:]
+        steps = first_step + np.searchsorted(watermarks, batch.column("watermark").to_numpy())
         clocks = np.minimum(self._timeline.clock_ms[steps], self._end_ms)
         groups = event_key_groups(batch, self._keys, self._max_parallelism).astype(np.int64)
         moments = map(pa.array, (clocks, steps, _timestamps(batch), groups))

@@ -230,7 +230,9 @@ class WindowStage(Stage[EncodedEvents]):
 
     def finish(self) -> Iterator[StageOutput]:
         if self._places is not None:
-            yield from self._places.fired_by_steps(self._all_results(self._operator.finish))
+            before = self._timeline.steps_before_end
+            yield from self._places.fired_by_steps(self._results_up_to(before))
+            yield from self._places.fired_by_steps(self._all_results(self._operator.finish), before)
             return
         for batch in self._all_results(self._operator.finish):
             yield StageOutput(None, [batch])
