@@ -560,24 +560,22 @@ class LatenessFrontier:
         bound = self.bound_that_loses(share).to_millis()
         lost = self._lost(None, None) / max(self.events, 1)
         by_own = shown_share(lost[self._place(self.own_bound_ms)])
-        text = (
-            f"A bound of {shown_duration(bound)} loses {shown_share(lost[self._place(bound)])} of the events and "
-            f"delays results by {shown_duration(bound)}; "
-            + (
-                f"your {shown_duration(self.own_bound_ms)} lose {by_own}."
-                if self.own_bound_ms
-                else f"without one, {by_own} are lost."
-            )
+        own = (
+            f"your {shown_duration(self.own_bound_ms)} lose {by_own}"
+            if self.own_bound_ms
+            else f"without one, {by_own} are lost"
         )
-        if not self.by_window:
-            return text
-        windows = self.by_window[0]
-        wait = self._waits(windows, [bound])[bound]
-        if wait.median_ms is None or wait.p99_ms is None:
-            return text
+        wait = self._waits(self.by_window[0], [bound])[bound] if self.by_window else None
+        if wait is None or wait.median_ms is None or wait.p99_ms is None:
+            delays = f"delays results by {shown_duration(bound)}"
+        else:
+            delays = (
+                f"results of {shown_windows(self.by_window[0].window)} come {shown_duration(wait.median_ms, 2)} after "
+                f"the end of their window (median; 99 % within {shown_duration(wait.p99_ms, 2)})"
+            )
         return (
-            f"{text} Results of {shown_windows(windows.window)} then come {shown_duration(wait.median_ms, 2)} after "
-            f"the end of their window (median; 99 % within {shown_duration(wait.p99_ms, 2)})."
+            f"A bound of {shown_duration(bound)} loses {shown_share(lost[self._place(bound)])} of the events, and "
+            f"{delays}; {own}."
         )
 
     def sentence_for_delay(self, delay: Duration | Time) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Final
@@ -12,7 +13,7 @@ import pyarrow.compute as pc
 
 from flinkcore.analysis.result_tables import ids_of_keys, names_of
 from flinkcore.common.html_text import html_lines
-from flinkcore.common.shown_durations import shown_share
+from flinkcore.common.shown_durations import shown_duration, shown_share
 from flinkcore.common.watermark_strategy import WatermarkStrategy
 from flinkcore.datastream import DataStream
 from flinkcore.datastream.aggregates import Aggregate
@@ -161,13 +162,13 @@ class WhatIf:
         rows = self.to_arrow().to_pylist()
         own = rows[0]
         lines = [
-            f"{own['strategy']}: {own['results']:,} results, {own['late']:,} late events, {own['refired']:,} results "
-            "changed after they were first given"
+            f"{_in_words(self.strategies[0])}: {own['results']:,} results, {own['late']:,} late events, "
+            f"{own['refired']:,} results changed after they were first given"
         ]
-        for row in rows[1:]:
+        for strategy, row in zip(self.strategies[1:], rows[1:], strict=True):
             share = shown_share(row["different"] / max(own["results"], 1))
             lines.append(
-                f"{row['strategy']}: {row['late']:,} late events, {row['refired']:,} results changed later; "
+                f"{_in_words(strategy)}: {row['late']:,} late events, {row['refired']:,} results changed later; "
                 f"{row['different']:,} results are different ({share}), {row['missing']:,} are missing, "
                 f"{row['additional']:,} additional"
             )
@@ -182,6 +183,10 @@ class WhatIf:
 
     def _repr_html_(self) -> str:
         return html_lines(str(self))
+
+
+def _in_words(strategy: WatermarkStrategy) -> str:
+    return re.sub(r"\b(\d+) ms\b", lambda length: shown_duration(int(length[1])), str(strategy))
 
 
 def _differ(

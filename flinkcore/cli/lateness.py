@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import re
-from pathlib import Path
 from typing import Any
 
 from flinkcore.cli.log_options import (
@@ -18,6 +17,7 @@ from flinkcore.cli.log_options import (
     times_of,
     window_assigner,
 )
+from flinkcore.cli.output_directory import check_output, write_tables
 from flinkcore.common import Duration, Time
 from flinkcore.datastream import StreamExecutionEnvironment
 from flinkcore.datastream.aggregates import count
@@ -96,6 +96,7 @@ def _lateness(arguments: argparse.Namespace) -> None:
     from flinkcore.analysis.lateness_count import require_time_windows
 
     check_log_options(arguments)
+    check_output(arguments.output)
     share = None if arguments.lose is None else share_of(arguments.lose)
     (delay,) = [None] if arguments.delay is None else _times("--delay", [arguments.delay])
     windows = [require_time_windows(window_assigner(text)) for text in arguments.window]
@@ -119,13 +120,5 @@ def _lateness(arguments: argparse.Namespace) -> None:
     if arguments.by_split:
         print(f"\n{frontier.shown_splits()}")
     if arguments.output:
-        _write(frontier, Path(arguments.output))
-
-
-def _write(frontier: Any, directory: Path) -> None:
-    import pyarrow.parquet as pq
-
-    directory.mkdir(parents=True, exist_ok=True)
-    for name, table in (("frontier", frontier.to_arrow()), ("splits", frontier.by_split())):
-        pq.write_table(table, directory / f"{name}.parquet")
-    print(f"figures: {directory}")
+        write_tables(arguments.output, frontier=frontier.to_arrow(), splits=frontier.by_split())
+        print(f"figures: {arguments.output}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import Any
 
 from flinkcore.cli.log_options import (
@@ -18,6 +17,7 @@ from flinkcore.cli.log_options import (
     times_of,
     window_assigner,
 )
+from flinkcore.cli.output_directory import check_output, write_tables
 from flinkcore.cli.replay import LATE, named_aggregates
 from flinkcore.datastream import DataStream, StreamExecutionEnvironment
 from flinkcore.datastream.aggregates import FUNCTIONS
@@ -92,20 +92,14 @@ def _why(arguments: argparse.Namespace) -> None:
     check_log_options(arguments)
     key = _key(arguments.key)
     at = None if arguments.at is None else _at(arguments.at)
-    if arguments.output and Path(arguments.output).exists():
-        raise ConfigurationError(f"--output {arguments.output} exists; name a directory that does not")
+    check_output(arguments.output)
     times = times_of(arguments)
     if arguments.engine == "spark":
         # An invalid job is reported at once, not after the start of Spark.
         _job(StreamExecutionEnvironment(), arguments, times, key).explain()
     history = _job(environment_of(arguments), arguments, times, key).why(key, at)
     if arguments.output:
-        import pyarrow.parquet as pq
-
-        directory = Path(arguments.output)
-        directory.mkdir(parents=True)
-        pq.write_table(history.events, directory / "events.parquet")
-        pq.write_table(history.firings, directory / "firings.parquet")
+        write_tables(arguments.output, events=history.events, firings=history.firings)
     print(history)
     if arguments.output:
         print(f"events and firings: {arguments.output}")

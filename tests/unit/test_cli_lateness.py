@@ -70,6 +70,11 @@ def test_figures_and_splits_are_written_and_shown(tmp_path: Path, capsys: pytest
     assert pq.read_table(f"{output}/splits.parquet").num_rows == 223
 
 
+def test_figures_are_not_written_over_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["lateness", "no-such-file.parquet", "--timestamp", "ts", "--output", str(tmp_path)]
+    assert f"--output {tmp_path} exists; name a directory that does not" in refused(capsys, *options)
+
+
 def test_shares_are_written_as_people_do() -> None:
     assert [share_of(text) for text in ("0.1%", "0.001", "100 %", "0", ".5")] == [0.001, 0.001, 1.0, 0.0, 0.5]
     for text in ("", "2", "-1%", "0.1%%", "one"):

@@ -221,6 +221,7 @@ def test_windows_without_bounds_are_refused_before_anything_is_read() -> None:
 def test_the_text_tells_how_many_results_change_and_by_how_much() -> None:
     lines = str(hourly().what_if(bounded(3_000))).splitlines()
     assert lines[0].startswith("out of order by at most 200 ms: ")
+    assert lines[1].startswith("out of order by at most 3 s: ")
     assert "results are different" in lines[1]
     assert lines[2].startswith("  n by ")
 
