@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from flinkcore.analysis.point_in_time import WITHDRAWN
-from flinkcore.analysis.result_tables import NO_KEY, as_table, ids_of_keys, names_of
+from flinkcore.analysis.result_tables import NO_KEY, as_table, cast_to, check_names, ids_of_keys, names_of
 from flinkcore.datastream.columnar_windows import ROW_KIND
 from flinkcore.errors import ConfigurationError, DataError, SchemaError
 from flinkcore.replay.log.arrays import Int64s
@@ -73,7 +73,7 @@ class ResultComparison:
         found: pa.Schema,
         *,
         keys: str | Sequence[str],
-        columns: Sequence[str] | None,
+        columns: str | Sequence[str] | None,
         upserts: bool,
         rel_tol: float,
         abs_tol: float,
@@ -83,7 +83,8 @@ class ResultComparison:
         Raises
         ------
         ConfigurationError
-            If a column is missing, there is none to compare, or a tolerance is negative.
+            If a column is missing or comes twice, a key has the name of a column of differences, there is none to
+            compare, or a tolerance is negative.
         SchemaError
             If a column has types that cannot be compared.
         """
@@ -91,15 +92,16 @@ class ResultComparison:
         compared = (
             [name for name in found.names if name in expected.names and name not in (*key_names, *HOW)]
             if columns is None
-            else list(columns)
+            else names_of(columns, "columns")
         )
         for side, schema in (("expected", expected), ("found", found)):
+            check_names(schema.names, f"rows {side}")
             missing = [name for name in (*key_names, *compared) if name not in schema.names]
             if missing:
                 raise ConfigurationError(
                     f"the rows {side} have no column {missing[0]!r}; they have {', '.join(schema.names)}"
                 )
-        taken = [name for name in key_names if name in _OWN]
+        taken = [name for name in key_names if name.lower() in _OWN]  # Spark takes no notice of case
         if taken:
             raise ConfigurationError(
                 f"differences have columns {', '.join(_OWN)} of their own: rename the key {taken[0]!r} on both sides"
@@ -162,7 +164,7 @@ def compare(
     found: Any,
     *,
     keys: str | Sequence[str],
-    columns: Sequence[str] | None = None,
+    columns: str | Sequence[str] | None = None,
     upserts: bool | None = None,
     rel_tol: float = 1e-9,
     abs_tol: float = 0.0,
@@ -181,13 +183,14 @@ def compare(
         has a column `row_kind`, too, and is a log of changes itself.
     keys : str or sequence of str
         Columns that name a result, such as the key and the start of the window. Null is a key like any other.
-    columns : sequence of str, optional
+    columns : str or sequence of str, optional
         What is compared; by default all that both have, but for the keys and for how a result came: `late_firing`,
         `watermark`, `emitted_at`.
     upserts : bool, optional
         Whether the sink keeps the last row of a key only; by default it does if no key comes twice in it.
     rel_tol, abs_tol : float
-        Floats are equal as of ``math.isclose``; NaN equals NaN. All else is equal or not.
+        Floats are equal as of ``math.isclose``; NaN equals NaN. All else is equal or not; nested values are compared as
+        a whole, without tolerances, and a NaN within one equals none.
 
     Returns
     -------
@@ -196,7 +199,8 @@ def compare(
     Raises
     ------
     ConfigurationError
-        If a column is missing, there is none to compare, or a tolerance is negative.
+        If a column is missing or comes twice, a key has the name of a column of differences, there is none to compare,
+        or a tolerance is negative.
     SchemaError
         If a column has types that cannot be compared.
     DataError
@@ -328,8 +332,8 @@ class _Differences:
             else np.zeros(len(found), np.bool_)
         )
         self._expected, self._found = (
-            _cast(side.select(names), comparison.types, name)
-            for side, name in ((expected, "expected"), (found, "found"))
+            cast_to(side.select(names), comparison.types, name)
+            for side, name in ((expected, "rows expected"), (found, "rows found"))
         )
         ids = ids_of_keys(("rows expected", self._expected), ("rows found", self._found), comparison.keys)
         # Null is a key here, too.
@@ -604,10 +608,3 @@ def _common_type(name: str, expected: pa.DataType, found: pa.DataType) -> pa.Dat
             f"column {name!r} is {expected} in the rows expected and {found} in those found, which cannot be compared"
         ) from failure
     return common
-
-
-def _cast(table: pa.Table, types: pa.Schema, side: str) -> pa.Table:
-    try:
-        return table.cast(types)
-    except pa.ArrowInvalid as failure:
-        raise DataError(f"a value of the rows {side} cannot be compared: {failure}") from failure

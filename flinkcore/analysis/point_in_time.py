@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -11,13 +11,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flinkcore.analysis.result_tables import NO_KEY, as_table, ids_of_keys, names_of
+from flinkcore.analysis.result_tables import NO_KEY, as_table, cast_to, check_names, ids_of_keys, names_of
 from flinkcore.common import Duration, Time
 from flinkcore.common.time import interval_or_ms
 from flinkcore.datastream.columnar_windows import ROW_KIND
-from flinkcore.errors import ConfigurationError, DataError
+from flinkcore.errors import ConfigurationError, DataError, SchemaError
 from flinkcore.replay.log.arrays import Int64s
-from flinkcore.replay.log.milliseconds import check_time_type, no_time, to_milliseconds
+from flinkcore.replay.log.milliseconds import nanoseconds_within, no_time, to_milliseconds
 
 WITHDRAWN: Final = ("-U", "-D")
 """Kinds of rows that withdraw one."""
@@ -50,12 +50,12 @@ class PointInTimeJoin:
     @classmethod
     def of(
         cls,
-        questions: Collection[str],
-        features: Collection[str],
+        questions: Sequence[str],
+        features: Sequence[str],
         *,
         at: str,
         keys: str | Sequence[str],
-        columns: Sequence[str] | None,
+        columns: str | Sequence[str] | None,
         emitted_at: str,
         latest_by: str | None,
         max_age: Duration | Time | int | None,
@@ -67,17 +67,18 @@ class PointInTimeJoin:
         Raises
         ------
         ConfigurationError
-            If a column is missing, would come twice, or the age is negative.
+            If a column is missing, comes or would come twice, or the age is negative.
         """
         key_names = names_of(keys, "keys")
         asked = (*key_names, at)
         served = (
             [name for name in features if name not in key_names and name != ROW_KIND]
             if columns is None
-            else list(columns)
+            else names_of(columns, "columns")
         )
         read = (*key_names, emitted_at, *served, *([] if latest_by is None else [latest_by]))
         for side, has, wanted in (("questions", questions, asked), ("features", features, read)):
+            check_names(has, side)
             missing = [name for name in wanted if name not in has]
             if missing:
                 advice = (
@@ -109,6 +110,44 @@ class PointInTimeJoin:
             ROW_KIND in features,
         )
 
+    def check_types(self, questions: pa.Schema, features: pa.Schema) -> pa.Schema:
+        """Check the types of keys, times and order.
+
+        Parameters
+        ----------
+        questions, features : pyarrow.Schema
+            Of both sides, with the columns that the join reads of them.
+
+        Returns
+        -------
+        pyarrow.Schema
+            Types of the keys to which both sides can be brought.
+
+        Raises
+        ------
+        SchemaError
+            If the keys of both sides are values of different kinds, a time is no time, or `latest_by` has no order.
+        """
+        for schema, name in ((questions, self.at), (features, self.emitted_at)):
+            kind = schema.field(name).type
+            if not (pa.types.is_integer(kind) or pa.types.is_timestamp(kind) or pa.types.is_date(kind)):
+                raise SchemaError(
+                    f"time column {name!r} is {kind}: a time is a timestamp, a date, or integer ms"
+                )
+        if self.latest_by is not None and (
+            pa.types.is_nested(kind := features.field(self.latest_by).type) or pa.types.is_null(kind)
+        ):
+            raise SchemaError(
+                f"latest_by column {self.latest_by!r} is {kind}: it takes a column of plain values, such as the end of "
+                "a window"
+            )
+        return pa.schema(
+            [
+                (name, _common_key_type(name, questions.field(name).type, features.field(name).type))
+                for name in self.keys
+            ]
+        )
+
 
 def as_of(
     questions: Any,
@@ -116,7 +155,7 @@ def as_of(
     *,
     at: str,
     keys: str | Sequence[str],
-    columns: Sequence[str] | None = None,
+    columns: str | Sequence[str] | None = None,
     emitted_at: str = "emitted_at",
     latest_by: str | None = None,
     max_age: Duration | Time | int | None = None,
@@ -142,7 +181,7 @@ def as_of(
         Column of the questions: the time for which is asked, a timestamp, a date, or integer ms; null: no answer.
     keys : str or sequence of str
         Columns that both have. A null key has no answer; a part of a composite key may be null.
-    columns : sequence of str, optional
+    columns : str or sequence of str, optional
         Columns of the features that are wanted; by default all but the keys.
     emitted_at : str
         Column of the features: when each row was emitted.
@@ -161,15 +200,17 @@ def as_of(
     -------
     pyarrow.Table
         The questions, row by row as they came, with the columns of the features, null where nothing was known.
+        Columns of dictionaries, views and extension types come as their values.
 
     Raises
     ------
     ConfigurationError
-        If a column is missing, would come twice, or the age is negative.
+        If a column is missing, comes or would come twice, or the age is negative.
     SchemaError
-        If the keys of both sides do not have the same type, nor one that can be made the other, or a time is no time.
+        If the keys of both sides are values of different kinds (a text and a number, a timestamp with a zone and one
+        without), a time is no time, or `latest_by` has nested values.
     DataError
-        If a time cannot be read, or does not fit into 64 bits of milliseconds.
+        If a time does not fit into 64 bits of milliseconds, or a key not into the type of both sides.
 
     Notes
     -----
@@ -189,7 +230,13 @@ def as_of(
         allow_exact_matches=allow_exact_matches,
         prefix=prefix,
     )
-    rows = pa.array(*_served_rows(asked, known, join))
+    types = join.check_types(asked.schema, known.schema)
+    ids = ids_of_keys(
+        ("questions", cast_to(asked.select(types.names), types, "questions")),
+        ("features", cast_to(known.select(types.names), types, "features")),
+        join.keys,
+    )
+    rows = pa.array(*_served_rows(asked, known, join, *ids))
     answer = asked
     for name, served_as in join.served:
         answer = answer.append_column(
@@ -199,24 +246,23 @@ def as_of(
 
 
 def _served_rows(
-    asked: pa.Table, known: pa.Table, join: PointInTimeJoin
+    asked: pa.Table, known: pa.Table, join: PointInTimeJoin, question_ids: Int64s, feature_ids: Int64s
 ) -> tuple[Int64s, pa.DataType, npt.NDArray[np.bool_]]:
     """The row of the features that answers each question; the type of these numbers; and where there is none."""
-    question_ids, feature_ids = ids_of_keys(("questions", asked), ("features", known), join.keys)
-    emitted_ms, is_known = _times(known, join.emitted_at)
-    asked_ms, is_asked = _times(asked, join.at)
-    last_ms = asked_ms if join.allow_exact_matches else _last_before(asked.column(join.at), asked_ms)
+    emitted_ms, emitted_ns, is_known = _times(known, join.emitted_at)
+    asked_ms, asked_ns, is_asked = _times(asked, join.at)
     rows = np.flatnonzero(is_known & (feature_ids != NO_KEY))
-    order = np.lexsort((emitted_ms[rows], feature_ids[rows]))
+    order = np.lexsort((emitted_ns[rows], emitted_ms[rows], feature_ids[rows]))
     rows = rows[order]
     if join.latest_by is not None:
         rows = rows[_are_latest(feature_ids[rows], known.column(join.latest_by).take(pa.array(rows)))]
-    # Features come before the questions of their time.
     n_rows = len(rows)
     ids = np.concatenate([feature_ids[rows], question_ids])
-    times = np.concatenate([emitted_ms[rows], last_ms])
+    ms = np.concatenate([emitted_ms[rows], asked_ms])
+    ns = np.concatenate([emitted_ns[rows], asked_ns])
     is_question = np.arange(len(ids)) >= n_rows
-    order = np.lexsort((is_question, times, ids))
+    # Whether a question sees the features of its very time is whether it comes behind them.
+    order = np.lexsort((is_question == join.allow_exact_matches, ns, ms, ids))
     found = np.maximum.accumulate(np.where(is_question[order], -1, np.arange(len(ids))))
     served = np.empty(len(ids), np.int64)
     served[order] = np.where(found < 0, -1, order[found])
@@ -228,8 +274,8 @@ def _served_rows(
     has_none |= ids[served] != question_ids
     if join.max_age_ms is not None:
         # Unsigned: times may be further apart than an int64 reaches.
-        age = asked_ms.view(np.uint64) - times[served].view(np.uint64)
-        has_none |= age > join.max_age_ms
+        age_ms = asked_ms.view(np.uint64) - ms[served].view(np.uint64)
+        has_none |= (age_ms > join.max_age_ms) | ((age_ms == join.max_age_ms) & (asked_ns > ns[served]))
     served = rows[served]
     if join.retracts:
         withdrawn = pc.is_in(known.column(ROW_KIND), pa.array(WITHDRAWN)).to_numpy()
@@ -237,27 +283,17 @@ def _served_rows(
     return served, pa.int64(), has_none
 
 
-def _times(table: pa.Table, name: str) -> tuple[Int64s, npt.NDArray[np.bool_]]:
-    """A column of times in ms, and where they are not null."""
+def _times(table: pa.Table, name: str) -> tuple[Int64s, Int64s, npt.NDArray[np.bool_]]:
+    """A column of times in ms, what they have beyond in ns, and where they are not null."""
     column = table.column(name)
-    check_time_type(column.type, name)
-    times = [np.empty(0, np.int64)]
+    whole, beyond = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     for chunk in column.chunks:
         found, unreadable = to_milliseconds(chunk)
         if unreadable is not None:
             raise DataError(no_time(chunk[int(np.argmax(unreadable))], name))
-        times.append(found)
-    return np.concatenate(times), column.is_valid().to_numpy()
-
-
-def _last_before(column: pa.ChunkedArray, floored_ms: Int64s) -> Int64s:
-    """The last whole millisecond before each time."""
-    is_whole = np.ones(len(column), np.bool_)
-    if pa.types.is_timestamp(column.type) and column.type.unit in ("us", "ns"):
-        whole = pc.floor_temporal(column, unit="millisecond")
-        is_whole = pc.fill_null(pc.equal(whole, column), True).to_numpy()
-    least = np.iinfo(np.int64).min
-    return floored_ms - (is_whole & (floored_ms > least))
+        whole.append(found)
+        beyond.append(nanoseconds_within(chunk))
+    return np.concatenate(whole), np.concatenate(beyond), column.is_valid().to_numpy()
 
 
 def _are_latest(ids: Int64s, values: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
@@ -268,3 +304,50 @@ def _are_latest(ids: Int64s, values: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
     of_keys = ids * (len(ids) + 1) + np.where(values.is_valid().to_numpy(), ranks, 0)
     latest: npt.NDArray[np.bool_] = of_keys == np.maximum.accumulate(of_keys)
     return latest
+
+
+def _common_key_type(name: str, questions: pa.DataType, features: pa.DataType) -> pa.DataType:
+    """The type to which the keys of both can be brought without a change of what they are."""
+    kinds = [_kind_of_key(kind) for kind in (questions, features)]
+    fields = [
+        pa.field(
+            name, pa.timestamp(kind.unit, "UTC" if kind.tz else None) if pa.types.is_timestamp(kind) else kind
+        )
+        for kind in (features, questions)
+    ]
+    try:
+        if None in kinds or (kinds[0] != kinds[1] and "null" not in kinds) or kinds == ["null", "null"]:
+            raise pa.ArrowTypeError("both have to be plain values of one kind")
+        schemas = [pa.schema([field]) for field in fields]
+        common: pa.DataType = pa.unify_schemas(schemas, promote_options="permissive").field(0).type
+    except (pa.ArrowTypeError, pa.ArrowInvalid) as failure:
+        raise SchemaError(
+            f"the key {name!r} is {questions} in the questions and {features} in the features; cast one of them: "
+            f"{failure}"
+        ) from failure
+    return common
+
+
+def _kind_of_key(kind: pa.DataType) -> Any:
+    """What the values of a type are, however many bits they have; None: nothing that can be a key."""
+    types = pa.types
+    if types.is_struct(kind):
+        parts = tuple((field.name, _kind_of_key(field.type)) for field in kind)
+        return None if any(part is None for _, part in parts) else parts
+    if types.is_timestamp(kind):
+        return "timestamp without a zone" if kind.tz is None else "timestamp with a zone"
+    of_kinds = {
+        "null": types.is_null,
+        "boolean": types.is_boolean,
+        "integer": types.is_integer,
+        "floating": types.is_floating,
+        "decimal": types.is_decimal,
+        "text": lambda kind: types.is_string(kind) or types.is_large_string(kind),
+        "binary": lambda kind: (
+            types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind)
+        ),
+        "date": types.is_date,
+        "time": types.is_time,
+        "duration": types.is_duration,
+    }
+    return next((name for name, is_kind in of_kinds.items() if is_kind(kind)), None)

@@ -10,8 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from flinkcore._native.key_dictionary import KeyDictionary
-from flinkcore.errors import ConfigurationError, SchemaError
+from flinkcore.errors import ConfigurationError, DataError, SchemaError
 from flinkcore.replay.log.arrays import Int64s
+from flinkcore.replay.log.plain_columns import decoded_type, plain_column
 from flinkcore.replay.results.result import JobResult
 
 NO_KEY: Final = -1
@@ -23,6 +24,8 @@ _UNKNOWN: Final = 2**32 - 1
 def as_table(data: Any, name: str) -> pa.Table:
     """Return the rows of a job's result, or of anything that Arrow makes a table of.
 
+    Columns of dictionaries, views and extension types are given as their values.
+
     Raises
     ------
     ConfigurationError
@@ -30,16 +33,38 @@ def as_table(data: Any, name: str) -> pa.Table:
     """
     if isinstance(data, JobResult):
         return data.to_arrow()
-    if isinstance(data, pa.Table):
-        return data
     if isinstance(data, pa.RecordBatch):
-        return pa.Table.from_batches([data])
-    if hasattr(data, "__arrow_c_stream__"):
-        return pa.table(data)
+        return _plain(pa.Table.from_batches([data]))
+    if isinstance(data, pa.Table) or hasattr(data, "__arrow_c_stream__"):
+        return _plain(pa.table(data))
     raise ConfigurationError(
         f"{name} are a pyarrow.Table, a result of a job, or another object that Arrow makes a table of, not "
         f"{type(data).__qualname__}; for DataFrames of Spark take the function of this name in flinkcore.spark"
     )
+
+
+def _plain(table: pa.Table) -> pa.Table:
+    for number, field in enumerate(table.schema):
+        decoded = field.with_type(decoded_type(field.type))
+        if decoded.type != field.type:
+            pieces = [plain_column(piece, decoded.type) for piece in table.column(number).chunks]
+            table = table.set_column(number, decoded, pa.chunked_array(pieces, decoded.type))
+    return table
+
+
+def cast_to(table: pa.Table, types: pa.Schema, side: str) -> pa.Table:
+    """Return a table with other types of its columns; DataError if a value does not fit, which says what has it."""
+    try:
+        return table.cast(types)
+    except pa.ArrowInvalid as failure:
+        raise DataError(f"a value of the {side} cannot be compared: {failure}") from failure
+
+
+def check_names(names: Sequence[str], side: str) -> None:
+    """Check that each column is there once (ConfigurationError)."""
+    twice = next((name for number, name in enumerate(names) if name in names[:number]), None)
+    if twice is not None:
+        raise ConfigurationError(f"the {side} have two columns {twice!r}: rename or drop one of them")
 
 
 def names_of(names: str | Sequence[str], setting: str) -> tuple[str, ...]:

@@ -10,12 +10,13 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, types
 from pyspark.sql import functions as f
-from pyspark.sql.pandas.types import from_arrow_type, to_arrow_schema
+from pyspark.sql.pandas.types import from_arrow_type
 
 from flinkcore.analysis.comparison import EXAMPLES, Comparison, ResultComparison
 from flinkcore.analysis.result_tables import names_of
 from flinkcore.errors import ConfigurationError
 from flinkcore.spark.columnar.spark_types import SparkSchema
+from flinkcore.spark.logs.dataframe_log import log_schema
 from flinkcore.spark.result_dataframes import dataframe_of, quoted, utc_timestamp
 from flinkcore.spark.shipping.task_errors import task_errors_raised
 from flinkcore.spark.shipping.tasks import portable
@@ -68,7 +69,7 @@ def compare(
     found: Any,
     *,
     keys: str | Sequence[str],
-    columns: Sequence[str] | None = None,
+    columns: str | Sequence[str] | None = None,
     upserts: bool | None = None,
     rel_tol: float = 1e-9,
     abs_tol: float = 0.0,
@@ -101,8 +102,8 @@ def compare(
     sink, replay = _with_alike_times(dataframe_of(expected, "expected"), dataframe_of(found, "found"))
     key_names = names_of(keys, "keys")
     comparison = ResultComparison.of(
-        to_arrow_schema(sink.schema),
-        to_arrow_schema(replay.schema),
+        log_schema(sink),
+        log_schema(replay),
         keys=keys,
         columns=columns,
         upserts=True if upserts is None else upserts,

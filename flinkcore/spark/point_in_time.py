@@ -7,6 +7,7 @@ from functools import reduce
 from operator import and_
 from typing import Any, Final
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Window, types
 from pyspark.sql import functions as f
 
@@ -14,7 +15,8 @@ from flinkcore.analysis.point_in_time import WITHDRAWN, PointInTimeJoin
 from flinkcore.common import Duration, Time
 from flinkcore.datastream.columnar_windows import ROW_KIND
 from flinkcore.replay.log.column_ops import HIDDEN_PREFIX
-from flinkcore.spark.result_dataframes import dataframe_of, quoted, utc_timestamp
+from flinkcore.spark.logs.dataframe_log import log_schema
+from flinkcore.spark.result_dataframes import dataframe_of, quoted
 
 _NUMBER: Final = f"{HIDDEN_PREFIX}number"
 
@@ -25,7 +27,7 @@ def as_of(
     *,
     at: str,
     keys: str | Sequence[str],
-    columns: Sequence[str] | None = None,
+    columns: str | Sequence[str] | None = None,
     emitted_at: str = "emitted_at",
     latest_by: str | None = None,
     max_age: Duration | Time | int | None = None,
@@ -35,7 +37,8 @@ def as_of(
     """Answer each question with the features that a live job would have served at that time, on Spark.
 
     As :func:`flinkcore.analysis.as_of`, but over DataFrames: both sides are shuffled by their keys and sorted by time,
-    and each task keeps the last row of a key as it goes through them.
+    and a window function of Spark takes the last row of a key by then. It buffers the rows of one key at a time, and
+    spills them to disk beyond ``spark.sql.windowExec.buffer.in.memory.threshold`` rows.
 
     Parameters
     ----------
@@ -55,9 +58,10 @@ def as_of(
     Raises
     ------
     ConfigurationError
-        If a column is missing, would come twice, or the age is negative.
+        If a column is missing, comes or would come twice, or the age is negative.
     SchemaError
-        If a time is no timestamp, date or integer.
+        If the keys of both sides are values of different kinds (a text and a number, a timestamp with a zone and one
+        without), a time is no time, or `latest_by` has nested values.
     """
     asked, known = dataframe_of(questions, "questions"), dataframe_of(features, "features")
     join = PointInTimeJoin.of(
@@ -72,10 +76,15 @@ def as_of(
         allow_exact_matches=allow_exact_matches,
         prefix=prefix,
     )
-    question_time, feature_time = _comparable(asked, join.at, known, join.emitted_at)
+    join.check_types(
+        _arrow_types(asked, *join.keys, join.at),
+        _arrow_types(
+            known, *join.keys, join.emitted_at, *([] if join.latest_by is None else [join.latest_by])
+        ),
+    )
     # One order for both: features come before the questions of their time, or after them.
     placed_keys = [f.col(f"key{number}") for number in range(len(join.keys))]
-    by_key = Window.partitionBy(*placed_keys).orderBy("time", "side", "number")
+    by_key = Window.partitionBy(*placed_keys).orderBy("ms", "micros", "side", "number")
     so_far = by_key.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     known = known.withColumn(_NUMBER, f.monotonically_increasing_id()).where(
         f.col(quoted(join.emitted_at)).isNotNull()
@@ -89,7 +98,7 @@ def as_of(
     withdrawn = f.coalesce(is_withdrawn, f.lit(False))
     rows = known.select(
         *_keys(join),
-        feature_time.alias("time"),
+        *_time(known, join.emitted_at),
         f.lit(1).alias("side"),
         f.col(_NUMBER).alias("number"),
         served.alias("served"),
@@ -99,11 +108,11 @@ def as_of(
     if join.latest_by is not None:
         rows = rows.withColumn("latest", f.max("latest_by").over(so_far))
         rows = rows.where(f.col("latest").eqNullSafe(f.col("latest_by")))
-    feature = f.struct("served", "withdrawn", "time").alias("feature")
-    both = rows.select(*placed_keys, "time", "side", "number", feature).unionByName(
+    feature = f.struct("served", "withdrawn", "ms", "micros").alias("feature")
+    both = rows.select(*placed_keys, "ms", "micros", "side", "number", feature).unionByName(
         asked.select(
             *_keys(join),
-            question_time.alias("time"),
+            *_time(asked, join.at),
             f.lit(2 if join.allow_exact_matches else 0).alias("side"),
             f.lit(0).cast("long").alias("number"),
             f.struct(*(f.col(quoted(name)) for name in asked.columns)).alias("question"),
@@ -112,9 +121,9 @@ def as_of(
     )
     last = f.last("feature", ignorenulls=True).over(so_far)
     answered = both.withColumn("last", last).where(f.col("side") != 1)
-    serves = [~f.col("last.withdrawn"), f.col("time").isNotNull()]
+    serves = [~f.col("last.withdrawn"), f.col("ms").isNotNull()]
     if join.max_age_ms is not None:
-        serves.append(f.col("time") - f.col("last.time") <= _span(asked, known, join))
+        serves.append(_is_fresh(join.max_age_ms))
     answer = f.when(reduce(and_, serves), f.col("last.served"))
     return answered.select("question", answer.alias("served")).select(
         *(f.col(f"question.{quoted(name)}") for name in asked.columns),
@@ -126,21 +135,30 @@ def _keys(join: PointInTimeJoin) -> list[Column]:
     return [f.col(quoted(name)).alias(f"key{number}") for number, name in enumerate(join.keys)]
 
 
-def _comparable(asked: DataFrame, at: str, known: DataFrame, emitted_at: str) -> tuple[Column, Column]:
-    """Both times in one type: numbers of ms if both are, else timestamps of UTC without a zone."""
-    kinds = [frame.schema[name].dataType for frame, name in ((asked, at), (known, emitted_at))]
-    columns = [f.col(quoted(name)) for name in (at, emitted_at)]
-    if all(isinstance(kind, types.IntegralType) for kind in kinds):
-        first, second = (column.cast("long") for column in columns)
+def _arrow_types(frame: DataFrame, *names: str) -> pa.Schema:
+    return log_schema(frame.select(*(quoted(name) for name in dict.fromkeys(names))))
+
+
+def _time(frame: DataFrame, name: str) -> tuple[Column, Column]:
+    """A time of UTC as whole ms, and the microseconds beyond; no time zone of the session has part in it."""
+    kind, column = frame.schema[name].dataType, quoted(name)
+    micros = "0"
+    if isinstance(kind, types.TimestampNTZType):
+        minutes = f"(datediff({column}, DATE'1970-01-01') * 24L + hour({column})) * 60L + minute({column})"
+        within = f"cast(extract(SECOND FROM {column}) * 1000000 AS BIGINT)"
+        ms, micros = f"({minutes}) * 60000L + {within} div 1000L", f"cast({within} % 1000L AS INT)"
+    elif isinstance(kind, types.TimestampType):
+        ms, micros = f"unix_millis({column})", f"cast(pmod(unix_micros({column}), 1000L) AS INT)"
+    elif isinstance(kind, types.DateType):
+        ms = f"datediff({column}, DATE'1970-01-01') * 86400000L"
     else:
-        first, second = (
-            utc_timestamp(name, kind) for name, kind in zip((at, emitted_at), kinds, strict=True)
-        )
-    return first, second
+        ms = f"cast({column} AS BIGINT)"
+    return f.expr(ms).alias("ms"), f.expr(micros).alias("micros")
 
 
-def _span(asked: DataFrame, known: DataFrame, join: PointInTimeJoin) -> Column:
-    kinds = (asked.schema[join.at].dataType, known.schema[join.emitted_at].dataType)
-    if all(isinstance(kind, types.IntegralType) for kind in kinds):
-        return f.lit(join.max_age_ms)
-    return f.expr(f"make_dt_interval(0, 0, 0, {join.max_age_ms} * 0.001BD)")
+def _is_fresh(max_age_ms: int) -> Column:
+    """Whether the last feature is no older than that; nothing is subtracted that could leave 64 bits."""
+    least = f.lit(-(2**63) + max_age_ms)
+    oldest = f.greatest(f.col("ms"), least) - f.lit(max_age_ms)
+    is_at_the_end = (f.col("last.ms") == oldest) & (f.col("last.micros") >= f.col("micros"))
+    return (f.col("ms") < least) | (f.col("last.ms") > oldest) | is_at_the_end

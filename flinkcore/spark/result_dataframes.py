@@ -7,7 +7,7 @@ from typing import Any, Final
 from pyspark.sql import Column, DataFrame, types
 from pyspark.sql import functions as f
 
-from flinkcore.errors import ConfigurationError, SchemaError
+from flinkcore.errors import ConfigurationError
 from flinkcore.replay.results.result import JobResult
 
 _EPOCH: Final = "TIMESTAMP_NTZ '1970-01-01 00:00:00'"
@@ -37,29 +37,17 @@ def quoted(name: str) -> str:
 
 
 def utc_timestamp(name: str, kind: types.DataType) -> Column:
-    """Return a column of times as TIMESTAMP_NTZ in UTC, whatever the time zone of the session.
+    """Return a column of timestamps as TIMESTAMP_NTZ in UTC, whatever the time zone of the session.
 
     Parameters
     ----------
     name : str
         Of the column.
     kind : pyspark.sql.types.DataType
-        Its type: a timestamp with or without a zone, a date, or an integer type for ms since the epoch.
-
-    Raises
-    ------
-    SchemaError
-        If it is another type.
+        Its type: a timestamp with or without a zone.
     """
     column = quoted(name)
     if isinstance(kind, types.TimestampNTZType):
         return f.col(column)
-    if isinstance(kind, types.DateType):
-        return f.col(column).cast("timestamp_ntz")
-    if isinstance(kind, types.TimestampType):  # a cast would take the session's time zone
-        return f.expr(f"{_EPOCH} + make_dt_interval(0, 0, 0, unix_micros({column}) * 0.000001BD)")
-    if isinstance(kind, types.IntegralType):
-        return f.expr(f"{_EPOCH} + make_dt_interval(0, 0, 0, {column} * 0.001BD)")
-    raise SchemaError(
-        f"time column {name!r} is {kind.simpleString()}: a time is a timestamp, a date, or integer ms"
-    )
+    # A cast would take the session's time zone.
+    return f.expr(f"{_EPOCH} + make_dt_interval(0, 0, 0, unix_micros({column}) * 0.000001BD)")

@@ -1,5 +1,6 @@
 """When results were known, what was served then, and how two sinks differ: on Spark as in one process."""
 
+import re
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any
@@ -121,6 +122,62 @@ def test_times_with_a_zone_numbers_and_dates_are_instants_of_utc(spark: Any) -> 
     assert [row.n for row in answered.collect()] == [None, 1, None]
 
 
+KEYS_AND_TIMES = [
+    ("1 k, 10L at", "1 k, 10L emitted_at"),
+    ("cast(1 AS SMALLINT) k, 70000L at", "1L k, 70000L emitted_at"),
+    # Less than a millisecond apart.
+    (
+        "1 k, timestamp_ntz'1969-12-31 23:59:59.9985' at",
+        "1 k, timestamp_ntz'1969-12-31 23:59:59.9989' emitted_at",
+    ),
+    ("1 k, timestamp_micros(-1500L) at", "1 k, timestamp_ntz'1969-12-31 23:59:59.9985' emitted_at"),
+    ("1 k, timestamp_micros(-1499L) at", "1 k, timestamp_ntz'1969-12-31 23:59:59.9975' emitted_at"),
+    ("1 k, timestamp_micros(-1500L) at", "1 k, timestamp_ntz'1969-12-31 23:59:59.9975' emitted_at"),
+    # As far apart as times can be.
+    (
+        "1 k, explode(array(-9223372036854775808L, 0L, 9223372036854775807L)) at",
+        "1 k, explode(array(-9223372036854775808L, 9223372036854775807L)) emitted_at",
+    ),
+    ("1 k, timestamp_millis(1000) at", "1 k, explode(array(0L, 9223372036854775807L)) emitted_at"),
+    (
+        "1 k, timestamp_ntz'9999-12-31 23:59:59.999999' at",
+        "1 k, timestamp_ntz'0001-01-01 00:00:00' emitted_at",
+    ),
+]
+
+
+@pytest.mark.parametrize(("asked", "known"), KEYS_AND_TIMES)
+def test_keys_and_times_of_any_type_have_the_answers_of_one_process(
+    spark: Any, asked: str, known: str
+) -> None:
+    questions, features = spark.sql(f"select {asked}"), spark.sql(f"select {known}, 7 v")
+    tables = [frame.toArrow() for frame in (questions, features)]
+    for more in ({}, {"max_age": 1}, {"max_age": 2**63 - 1}, {"allow_exact_matches": False}):
+        parameters = {"at": "at", "keys": "k", "columns": ["v"], **more}
+        expected = analysis.as_of(*tables, **parameters).column("v").to_pylist()
+        found = on_spark.as_of(questions, features, **parameters).sort("at").collect()
+        assert [row.v for row in found] == expected
+
+
+@pytest.mark.parametrize(
+    ("asked", "known"),
+    [
+        ("'1' k, 10L at", "1 k, 10L emitted_at"),
+        ("timestamp'2020-01-01' k, 10L at", "timestamp_ntz'2020-01-01' k, 10L emitted_at"),
+        ("array(1) k, 10L at", "array(1) k, 10L emitted_at"),
+        ("1 k, '2020-01-01' at", "1 k, 10L emitted_at"),
+    ],
+)
+def test_keys_and_times_of_other_types_are_refused_as_in_one_process(
+    spark: Any, asked: str, known: str
+) -> None:
+    questions, features = spark.sql(f"select {asked}"), spark.sql(f"select {known}, 7 v")
+    with pytest.raises(SchemaError) as refusal:
+        analysis.as_of(questions.toArrow(), features.toArrow(), at="at", keys="k")
+    with pytest.raises(SchemaError, match=re.escape(str(refusal.value))):
+        on_spark.as_of(questions, features, at="at", keys="k")
+
+
 def planted(replay: pa.Table) -> pa.Table:
     """A sink that has the last row of most windows, with a difference of each kind."""
     last = {}
@@ -178,4 +235,6 @@ def test_what_cannot_be_answered_is_refused(spark: Any) -> None:
     with pytest.raises(ConfigurationError, match=r"questions are a DataFrame of Spark.*flinkcore\.analysis"):
         on_spark.as_of(asked(), questions, at="time", keys="origin")
     with pytest.raises(SchemaError, match="time column 'origin' is string"):
-        on_spark.as_of(questions, questions, at="time", keys="origin", emitted_at="origin", columns=[])
+        on_spark.as_of(
+            questions, questions, at="time", keys="origin", emitted_at="origin", columns="time", prefix="f"
+        )

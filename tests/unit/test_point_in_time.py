@@ -57,6 +57,10 @@ def test_features_are_served_only_so_long() -> None:
     ends = asked(("b", 2**63 - 1), ("b", -(2**63)))
     assert answers(ends, max_age=2**62) == [None, None]
     assert answers(ends, allow_exact_matches=False) == [3, None]
+    first = pa.table({"user": ["b"], "n": [9], "emitted_at": [-(2**63)]})
+    assert answers(ends, first) == [9, 9]
+    assert answers(ends, first, allow_exact_matches=False) == [9, None]
+    assert answers(ends, first, max_age=2**63 - 1) == [None, 9]
 
 
 def test_what_is_withdrawn_is_not_served() -> None:
@@ -88,13 +92,46 @@ def test_times_of_any_type_are_instants() -> None:
     assert answers(pa.table({"user": ["a"], "at": [moment.date()]}), table) == [1]
 
 
-def test_keys_are_made_of_the_type_of_the_features() -> None:
+def test_keys_of_one_kind_are_equal_by_value() -> None:
     table = pa.table({"user": pa.array([1, 300], pa.int16()), "n": [1, 2], "emitted_at": [0, 0]})
-    assert answers(pa.table({"user": pa.array([300, 2], pa.int64()), "at": [0, 0]}), table) == [2, None]
-    with pytest.raises(
-        SchemaError, match="the keys user are int64 in the questions and int16 in the features"
-    ):
-        answers(pa.table({"user": [70_000], "at": [0]}), table)
+    questions = pa.table({"user": pa.array([300, 2, 70_000], pa.int64()), "at": [0] * 3})
+    assert answers(questions, table) == [2, None, None]
+    assert answers(pa.table({"user": pa.nulls(1), "at": [0]}), table) == [None]
+    moment = pa.array([7_000], pa.timestamp("ms", "UTC"))
+    zoned = pa.table({"user": moment, "n": [1], "emitted_at": [0]})
+    elsewhere = pa.table({"user": moment.cast(pa.timestamp("us", "Asia/Tokyo")), "at": [0]})
+    assert answers(elsewhere, zoned) == [1]
+
+
+@pytest.mark.parametrize(
+    ("question", "feature"),
+    [
+        (pa.array(["1"]), pa.array([1])),
+        (pa.array([1.0]), pa.array([1])),
+        (pa.array([True]), pa.array([1])),
+        (pa.array(["a"]), pa.array([b"a"])),
+        (pa.array([0], pa.timestamp("us")), pa.array([0], pa.timestamp("us", "UTC"))),
+        (pa.array([0], pa.date32()), pa.array([0], pa.timestamp("us"))),
+        (pa.array([[1]]), pa.array([[1]])),
+        (pa.array([{"a": 1}]), pa.array([{"b": 1}])),
+        (pa.nulls(1), pa.nulls(1)),
+    ],
+    ids=lambda array: str(array.type),
+)
+def test_keys_of_different_kinds_are_refused(question: pa.Array, feature: pa.Array) -> None:
+    table = pa.table({"user": feature, "n": [1], "emitted_at": [0]})
+    with pytest.raises(SchemaError, match=r"the key 'user' is .* in the questions and .* in the features"):
+        answers(pa.table({"user": question, "at": [0]}), table)
+
+
+def test_columns_of_dictionaries_and_views_are_their_values() -> None:
+    table = pa.table({"user": ["a", "a"], "end": ["2", "1"], "n": [1, 2], "emitted_at": [0, 1]})
+    coded = table.set_column(0, "user", table["user"].dictionary_encode())
+    coded = coded.set_column(1, "end", table["end"].cast(pa.string_view()))
+    questions = pa.table({"user": pa.array(["a"]).dictionary_encode(), "at": [1]})
+    for features in (table, coded):
+        answered = as_of(questions, features, at="at", keys="user", latest_by="end")
+        assert answered.to_pylist() == [{"user": "a", "at": 1, "end": "2", "n": 1, "emitted_at": 0}]
 
 
 def test_nothing_is_known_of_no_features_and_nothing_is_asked_by_no_questions() -> None:
@@ -118,7 +155,22 @@ def test_nothing_is_known_of_no_features_and_nothing_is_asked_by_no_questions() 
             ConfigurationError,
             "give a prefix",
         ),
-        ({"emitted_at": "user"}, DataError, "'a', which is not ISO 8601"),
+        ({"emitted_at": "user"}, SchemaError, "time column 'user' is string: a time is a timestamp, a date"),
+        ({"columns": ["n", "n"]}, ConfigurationError, "columns names one column or several, each once"),
+        ({"columns": "number"}, ConfigurationError, "the features have no column 'number'"),
+        (
+            {"features": FEATURES.append_column("n", FEATURES.column("n"))},
+            ConfigurationError,
+            "the features have two columns 'n'",
+        ),
+        (
+            {
+                "features": FEATURES.append_column("pair", pa.array([{"x": 1}] * len(FEATURES))),
+                "latest_by": "pair",
+            },
+            SchemaError,
+            "latest_by column 'pair' is struct<x: int64>",
+        ),
     ],
 )
 def test_what_cannot_be_answered_is_refused(
@@ -126,6 +178,24 @@ def test_what_cannot_be_answered_is_refused(
 ) -> None:
     with pytest.raises(error, match=message):
         answers(asked(("a", 12)), **{"features": FEATURES, **parameters})
+
+
+def test_a_table_of_questions_with_a_column_twice_is_refused() -> None:
+    questions = asked(("a", 12))
+    with pytest.raises(ConfigurationError, match="the questions have two columns 'at'"):
+        as_of(questions.append_column("at", questions["at"]), FEATURES, at="at", keys="user")
+
+
+def test_times_that_do_not_fit_are_refused() -> None:
+    far = FEATURES.set_column(3, "emitted_at", pa.array([2**62] * 5, pa.timestamp("s")))
+    with pytest.raises(DataError, match="does not fit into 64 bits of milliseconds"):
+        answers(asked(("a", 12)), far)
+
+
+def test_texts_are_no_times() -> None:
+    questions = pa.table({"user": ["a"], "at": ["2001-01-01"]})
+    with pytest.raises(SchemaError, match="time column 'at' is string: a time is"):
+        answers(questions)
 
 
 def served(question: Any, features: list[Any], latest: bool, strict: bool, max_age: int | None) -> Any:
@@ -178,3 +248,37 @@ def test_answers_are_those_of_a_store_that_is_written_row_by_row(
         max_age=max_age,
     )
     assert found == [served(question, features, latest, strict, max_age) for question in questions]
+
+
+NS = {"ms": 1_000_000, "us": 1_000, "ns": 1}
+units = st.sampled_from(sorted(NS))
+moments = st.one_of(st.integers(-2, 2), st.integers(-2_002, 2_002), st.integers(-1_000_001, 1_000_001))
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.tuples(units, st.lists(moments, min_size=1, max_size=6)),
+    st.tuples(units, st.lists(moments, max_size=8)),
+    st.booleans(),
+    st.one_of(st.none(), st.integers(0, 2)),
+)
+def test_times_of_any_unit_are_compared_to_the_nanosecond(
+    questions: tuple[str, list[int]], features: tuple[str, list[int]], strict: bool, max_age: int | None
+) -> None:
+    (unit, at), (feature_unit, emitted) = questions, features
+    table = pa.table(
+        {
+            "user": pa.array(["a"] * len(emitted), pa.string()),
+            "n": pa.array(range(len(emitted)), pa.int64()),
+            "emitted_at": pa.array(emitted, pa.timestamp(feature_unit)),
+        }
+    )
+    found = answers(
+        pa.table({"user": ["a"] * len(at), "at": pa.array(at, pa.timestamp(unit))}),
+        table,
+        allow_exact_matches=not strict,
+        max_age=max_age,
+    )
+    rows = [("a", 0, "+I", time * NS[feature_unit]) for time in emitted]
+    age = None if max_age is None else max_age * NS["ms"]
+    assert found == [served(("a", time * NS[unit]), rows, False, strict, age) for time in at]

@@ -105,6 +105,25 @@ def to_milliseconds(column: pa.Array) -> tuple[Int64s, npt.NDArray[np.bool_] | N
     return values.astype(np.int64, copy=False), unreadable
 
 
+def nanoseconds_within(column: pa.Array) -> Int64s:
+    """Return what times have beyond whole milliseconds, in ns.
+
+    Parameters
+    ----------
+    column : pyarrow.Array, shape (n,)
+        Timestamps, dates or integers; nullable.
+
+    Returns
+    -------
+    numpy.ndarray, shape (n,), int64
+        From 0 to 999,999; undefined where the column is null.
+    """
+    if not pa.types.is_timestamp(column.type) or column.type.unit not in _PER_MS:
+        return np.zeros(len(column), np.int64)
+    per_ms = _PER_MS[column.type.unit]
+    return _view(column, np.int64) % per_ms * (_PER_MS["ns"] // per_ms)
+
+
 def no_time(value: pa.Scalar, column: str) -> str:
     """Say why a value is no time.
 
