@@ -668,10 +668,10 @@ def _keys(keys: KeyCounts, title: str, total: int, of_what: str, colour: str) ->
 
 def chart_of_firings(firings: Firings) -> Chart:
     """When results fired, in time and again."""
-    text = (
-        f"{int(firings.on_time.sum()):,} results fire when the watermark passes the end of their window, "
-        f"{int(firings.late.sum()):,} again or later, by a late event"
-    )
+    on_time, late = int(firings.on_time.sum()), int(firings.late.sum()) + firings.without_time
+    text = f"{on_time:,} results fire in time, {late:,} behind the end of their window, by a late event"
+    if firings.without_time:
+        text += ", which are drawn if the results tell when they were emitted (with_emitted_at())"
     text += (
         f"; {firings.at_end:,} more fire at the end of the log, and are not drawn." if firings.at_end else "."
     )

@@ -22,6 +22,7 @@ from flinkcore.replay.log.arrays import Int64s
 from flinkcore.replay.log.chunks import Chunk
 from flinkcore.replay.planned_job import PlannedJob
 from flinkcore.replay.plans.log_plan import LogPlan
+from flinkcore.replay.stages.emission_times import NOT_KNOWN, EmissionTimes
 from flinkcore.replay.stages.map_stage import MapStage
 from flinkcore.replay.time_plane.column_ipc import read_columns, write_columns
 from flinkcore.replay.time_plane.job_time import JobTime
@@ -420,6 +421,10 @@ class Firings:
         Over the clock.
     timeline
         As the windows see it.
+    last_arrival_ms
+        Of all logs.
+    emitted_at
+        Column with the times; None: only those of what watermarks fire are known, from the timeline.
 
     Attributes
     ----------
@@ -427,23 +432,39 @@ class Firings:
         Rows that fired in time, and behind their end by a late event.
     at_end : int
         Rows that the end of the log fired.
+    without_time : int
+        Rows that late events fired, of which the times are not known.
     """
 
-    def __init__(self, grid: ArrivalGrid, timeline: Timeline) -> None:
+    def __init__(
+        self, grid: ArrivalGrid, timeline: Timeline, last_arrival_ms: int, emitted_at: str | None = None
+    ) -> None:
         self.grid = grid
-        self._watermark_ms = timeline.watermark_ms[: timeline.steps_before_end]
-        # What no watermark before the end of the log reaches is in the last cell.
-        self._clock_ms = np.append(timeline.clock_ms[: timeline.steps_before_end], grid.edges_ms[-1])
+        self.columns = ("late_firing", "watermark", *([] if emitted_at is None else [emitted_at]))
+        self._emitted_at = emitted_at
+        steps = timeline.steps_before_end
+        self._watermark_ms = timeline.watermark_ms[:steps]
+        times = EmissionTimes(timeline, last_arrival_ms).of_steps
+        self._clock_ms = np.append(times[:steps], NOT_KNOWN)
         self.on_time, self.late = np.zeros((2, grid.cells), np.int64)
-        self.at_end = 0
+        self.at_end = self.without_time = 0
 
     def add(self, rows: pa.RecordBatch) -> None:
-        """Count rows, of which `late_firing` and `watermark` are known."""
-        watermark_ms = rows.column("watermark").to_numpy(zero_copy_only=False)
+        """Count rows, of which `columns` are known."""
         is_late = rows.column("late_firing").to_numpy(zero_copy_only=False)
-        is_end = watermark_ms == MAX_TIMESTAMP
+        if self._emitted_at is not None:
+            clock_ms = rows.column(self._emitted_at).cast(pa.int64()).fill_null(NOT_KNOWN).to_numpy()
+        else:
+            watermark_ms = rows.column("watermark").to_numpy()
+            clock_ms = self._clock_ms[np.searchsorted(self._watermark_ms, watermark_ms, side="left")]
+        is_end = clock_ms == NOT_KNOWN
         self.at_end += int(np.count_nonzero(is_end))
-        steps = np.searchsorted(self._watermark_ms, watermark_ms, side="left")
-        cells = self.grid.cell_of(self._clock_ms[steps])
-        self.on_time += np.bincount(cells[~is_late & ~is_end], minlength=self.grid.cells)
-        self.late += np.bincount(cells[is_late & ~is_end], minlength=self.grid.cells)
+        self._count(clock_ms[~is_late & ~is_end], self.on_time)
+        late_ms = clock_ms[is_late & ~is_end]
+        if self._emitted_at is not None:
+            self._count(late_ms, self.late)
+        else:  # the watermark may have come long before the late event
+            self.without_time += len(late_ms)
+
+    def _count(self, clock_ms: Int64s, rows: Int64s) -> None:
+        rows += np.bincount(self.grid.cell_of(clock_ms), minlength=self.grid.cells)

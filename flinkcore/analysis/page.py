@@ -29,9 +29,6 @@ from flinkcore.replay.plans.operators import WindowAggregation
 from flinkcore.replay.results.report import ReplayReport, ReportSource
 from flinkcore.replay.time_plane.job_time import JobTime
 
-_FIRED: Final = ("late_firing", "watermark")
-"""Columns of window results that tell when a row fired."""
-
 _NO_NETWORK: Final = (
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline' 'unsafe-eval'; "
     "img-src data: blob:"
@@ -194,21 +191,29 @@ def _frontier(planned: PlannedJob) -> Iterator[str]:
 
 
 def _results(planned: PlannedJob, source: ReportSource) -> Iterator[str]:
-    if not isinstance(planned.plan.operator, WindowAggregation):
+    operator, emitted_at = planned.plan.operator, planned.plan.stages[-1].emitted_at
+    if not isinstance(operator, WindowAggregation):
         return
-    rows = source.results(_FIRED)
-    if rows is None:
+    if operator.fires_by_count and emitted_at is None:
         yield (
-            "<h3>Results over time</h3><p>They are drawn if the result still has them, after to_arrow(), or has "
-            "written them by write_parquet().</p>"
+            "<h3>Results over time</h3><p>Those of counts are drawn if they tell when they were emitted "
+            "(with_emitted_at()).</p>"
         )
         return
     job_time = JobTime(planned.plan.streams, planned.time_planes, planned.checkpoints.cuts)
     ranges = [each.splits.arrival_range for each in planned.time_planes if each.events]
     if not ranges:
         return
-    grid = ArrivalGrid.over(min(first for first, _ in ranges), max(last for _, last in ranges))
-    firings = Firings(grid, job_time.replay_times()[-1].timeline)
+    last_arrival_ms = max(last for _, last in ranges)
+    grid = ArrivalGrid.over(min(first for first, _ in ranges), last_arrival_ms)
+    firings = Firings(grid, job_time.replay_times()[-1].timeline, last_arrival_ms, emitted_at)
+    rows = source.results(firings.columns)
+    if rows is None:
+        yield (
+            "<h3>Results over time</h3><p>They are drawn if the result still has them, after to_arrow(), or has "
+            "written them by write_parquet().</p>"
+        )
+        return
     for batch in rows:
         firings.add(batch)
     yield _figure(chart_of_firings(firings))

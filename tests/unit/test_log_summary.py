@@ -142,24 +142,53 @@ def test_the_watermark_at_an_edge_is_that_of_all_arrivals_before() -> None:
         assert watermark == watermark_at(log, edge)
 
 
-def test_firings_are_those_of_the_results() -> None:
-    result = counts(disordered()).execute()
+def firings_of(log: SummarisedLog, emitted_at: str | None = None) -> Firings:
+    return Firings(log.grid, log.timeline, log.time_plane.splits.arrival_range[1], emitted_at)
+
+
+@pytest.mark.parametrize("emitted_at", [None, "known"])
+def test_firings_are_those_of_the_results(emitted_at: str | None) -> None:
+    stream = counts(disordered())
+    result = (stream if emitted_at is None else stream.with_emitted_at(emitted_at)).execute()
     log = summary_of(counts(disordered()))
-    rows = result.to_arrow()
-    firings = Firings(log.grid, log.timeline)
-    for batch in rows.to_batches():
+    firings = firings_of(log, emitted_at)
+    for batch in result.to_arrow().select(firings.columns).to_batches():
         firings.add(batch)
     report = result.report
     assert firings.on_time.sum() + firings.at_end == report.on_time_firings
-    assert firings.late.sum() == report.late_firings > 0
-    for row in rows.filter(pa.compute.less(rows["watermark"], 2**63 - 1)).to_pylist()[::100]:
-        column = firings.late if row["late_firing"] else firings.on_time
-        clock = min(
-            clock
-            for clock, watermark in zip(log.timeline.clock_ms, log.timeline.watermark_ms, strict=True)
-            if watermark >= row["watermark"]
-        )
-        assert column[log.grid.cell_of(clock)] > 0
+    late = firings.without_time if emitted_at is None else firings.late.sum()
+    assert late == report.late_firings > 0
+
+
+def test_firings_are_drawn_when_they_were_emitted() -> None:
+    rows = counts(disordered()).with_emitted_at().to_arrow()
+    log = summary_of(counts(disordered()))
+    with_times = firings_of(log, "emitted_at")
+    without = firings_of(log)
+    for batch in rows.to_batches():
+        with_times.add(batch)
+        without.add(batch)
+    emitted = [Counter[int](), Counter[int]()]
+    for row in rows.filter(rows["emitted_at"].is_valid()).to_pylist():
+        emitted[row["late_firing"]][int(log.grid.cell_of(row["emitted_at"]))] += 1
+    assert dict(enumerate(with_times.on_time)) == {cell: emitted[0][cell] for cell in range(log.grid.cells)}
+    assert dict(enumerate(with_times.late)) == {cell: emitted[1][cell] for cell in range(log.grid.cells)}
+    assert without.on_time.tolist() == with_times.on_time.tolist()
+    assert not without.late.any()
+
+
+def test_a_late_firing_has_the_time_of_its_event_and_not_that_of_the_watermark() -> None:
+    hour_ms = 3_600_000
+    late = pa.table(
+        {"ts": [10, 18_000, 20], "arrival": [0, 1000, hour_ms], "key": ["a"] * 3, "source": [0] * 3}
+    )
+    stream = counts(late).with_emitted_at()
+    log = summary_of(stream)
+    firings = firings_of(log, "emitted_at")
+    for batch in stream.to_arrow().to_batches():
+        firings.add(batch)
+    assert np.flatnonzero(firings.on_time).tolist() == [log.grid.cell_of(1000)]
+    assert np.flatnonzero(firings.late).tolist() == [log.grid.cell_of(hour_ms)]
 
 
 @pytest.mark.parametrize(

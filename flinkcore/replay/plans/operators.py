@@ -66,8 +66,13 @@ class WindowAggregation:
     @property
     def needs_event_time(self) -> bool:
         """Whether there must be watermarks for a window to fire."""
+        return self.window.is_event_time() or not self.fires_by_count
+
+    @property
+    def fires_by_count(self) -> bool:
+        """Whether windows fire by the number of their rows, whatever the watermark is."""
         trigger = columnar_trigger(self.window, self.trigger)
-        return self.window.is_event_time() or trigger is None or trigger.name != "count"
+        return trigger is not None and trigger.name == "count"
 
     @property
     def columns(self) -> Columns:
