@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import suppress
+
 import pyarrow as pa
 
 from flinkcore.common.html_text import html_table
@@ -14,13 +17,33 @@ def shown_value(value: pa.Scalar) -> str:
     """Return a value on one line."""
     if not value.is_valid:
         return "null"
-    try:
-        text = str(value.as_py())
-    except (OverflowError, ValueError):  # a time that Python has no value for
-        text = str(value.cast("int64"))
+    text = _text(value, str)
     if not text.isprintable():
         text = "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text)
     return text if len(text) <= LONGEST_CELL else f"{text[: LONGEST_CELL - 1]}…"
+
+
+def _text(value: pa.Scalar, text_of: Callable[[object], str]) -> str:
+    """Return the text of a value as Python has it, else of its parts, or the number in it."""
+    with suppress(Exception):
+        return text_of(value.as_py())
+    with suppress(Exception):
+        return _text_without_python(value, text_of)
+    return f"<{value.type}>"
+
+
+def _text_without_python(value: pa.Scalar, text_of: Callable[[object], str]) -> str:
+    if isinstance(value, pa.StructScalar):
+        parts = (f"{field.name!r}: {_text(value[n], repr)}" for n, field in enumerate(value.type))
+        return f"{{{', '.join(parts)}}}"
+    if isinstance(value, pa.ListScalar):
+        return f"[{', '.join(_text(part, repr) for part in value.values[:LONGEST_CELL])}]"
+    if isinstance(value, pa.StringScalar | pa.LargeStringScalar):
+        return repr(value.as_buffer().to_pybytes())
+    if isinstance(value, pa.TimestampScalar) and value.type.tz not in (None, "UTC"):  # of an unknown zone
+        return _text(value.cast(pa.timestamp(value.type.unit, "UTC")), text_of)
+    inner = value.value  # a number, or what a dictionary or an extension type holds
+    return _text(inner, text_of) if isinstance(inner, pa.Scalar) else str(inner)
 
 
 def shown_table(table: pa.Table, rows: int) -> str:

@@ -1,6 +1,7 @@
 """Results, streams, reports, timelines and checkpoints as they are shown in a terminal and in a notebook."""
 
 import sys
+from html import escape
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 from models.checkpoints import two_subtasks, write_checkpoint
 
 from flinkcore.common import OutputTag, Time, WatermarkStrategy
-from flinkcore.common.shown_tables import html_of_table, shown_table
+from flinkcore.common.shown_tables import html_of_table, shown_table, shown_value
 from flinkcore.datastream import DataStream, StreamExecutionEnvironment, TumblingEventTimeWindows
 from flinkcore.datastream.aggregates import count, sum_
 from flinkcore.errors import ConfigurationError
@@ -151,6 +152,49 @@ def test_values_are_shown_on_one_line_each() -> None:
     assert lines[1].split() == [r"two\nlines", str(2**62)]
     assert lines[2].split()[0] == "null"
     assert lines[3].split()[0] == "x" * 79 + "…"
+
+
+FAR = pa.timestamp("us")
+VALUES_THAT_PYTHON_HAS_NOT = {
+    "2147483647": pa.array([2**31 - 1], pa.int32()).cast(pa.date32()),
+    str(2**62): pa.array([2**62], pa.duration("s")),
+    str(2**60): pa.array([2**60], pa.timestamp("ms", "UTC")),
+    f"{{'x': {2**62}, 'y': 'a'}}": pa.array(
+        [{"x": 2**62, "y": "a"}], pa.struct({"x": FAR, "y": pa.string()})
+    ),
+    f"[{2**62}, None]": pa.array([[2**62, None]], pa.list_(FAR)),
+    f"[[{2**62}]]": pa.array([[[2**62]]], pa.large_list(pa.list_(FAR, 1))),
+    f"[{{'key': 'a', 'value': {2**62}}}]": pa.array([[("a", 2**62)]], pa.map_(pa.string(), FAR)),
+    str(2**62 + 1): pa.array([2**62 + 1], FAR).dictionary_encode(),
+    "1970-01-01 00:00:00.000001+00:00": pa.array([1], pa.timestamp("us", "Nowhere/City")),
+    r"b'\xff'": pa.array([b"\xff"]).view(pa.string()),
+    r"['a', b'\xff']": pa.array([[b"a", b"\xff"]], pa.list_(pa.binary())).view(pa.list_(pa.string())),
+}
+
+
+@pytest.mark.parametrize("expected", VALUES_THAT_PYTHON_HAS_NOT)
+def test_values_that_python_has_not_are_shown_all_the_same(expected: str) -> None:
+    table = pa.table({"c": VALUES_THAT_PYTHON_HAS_NOT[expected]})
+    assert shown_table(table, 5).splitlines()[1].strip() == expected
+    assert escape(expected) in html_of_table(table, 5)
+
+
+def test_a_long_list_of_far_times_is_cut() -> None:
+    [_, line] = shown_table(pa.table({"c": pa.array([[2**62] * 10_000], pa.list_(FAR))}), 5).splitlines()
+    assert len(line) == 80
+    assert line.startswith(f"[{2**62}, {2**62}, ")
+    assert line.endswith("…")
+
+
+def test_a_value_of_which_nothing_can_be_read_is_shown_by_its_type() -> None:
+    class Unreadable:
+        is_valid = True
+        type = "secret"
+
+        def as_py(self) -> None:
+            raise RuntimeError
+
+    assert shown_value(Unreadable()) == "<secret>"
 
 
 def test_numbers_are_aligned_on_the_right() -> None:
