@@ -500,9 +500,9 @@ class LatenessFrontier:
             watermark stands where one advance by more than this bound has brought it, as an event far ahead of the
             others does (null where the own bound is 0); ``holds_ms``: how long the merged watermark was this split's;
             ``holds_share``: its share in the holds of all splits; ``held_back_ms``: how much higher the merged
-            watermark would be without the split, in the mean over the time of the log (a split that has no watermark
-            yet holds it back by the time since the log began); ``silence_ms``: the longest time in which nothing
-            arrived (null where rows have no order).
+            watermark would be without the split, in the mean over the time of the log (0 while another one stands as
+            low; a split that has no watermark yet holds it back by the time since the log began); ``silence_ms``: the
+            longest time in which nothing arrived (null where rows have no order).
 
         Raises
         ------
@@ -547,7 +547,7 @@ class LatenessFrontier:
             "needs a bound of": _durations(table["loses_none_ms"]),
             "holds the watermark": _durations(table["holds_ms"]),
             "of all holds": _shares(table["holds_share"]),
-            "by in the mean": _durations(table["held_back_ms"]),
+            "held back in the mean": _durations(table["held_back_ms"]),
         }
         if self.splits.silence_ms is not None:
             shown["silent for up to"] = _durations(table["silence_ms"])
