@@ -5,7 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
+from models.checkpoint_trials import run_job
 from models.forged_checkpoints import forge, forge_table, with_column
 from models.timed_elements import RULES, STRATEGY, Ruled
 from models.timestamped_source import TimestampedSource
@@ -579,6 +581,18 @@ def test_a_position_that_is_not_that_of_the_clock_is_refused(position: int, tmp_
     forge_table(tmp_path / "c", "splits", lambda batch: with_column(batch, "position", [position]))
     with pytest.raises(CheckpointError, match=r"its clock shows .3., and the last elements of its sources"):
         resumed(windows(SECOND), tmp_path / "c")
+
+
+def test_a_log_whose_splits_all_end_before_its_cut_is_refused(tmp_path: Path) -> None:
+    run_job("elements_windows", 0, stop_with_checkpoint=tmp_path / "c")
+
+    def without_last(batch: pa.RecordBatch) -> pa.RecordBatch:
+        ends = batch.column("last_arrival_ms")
+        return batch.filter(pc.not_equal(ends, pc.max(ends)))
+
+    forge_table(tmp_path / "c", "time_plane", without_last)
+    with pytest.raises(CheckpointError, match="no split of a checkpoint has the last arrival"):
+        run_job("elements_windows", 1, restore_from=tmp_path / "c")
 
 
 def test_an_operator_that_is_left_out_or_has_another_watermark_is_refused(tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ from flinkcore.replay.elements.task_sources import RestoredSource
 from flinkcore.replay.plans.job_description import describe_log, refuse_changes, shown_settings
 from flinkcore.replay.stages.restored_namespaces import check_namespaces, check_window_namespaces, is_void
 from flinkcore.replay.time_plane.split_watermarks import RestoredSplits, SplitWatermark
-from flinkcore.replay.time_plane.time_cut import TimeCut
+from flinkcore.replay.time_plane.time_cut import TimeCut, cuts_of_one_replay
 from flinkcore.runtime.checkpoint import Checkpoint, OperatorPart, OperatorSnapshot, PendingCheckpoint
 from flinkcore.runtime.checkpoint.checkpoint_table import TableKind
 from flinkcore.runtime.checkpoint.table_file import refused_as
@@ -397,7 +397,8 @@ class ElementCheckpoints:
         if self._checkpoint is None:
             return None
         with refused_as(self._checkpoint.storage.path):
-            return TimeCut.of_table(self._checkpoint.time_plane(self._uid(step)))
+            (cut,) = cuts_of_one_replay([TimeCut.of_table(self._checkpoint.time_plane(self._uid(step)))])
+            return cut
 
     def splits_of(self, step: Transformation, split_values: Sequence[Any]) -> RestoredSplits | None:
         """Return where the watermarks of the splits of a log go on; None: they begin anew."""
