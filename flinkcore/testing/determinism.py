@@ -20,7 +20,7 @@ from flinkcore.common.shown_tables import shown_table
 from flinkcore.common.split_origin import SplitOrigin
 from flinkcore.datastream import DataStream, StreamExecutionEnvironment
 from flinkcore.datastream.transformations import StreamGraph
-from flinkcore.errors import ConfigurationError, FlinkcoreError
+from flinkcore.errors import ConfigurationError, in_words
 from flinkcore.replay.log.column_ops import HIDDEN_PREFIX, WithColumns
 from flinkcore.replay.log.event_log import EventLog
 from flinkcore.replay.log.event_reader import EventReader
@@ -40,21 +40,26 @@ _MOST_TRIALS: Final = 400
 
 Rows = Counter[str]
 
+Outcome = dict[str, Rows] | Exception
+"""Of a replay: the rows of results by key, or the error with which the job fails."""
+
 
 @dataclass(frozen=True)
 class Race:
-    """A history in which the results of a job are others.
+    """A history in which the results of a job are others, or in which it fails.
 
     Attributes
     ----------
     history : History
         What was otherwise.
     keys : list of str
-        Those whose results are others, as text; of all rows, where results do not have the key.
+        Those whose results are others, as text; of all rows, where results do not have the key; none if it fails.
     expected, found : list of str
         Rows of the first of these keys that only the smallest logs as they are, and only the other history, give.
     logs : list of pyarrow.Table
         The smallest logs that were found to show it.
+    failure : str or None
+        The error with which the job fails in this history, and not with the logs as they are; None: it does not fail.
     """
 
     history: History
@@ -62,21 +67,29 @@ class Race:
     expected: list[str]
     found: list[str]
     logs: list[pa.Table]
+    failure: str | None = None
 
     def __str__(self) -> str:
         n_rows = sum(log.num_rows for log in self.logs)
         kind = "a race" if self.history.may_count else "a defect: no result may depend on this"
-        more = f" and {len(self.keys) - 1:,} more keys" if len(self.keys) > 1 else ""
         lines = [
             f"{self.history.kind}: {self.history.what} ({kind})",
-            f"  {self.keys[0]}{more}",
-            *(f"    expected  {row}" for row in self.expected or ["nothing"]),
-            *(f"    found     {row}" for row in self.found or ["nothing"]),
+            *self._what_differs(),
             f"  the smallest log that shows it ({n_rows} row{'s' * (n_rows != 1)}):",
         ]
         for log in self.logs:
             lines += [f"    {line}" for line in shown_table(log, 20).splitlines()]
         return "\n".join(lines)
+
+    def _what_differs(self) -> list[str]:
+        if self.failure is not None:
+            return [f"  fails with {self.failure}"]
+        more = f" and {len(self.keys) - 1:,} more keys" if len(self.keys) > 1 else ""
+        return [
+            f"  {self.keys[0]}{more}",
+            *(f"    expected  {row}" for row in self.expected or ["nothing"]),
+            *(f"    found     {row}" for row in self.found or ["nothing"]),
+        ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,8 +223,9 @@ def find_races(
         if any(race.history.kind == history.kind for race in races):
             continue
         tried.append(history)
-        if trials.results(logs, history) != expected:
-            races.append(trials.race(logs, history))
+        outcome = trials.outcome(logs, history)
+        if outcome != expected:
+            races.append(trials.race(logs, history, expected, outcome))
     return Races(races, tried, untried)
 
 
@@ -318,6 +332,13 @@ class _Trials:
                 return self._run(given, history.parallelism, history.interval_ms)
             return self._restarted(given, changed, history.restart_after_ms)
 
+    def outcome(self, logs: Sequence[_Log], history: History) -> Outcome:
+        """The rows of results by key, or the error with which the job fails."""
+        try:
+            return self.results(logs, history)
+        except Exception as error:
+            return error
+
     def _changed(self, log: pa.Table, change: Changed) -> pa.Table:
         log = log.take(pa.array(change.rows)).append_column(_SPLIT, pa.array(change.times.split))
         if change.times.arrival_ms is None:
@@ -391,30 +412,29 @@ class _Trials:
 
     # ---- the smallest log ----
 
-    def race(self, logs: list[_Log], history: History) -> Race:
+    def race(self, logs: list[_Log], history: History, expected: dict[str, Rows], outcome: Outcome) -> Race:
         """What a history changes, shown by as few rows as were found to do."""
-        smallest = self._smallest(logs, history)
-        shown = self._differences(smallest, history)
+        smallest = self._smallest(logs, history, outcome)
+        again = self.outcome(smallest, history)
+        if isinstance(outcome, Exception):
+            failure = in_words(again if isinstance(again, Exception) else outcome)
+            return Race(history, [], [], [], [log.rows for log in smallest], failure)
+        whole = _differences(expected, outcome)
+        shown = {} if isinstance(again, Exception) else _differences(self.results(smallest, None), again)
+        if not shown:  # a function that goes by chance
+            shown, smallest = whole, logs
         key = next(iter(shown))
-        expected, found = shown[key]
-        keys = list(self._differences(logs, history)) or list(shown)
+        only_expected, only_found = shown[key]
         return Race(
             history,
-            [key, *(each for each in keys if each != key)],
-            _lines(expected - found),
-            _lines(found - expected),
+            [key, *(each for each in whole if each != key)],
+            _lines(only_expected - only_found),
+            _lines(only_found - only_expected),
             [log.rows for log in smallest],
         )
 
-    def _differences(self, logs: Sequence[_Log], history: History) -> dict[str, tuple[Rows, Rows]]:
-        """By key the rows of the logs as they are, and of the history."""
-        expected, found = self.results(logs, None), self.results(logs, history)
-        keys = dict.fromkeys([*expected, *found])
-        both = {key: (expected.get(key, Counter()), found.get(key, Counter())) for key in keys}
-        return {key: rows for key, rows in both.items() if rows[0] != rows[1]}
-
-    def _smallest(self, logs: list[_Log], history: History) -> list[_Log]:
-        """Leave out rows, more and more finely, as long as the history still changes the results."""
+    def _smallest(self, logs: list[_Log], history: History, outcome: Outcome) -> list[_Log]:
+        """Leave out rows, more and more finely, as long as the history still has an outcome like this one."""
         rows = [(log, row) for log, each in enumerate(logs) for row in range(each.rows.num_rows)]
         trials, parts = 0, 2
         while len(rows) > 1 and trials < _MOST_TRIALS:
@@ -422,7 +442,7 @@ class _Trials:
             for start in range(0, len(rows), size):
                 left = rows[:start] + rows[start + size :]
                 trials += 1
-                if left and self._shows(_taken(logs, left), history):
+                if left and self._shows(_taken(logs, left), history, outcome):
                     rows, parts = left, max(2, parts - 1)
                     break
             else:
@@ -431,11 +451,27 @@ class _Trials:
                 parts = min(len(rows), 2 * parts)
         return _taken(logs, rows)
 
-    def _shows(self, logs: list[_Log], history: History) -> bool:
+    def _shows(self, logs: list[_Log], history: History, outcome: Outcome) -> bool:
+        """Whether the history changes the results, or lets the job fail, as in an outcome."""
         try:
-            return bool(self._differences(logs, history))
-        except FlinkcoreError:  # a restart after rows that are not there, or a job that fails without them
+            expected, found = self.results(logs, None), self.outcome(logs, history)
+        except Exception:  # the job fails without the rows
             return False
+        if isinstance(found, Exception) or isinstance(outcome, Exception):
+            return _kind(found) == _kind(outcome)
+        return found != expected
+
+
+def _kind(outcome: Outcome) -> tuple[type, type]:
+    """Of an outcome: the classes of an error and of its cause."""
+    return type(outcome), type(getattr(outcome, "__cause__", None))
+
+
+def _differences(expected: dict[str, Rows], found: dict[str, Rows]) -> dict[str, tuple[Rows, Rows]]:
+    """The keys whose rows are others, and both."""
+    keys = dict.fromkeys([*expected, *found])
+    both = {key: (expected.get(key, Counter()), found.get(key, Counter())) for key in keys}
+    return {key: rows for key, rows in both.items() if rows[0] != rows[1]}
 
 
 def _taken(logs: Sequence[_Log], rows: Sequence[tuple[int, int]]) -> list[_Log]:

@@ -21,7 +21,7 @@ from flinkcore.datastream.aggregates import count
 from flinkcore.datastream.functions import KeyedProcessFunction
 from flinkcore.datastream.state import ValueStateDescriptor
 from flinkcore.datastream.window import TumblingEventTimeWindows
-from flinkcore.errors import ConfigurationError, DataError, SchemaError
+from flinkcore.errors import ConfigurationError, DataError, SchemaError, UserCodeError
 from flinkcore.testing import assert_deterministic, find_races
 
 LOG = pa.table(
@@ -395,3 +395,58 @@ def test_a_log_without_arrivals_may_have_a_rate() -> None:
         job, LOG.slice(0, 3), timestamp="ts", rate=1.0, arrival_start_ms=5_000, histories=["again"]
     )
     assert seen == [5_000, 6_000, 7_000] * 2
+
+
+class FailsAfterARestore(Totals):
+    """Makes in itself what only its first event makes, and needs it for all."""
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        super().open(runtime_context)
+        self.names: dict[str, str] = {}
+
+    def process_element(self, value: Row, ctx: Any) -> Iterator[Row]:
+        if self.total.value() is None:
+            self.names[value.key] = value.key
+        self.total.update(1)
+        yield Row(self.names[value.key], 1)
+
+
+def test_a_function_that_fails_only_after_a_restore_is_found() -> None:
+    def job(events: DataStream) -> DataStream:
+        return keyed(events).process(FailsAfterARestore(), RESULT)
+
+    (race,) = find_races(job, LOG, **COLUMNS)
+    assert race.history.kind == "restart"
+    assert race.keys == []
+    assert race.failure is not None
+    assert race.failure.startswith("UserCodeError: FailsAfterARestore.process_element failed")
+    assert "KeyError: 'k'" in race.failure
+    assert race.logs[0].num_rows == 2
+    with pytest.raises(
+        AssertionError, match=r"no result may depend on this\)\n  fails with UserCodeError: Fails"
+    ):
+        assert_deterministic(job, LOG, **COLUMNS)
+
+
+def test_a_job_that_fails_in_all_histories_fails_as_ever() -> None:
+    class Fails(Totals):
+        def process_element(self, value: Row, ctx: Any) -> Iterator[Row]:
+            raise ValueError("no")
+
+    with pytest.raises(UserCodeError, match="ValueError: no"):
+        find_races(lambda events: keyed(events).process(Fails(), RESULT), LOG, **COLUMNS)
+
+
+def test_a_function_that_goes_by_chance_is_found() -> None:
+    calls = iter(range(10**6))
+
+    class Alternates(KeyedProcessFunction):
+        def process_element(self, value: Row, ctx: Any) -> Iterator[Row]:
+            if next(calls) == len(LOG) + 3:  # once only, in the second replay
+                yield Row(value.key, -1)
+
+    (race,) = find_races(
+        lambda events: keyed(events).process(Alternates(), RESULT), LOG, **COLUMNS, histories=["again"]
+    )
+    assert race.found[0].endswith("'total': -1}")
+    assert race.logs[0].num_rows == len(LOG)
