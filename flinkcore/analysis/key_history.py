@@ -241,10 +241,14 @@ def _time_ms(time: Any) -> int:
         f"window= is a time within it, such as '2001-01-01T07:00', or ms since the epoch, or its start and its end, "
         f"not {time!r}"
     )
-    if isinstance(time, bool):
+    if isinstance(time, bool | float | np.bool_ | np.floating):
         raise refused
     try:
-        column = pa.array([time]) if isinstance(time, int | str) else pa.array([time], pa.timestamp("ms"))
+        column = (
+            pa.array([time])
+            if isinstance(time, int | str | np.integer)
+            else pa.array([time], pa.timestamp("ms"))
+        )
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise refused from error
     times, unreadable = to_milliseconds(column)

@@ -80,9 +80,14 @@ class Key:
         Raises
         ------
         ConfigurationError
-            If these are not values of the columns, or the only one is null, which no key is.
+            If these are not values of the columns, or the only one is null, which no key is; or there are no columns.
         """
         names = [field.name for field in fields]
+        if not names:
+            raise ConfigurationError(
+                "the windows of window_all have no key, and why() tells of the events of one: call it on a stream "
+                "with key_by(...) before the windows"
+            )
         if isinstance(given, Mapping) and set(given) == set(names):
             values = [given[name] for name in names]
         elif len(names) == 1:

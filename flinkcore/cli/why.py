@@ -52,7 +52,9 @@ def add_commands(commands: Any) -> None:
         help=f"{', '.join(FUNCTIONS)}; repeat for more; n=count() if not given",
     )
     why.add_argument(
-        "--output", metavar="DIR", help="directory for events.parquet and firings.parquet, besides the text"
+        "--output",
+        metavar="DIR",
+        help="directory for events.parquet, firings.parquet and timers.parquet, besides the text",
     )
     add_engine(why, default="embedded")
     why.set_defaults(call=_why)
@@ -99,7 +101,7 @@ def _why(arguments: argparse.Namespace) -> None:
         _job(StreamExecutionEnvironment(), arguments, times, key).explain()
     history = _job(environment_of(arguments), arguments, times, key).why(key, at)
     if arguments.output:
-        write_tables(arguments.output, events=history.events, firings=history.firings)
+        write_tables(arguments.output, events=history.events, firings=history.firings, timers=history.timers)
     print(history)
     if arguments.output:
-        print(f"events and firings: {arguments.output}")
+        print(f"events, firings and timers: {arguments.output}")

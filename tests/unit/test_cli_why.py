@@ -58,6 +58,9 @@ def test_the_tables_are_written_if_a_directory_is_named(
     assert main(arguments) == 0
     events = pq.read_table(tmp_path / "why" / "events.parquet")
     firings = pq.read_table(tmp_path / "why" / "firings.parquet")
+    assert (
+        pq.read_table(tmp_path / "why" / "timers.parquet").num_rows == 0
+    )  # windows over columns register none
     counted = sum(len(numbers) for numbers in firings.column("events").to_pylist())
     assert events.num_rows > 0
     assert counted >= events.num_rows - events.column("fate").to_pylist().count("late")

@@ -144,7 +144,13 @@ def test_times_of_windows_may_be_text() -> None:
     assert column(history.events, "event") == [3, 5]
 
 
-@pytest.mark.parametrize("window", ["noon", (1, 2, 3), int, True])
+def test_times_that_are_numbers_of_numpy_are_those_of_python() -> None:
+    events = counted(ROWS).why("k", np.int64(13)).events
+    assert events.equals(counted(ROWS).why("k", 13).events)
+    assert counted(ROWS).why("k", (np.int32(10), np.uint16(20))).events.equals(events)
+
+
+@pytest.mark.parametrize("window", ["noon", (1, 2, 3), int, True, 13.0, np.float32(13), np.bool_(True)])
 def test_what_is_no_window_is_refused(window: Any) -> None:
     with pytest.raises(ConfigurationError, match="window= is a time within it"):
         counted(ROWS).why("k", window=window)
@@ -367,6 +373,19 @@ def test_windows_of_the_clock_are_never_late_and_may_be_none() -> None:
         "in window" if row["value"] % 2 == 0 else "in no window" for row in column(events, "row")
     ]
     assert column(events, "fate").count("in window") == job.execute().report.windowed
+
+
+@pytest.mark.parametrize("key", ["k", None, ()])
+def test_windows_of_all_keys_are_refused_in_words(key: Any) -> None:
+    strategy = WatermarkStrategy.for_monotonous_timestamps()
+    stream = StreamExecutionEnvironment.get_execution_environment().from_event_log(
+        ROWS, timestamp="ts", arrival="arrival"
+    )
+    windows = stream.assign_timestamps_and_watermarks(strategy).window_all(
+        TumblingEventTimeWindows.of(Time.milliseconds(10))
+    )
+    with pytest.raises(ConfigurationError, match="the windows of window_all have no key"):
+        windows.aggregate(n=count()).why(key)
 
 
 @pytest.mark.parametrize(
