@@ -88,6 +88,7 @@ class KeyHistory:
                                               a window takes it in; null: the strategy has no bound, or
                                               the event lies between windows, or it is beyond 64 bits
         `saving_allowed_lateness_ms`          the same of the allowed lateness
+        `call`                                number of the call of a process function that it was for
         `row`                                 the columns that the job reads
         ====================================  ==========================================================================
 
@@ -105,13 +106,15 @@ class KeyHistory:
         `late_firing`                         whether an event fired the window again, behind its end
         `events`                              numbers of those that the results were made of; of a call of a process
                                               function, of the one that it was for
+        `call`                                number of the call of a process function, from 0 on, in their order
         `results`                             their rows
         ====================================  ==========================================================================
 
     timers : pyarrow.Table
         What a process function did with timers: `arrival` and `watermark` when it was; `action`: "registered",
         "deleted" or "fired"; `time_domain`: "event time" or "processing time"; `timestamp` of the timer; `event`:
-        number of the one whose call did it, null for that of a timer.
+        number of the one whose call did it, null for that of a timer; `call`: number of that call, or of the one
+        for which the timer fired.
     notes : list of str
         What is not known, and why.
     kind : {"windows", "sessions", "function"}
@@ -356,7 +359,7 @@ class _KeyAnalysis:
         events = with_numbers(log_events(rows.filter(pa.array(is_event))), numbers[is_event])
         run = run_key(self._stage, self._time, events)
         (key,) = self._key.values.to_pylist()
-        told_events = self._events(rows, numbers, self._fates(run, events))
+        told_events = self._events(rows, numbers, self._fates(run, events), run.calls)
         kind: WindowKind = "function"
         if self._windows is not None:
             kind = "sessions" if self._windows.merge else "windows"
@@ -428,6 +431,7 @@ class _KeyAnalysis:
                 "timer": columns["timer"],
                 "late_firing": pa.array([firing.is_late for firing in firings], pa.bool_()),
                 "events": pa.array([firing.events for firing in firings], pa.list_(pa.int64())),
+                "call": pa.array([firing.call for firing in firings], pa.int64()),
                 "results": pa.ListArray.from_arrays(
                     pa.array(lengths), rows.take(pa.array(taken, pa.int64()))
                 ),
@@ -450,6 +454,7 @@ class _KeyAnalysis:
                 "time_domain": pa.array(domains, pa.string()),
                 "timestamp": columns["timestamp"],
                 "event": pa.array([act.event for act in timers], pa.int64()),
+                "call": pa.array([act.call for act in timers], pa.int64()),
             }
         )
 
@@ -527,7 +532,9 @@ class _KeyAnalysis:
 
     # ---- tables ----
 
-    def _events(self, rows: pa.Table, numbers: Int64s, fates: Mapping[int, _Fate]) -> pa.Table:
+    def _events(
+        self, rows: pa.Table, numbers: Int64s, fates: Mapping[int, _Fate], calls: Mapping[int, int]
+    ) -> pa.Table:
         time_type = bound_type(self._stage.event_time)
         window = pa.list_(pa.struct([("start", time_type), ("end", time_type)]))
         arrivals, splits = rows.column(ARRIVAL), rows.column(SPLIT)
@@ -563,6 +570,7 @@ class _KeyAnalysis:
                 "missed_windows": pa.array([_window_dicts(fate.missed) for fate in told_fates], window),
                 "saving_out_of_orderness_ms": pa.array([fate.bound_ms for fate in told_fates], pa.int64()),
                 "saving_allowed_lateness_ms": pa.array([fate.lateness_ms for fate in told_fates], pa.int64()),
+                "call": pa.array([calls.get(number) for number in numbers.tolist()], pa.int64()),
                 "row": pa.StructArray.from_arrays(
                     [_whole(rows.column(name)) for name in names],
                     fields=[rows.schema.field(name) for name in names],

@@ -95,6 +95,8 @@ class Firing(NamedTuple):
         Numbers of those that it was made of.
     results : range
         Its rows among all results.
+    call : int or None
+        The number of the call of a process function, counted from 0 on.
     """
 
     bounds: Bounds
@@ -105,6 +107,7 @@ class Firing(NamedTuple):
     is_late: bool
     events: list[int]
     results: range
+    call: int | None = None
 
 
 @dataclass(frozen=True)
@@ -124,6 +127,8 @@ class KeyRun:
         from the time of an event.
     timers : list of TimerAct
         What happened to timers of a process function.
+    calls : dict of int to int
+        By numbers of events, those of their calls of a process function.
     """
 
     firings: list[Firing]
@@ -131,6 +136,7 @@ class KeyRun:
     late: frozenset[int] = frozenset()
     assigned: Mapping[int, Sequence[Window]] = field(default_factory=dict)
     timers: list[TimerAct] = field(default_factory=list)
+    calls: Mapping[int, int] = field(default_factory=dict)
 
 
 def with_numbers(events: LogEvents, numbers: Int64s) -> LogEvents:
@@ -395,6 +401,7 @@ def _run_function(stage: StagePlan, process: KeyedProcess, time: ReplayTime, eve
             False,
             [] if call.element is None else [numbers[call.element]],
             range(call.first_result, call.first_result + call.n_results),
+            call.number,
         )
         for call in recorded.journal.calls
         if call.n_results
@@ -403,4 +410,8 @@ def _run_function(stage: StagePlan, process: KeyedProcess, time: ReplayTime, eve
         act if act.by_element is None else act._replace(event=numbers[act.by_element])
         for act in recorded.journal.timers
     ]
-    return KeyRun(firings, pa.Table.from_batches(batches, stage.result_schema()), timers=timers)
+    calls = {
+        numbers[call.element]: call.number for call in recorded.journal.calls if call.element is not None
+    }
+    results = pa.Table.from_batches(batches, stage.result_schema())
+    return KeyRun(firings, results, timers=timers, calls=calls)

@@ -22,23 +22,27 @@ _LARGEST = 2**63
 def told(history: KeyHistory) -> Iterator[str]:
     """Yield the lines of a story: how much there was, and then a paragraph for each event, firing and timer."""
     is_time = pa.types.is_timestamp(history.events.schema.field("timestamp").type)
-    story = _Story(is_time, len(set(history.events.column("log").to_pylist())))
+    logs = len(set(history.events.column("log").to_pylist()))
+    story = _Story(is_time, logs, history.kind == "function")
     events, firings, timers = (_rows(table) for table in (history.events, history.firings, history.timers))
     yield ", ".join(f"{name} = {value!r}" for name, value in history.key.items())
     yield f"  {_counts(events)}; {_many(len(firings), 'firing')}{'; times in UTC' * is_time}"
     yield from (f"  note: {note}" for note in history.notes)
-    after_events = [((_or_last(each["arrival"]), 0, each["event"]), story.event(each)) for each in events]
-    by_cause = [
-        ((each["arrival"], 1 if each["event"] is None else 0, each["event"] or 0), story.firing(each))
-        for each in firings
-    ]
-    by_timers = [
-        ((each["arrival"], 1 if each["event"] is None else 0, each["event"] or 0), story.timer(each))
-        for each in timers
-    ]
-    # Stable: what an event is the cause of follows it.
-    for _, lines in sorted([*after_events, *by_timers, *by_cause], key=itemgetter(0)):
+    told_events = [(_place(each, 0), story.event(each)) for each in events]
+    told_timers = [(_place(each, 1), story.timer(each)) for each in timers]
+    told_firings = [(_place(each, 2), story.firing(each)) for each in firings]
+    # Stable: what a call does with timers is in its order.
+    for _, lines in sorted([*told_events, *told_timers, *told_firings], key=itemgetter(0)):
         yield from lines
+
+
+def _place(each: dict[str, Any], kind: int) -> tuple[int, ...]:
+    """Where a paragraph comes: by time; then by calls, or, of windows, what an event is the cause of behind it."""
+    arrival = _LARGEST if each["arrival"] is None else each["arrival"]
+    if each["call"] is not None:
+        return arrival, each["call"], 0, kind
+    number = each["event"]
+    return (arrival, -1, _LARGEST, kind) if number is None else (arrival, -1, number, kind)
 
 
 def _rows(table: pa.Table) -> list[dict[str, Any]]:
@@ -52,10 +56,6 @@ def _rows(table: pa.Table) -> list[dict[str, Any]]:
         columns.append(column)
     rows: list[dict[str, Any]] = pa.table(columns, names=table.column_names).to_pylist()
     return rows
-
-
-def _or_last(time_ms: int | None) -> int:
-    return _LARGEST if time_ms is None else time_ms
 
 
 def _many(number: int, what: str) -> str:
@@ -80,10 +80,13 @@ class _Story:
         Whether times are timestamps, and not numbers.
     logs
         How many there are.
+    is_of_function
+        Whether results are those of a process function, and not of windows.
     """
 
-    def __init__(self, is_time: bool, logs: int) -> None:
+    def __init__(self, is_time: bool, logs: int, is_of_function: bool) -> None:
         self._is_time = is_time
+        self._is_of_function = is_of_function
         self._several_logs = logs > 1
         self._margin = " " * (25 if is_time else 12)
 
@@ -156,20 +159,24 @@ class _Story:
 
     def firing(self, firing: dict[str, Any]) -> list[str]:
         """A firing, and what it was made of."""
-        what = self._window(firing["window_start"], firing["window_end"])
-        is_of_function = firing["window_start"] is None and firing["cause"].endswith("timer")
-        first = "the timer gives" if is_of_function else f"{what} fires"
-        if firing["cause"] == "event":
-            first = (
-                f"event {firing['event']:,} fires {what}{' again, behind its end' * firing['late_firing']}"
-            )
-        elif firing["cause"] == "end of the log":
-            first += " at the end of the log"
-        elif firing["cause"] == "watermark":
-            first += f", {self._watermark(firing['watermark'])}"
+        first = self._cause_of_call(firing) if self._is_of_function else self._cause_of_firing(firing)
         of = f"of {_many(len(firing['events']), 'event')}: {_spans(firing['events'])}"
         results = [", ".join(f"{name} = {value}" for name, value in row.items()) for row in firing["results"]]
-        return self._lines(firing["arrival"], first, *([of] if firing["events"] else []), *results)
+        has_events = firing["events"] and not self._is_of_function
+        return self._lines(firing["arrival"], first, *([of] if has_events else []), *results)
+
+    def _cause_of_call(self, firing: dict[str, Any]) -> str:
+        if firing["event"] is None:
+            return f"the timer at {self._time(firing['timer'])} gives"
+        return f"event {firing['event']:,} gives"
+
+    def _cause_of_firing(self, firing: dict[str, Any]) -> str:
+        what = self._window(firing["window_start"], firing["window_end"])
+        if firing["cause"] == "event":
+            return f"event {firing['event']:,} fires {what}{' again, behind its end' * firing['late_firing']}"
+        if firing["cause"] == "end of the log":
+            return f"{what} fires at the end of the log"
+        return f"{what} fires, {self._watermark(firing['watermark'])}"
 
     def timer(self, timer: dict[str, Any]) -> list[str]:
         """What was done with a timer."""

@@ -28,6 +28,8 @@ class TimerAct(NamedTuple):
         What the clock showed, and the watermark in force.
     by_element : int or None
         How many elements came before the one whose call did it; None: a timer's call did, or it fired.
+    call : int
+        The number of the call that did it, or for which it fired, counted from 0 on.
     event : int or None
         The number of that element, where elements have numbers.
     """
@@ -38,13 +40,15 @@ class TimerAct(NamedTuple):
     arrival_ms: int
     watermark: int
     by_element: int | None
+    call: int
     event: int | None = None
 
 
 @dataclass
 class Call:
-    """A call for an element, counted from 0 on, or for a timer, and its results among all, counted from 0 on."""
+    """A call for an element, or for a timer, and its results among all; each counted from 0 on."""
 
+    number: int
     element: int | None
     timer: TimerAct | None
     arrival_ms: int
@@ -70,7 +74,7 @@ class Journal:
         else:
             self.timers.append(fired)
         now_ms, watermark = timers.current_processing_time(), timers.current_watermark()
-        self.calls.append(Call(element, fired, now_ms, watermark, self.n_results))
+        self.calls.append(Call(len(self.calls), element, fired, now_ms, watermark, self.n_results))
         return self.calls[-1]
 
     def add_result(self, call: Call, result: Any) -> None:
@@ -91,7 +95,9 @@ class RecordedTimerService(TimerService):
     def _note(self, action: str, is_event_time: bool, timestamp: int) -> None:
         now_ms, watermark = self.current_processing_time(), self.current_watermark()
         self._journal.timers.append(
-            TimerAct(action, is_event_time, timestamp, now_ms, watermark, self._call.element)
+            TimerAct(
+                action, is_event_time, timestamp, now_ms, watermark, self._call.element, self._call.number
+            )
         )
 
     def current_processing_time(self) -> int:
@@ -167,6 +173,7 @@ class RecordedFunction(KeyedProcessFunction):
             timers.current_processing_time(),
             timers.current_watermark(),
             None,
+            len(self.journal.calls),
         )
         call = self.journal.begin(timers, fired)
         return self._results(call, self._function.on_timer(timestamp, self._context(ctx, call)))

@@ -299,6 +299,43 @@ class Values(ProcessWindowFunction):
         yield Row([element.value for element in elements])
 
 
+class Twice(KeyedProcessFunction):
+    """Gives each value, and two reminders of it."""
+
+    def process_element(self, value: Row, ctx: Any) -> Iterator[Row]:
+        for after_ms in (2, 1):
+            ctx.timer_service().register_event_time_timer(ctx.timestamp() + after_ms)
+        yield Row("value", value.value)
+
+    def on_timer(self, timestamp: int, ctx: Any) -> Iterator[Row]:
+        yield Row("timer", timestamp)
+
+
+def test_the_story_of_a_process_function_has_calls_in_their_order() -> None:
+    rows = pa.concat_tables(
+        [
+            ROWS.slice(0, 1).set_column(0, "ts", pa.array([1_500])),
+            ROWS.slice(4, 1).set_column(0, "ts", pa.array([9_000])),
+        ]
+    )
+    rows = rows.set_column(rows.schema.get_field_index("key"), "key", pa.array(["k", "l"]))
+    schema = pa.schema([("what", pa.string()), ("value", pa.int64())])
+    story = str(keyed(rows).process(Twice(), schema).why("k")).splitlines()
+    told = [line[12:].strip() for line in story if "timer" in line or "event 1" in line]
+    assert told == [
+        "event 1 of 1,500, position 0",
+        "timer of event time at 1,502 registered by event 1",
+        "timer of event time at 1,501 registered by event 1",
+        "event 1 gives",
+        "timer of event time at 1,501 fired",
+        "the timer at 1,501 gives",
+        "what = timer, value = 1501",
+        "timer of event time at 1,502 fired",
+        "the timer at 1,502 gives",
+        "what = timer, value = 1502",
+    ]
+
+
 VALUES = pa.schema([("values", pa.list_(pa.int64()))])
 
 
