@@ -487,6 +487,22 @@ def test_jobs_stop_and_go_on_in_turn_on_spark_and_embedded_at_any_parallelism(
     assert file_lines(tmp_path / "parts") == file_lines(tmp_path / "whole")
 
 
+def test_tasks_that_get_nothing_are_in_the_checkpoint_with_which_a_job_stops(
+    spark: Any, tmp_path: Path
+) -> None:
+    def sums(env: StreamExecutionEnvironment, numbers: list[int], **checkpoints: Any) -> list[Any]:
+        same_task = env.from_collection(numbers, Types.INT()).key_by(lambda number: 0)
+        keyed = same_task.reduce(lambda one, other: one + other).key_by(lambda total: 1)
+        return list(keyed.reduce(lambda one, other: one + other).execute_and_collect(**checkpoints))
+
+    checkpoint, empty = tmp_path / "first", tmp_path / "of nothing"
+    whole = sums(embedded(3), [1, 2, 3, 4])
+    assert sums(on_spark(spark, 3), [1, 2], stop_with_checkpoint=checkpoint) == whole[:2]
+    assert sums(on_spark(spark, 2), [3, 4], restore_from=checkpoint) == whole[2:]
+    assert sums(on_spark(spark, 2), [], restore_from=checkpoint, stop_with_checkpoint=empty) == []
+    assert sums(embedded(2), [3, 4], restore_from=empty) == whole[2:]
+
+
 def test_the_system_clock_and_jobs_in_the_background_are_refused(spark: Any) -> None:
     env = SparkExecutionEnvironment(spark)
     env.from_collection([1]).print()

@@ -4,10 +4,11 @@ The embedded run deals with a record, and all that it leads to, before the next 
 therefore in a total order: that of their causes, and for one cause that of emission, at each task on the way::
 
     time      | cause: end, arrival | number of the    | emissions of a task on the way,
-    8 bytes   | or timer; 1 byte    | origin or task   | 6 bytes for each
+    8 bytes   | stop or timer;      | origin or task   | 6 bytes for each
+              | 1 byte              |                  |
     ----------+---------------------+------------------+---------------------------------
     the clock | END < ARRIVAL <     | 4 bytes          | 17 | 3 | 240
-    in ms     | TIMER               |                  |
+    in ms     | STOP < TIMER        |                  |
 
 Keys are bytes, compared as such, and no two messages of a job have the same.
 """
@@ -28,11 +29,12 @@ class ChainCause(IntEnum):
 
     END = 0
     ARRIVAL = 1
-    TIMER = 2
+    STOP = 2
+    TIMER = 3
 
 
 def root_key(time_ms: int, cause: ChainCause, number: int) -> bytes:
-    """Return the key of a cause: the end or an arrival of the origin, or the timers of the task, of a number.
+    """Return the key of a cause: the end or an arrival of the origin, or the stop or timers of the task, of a number.
 
     Examples
     --------

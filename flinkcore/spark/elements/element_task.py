@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from flinkcore.errors import FlinkcoreError, UserCodeError
 from flinkcore.replay.elements.element_arrivals import OrderedArrivals, Origin
 from flinkcore.replay.elements.job_clock import PlacedClock
+from flinkcore.replay.elements.order_key import ChainCause, root_key
 from flinkcore.replay.elements.pausable_call import PausableCall
 from flinkcore.replay.elements.task_sources import TaskSource
 from flinkcore.runtime.copies import copied_function
@@ -37,6 +38,10 @@ ELEMENT: Final = 2
 
 END: Final = 4
 """Kind of the last message of a channel."""
+
+BARRIER: Final = 5
+"""Kind of the last message of a task to another if the job stops with a checkpoint: channels do not end then, but also
+a task that gets no elements has its part of the checkpoint."""
 
 COLLECTED: Final = 0
 """Kind of a message with an element that the program collects."""
@@ -82,6 +87,7 @@ class ElementTask:
         self._checkpoints = checkpoints
         self._stop_ms = None if checkpoints is None else checkpoints.stop_ms
         self._origins: list[Origin] = []
+        self._targets: dict[int, None] = {}
         self._number = number
         self._vertex = job.vertex_of_task(number)
         self._sending: PausableCall[list[RunRow]] = PausableCall()
@@ -133,7 +139,9 @@ class ElementTask:
     def _sending_to(self, edge: StreamEdge, source_index: int, target_index: int) -> InputChannel:
         if edge.target.collects:
             return self._channel_to_program(edge.source.giver)
-        send = partial(self._writer.send, self._job.vertex_of_head(edge.target).first_task + target_index)
+        target = self._job.vertex_of_head(edge.target).first_task + target_index
+        self._targets[target] = None
+        send = partial(self._writer.send, target)
         input_index, channel = channel_place(edge, source_index, target_index)
         giver = edge.source.giver
 
@@ -211,7 +219,7 @@ class ElementTask:
                 collects[kind](record)
             elif kind == END:
                 self._task.end_channel()
-            else:
+            elif kind != BARRIER:
                 channel, element = value
                 inputs[kind - ELEMENT].process(element, channel)
         if self._task.has_ended != (self._stop_ms is None):
@@ -229,6 +237,9 @@ class ElementTask:
             assert self._checkpoints is not None
             origin = self._origins[-1] if self._origins else None
             parts = self._checkpoints.write(self._task, self._job.vertices, origin, prepared)
+            self._writer.move_to(root_key(self._clock.now_ms, ChainCause.STOP, self._number))
+            for target in self._targets:
+                self._writer.send(target, BARRIER, None)
         self._task.close()
         committables = tuple((numbers[node], given) for node, given in prepared.items())
         report = TaskReport(self._number, committables, self._context.metrics.held(), tuple(parts))
