@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, types
 from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import from_arrow_type
 
-from flinkcore.analysis.comparison import EXAMPLES, Comparison, ResultComparison
+from flinkcore.analysis.comparison import EXAMPLES, MOST_PAIRS, Comparison, ResultComparison
 from flinkcore.analysis.result_tables import names_of
 from flinkcore.errors import ConfigurationError
 from flinkcore.spark.columnar.spark_types import SparkSchema
@@ -39,29 +39,56 @@ class CompareTask:
     comparison: ResultComparison
     output: SparkSchema
 
+    @property
+    def struct_type(self) -> types.StructType:
+        """Columns that are given: differences, and between them the numbers of rows that were compared."""
+        fields = [types.StructField("row", self.output.struct_type)]
+        fields += [types.StructField(name, types.LongType()) for name in ("expected_rows", "found_rows")]
+        return types.StructType(fields)
+
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         held: list[pa.RecordBatch] = []
+        held_rows, held_place, of_place = 0, None, [0, 0]
         for batch in batches:
-            held.append(batch)
-            if sum(part.num_rows for part in held) < PIECE_ROWS:
+            if not batch.num_rows:
                 continue
-            rows = pa.Table.from_batches(held)
-            places = rows.column("place").to_numpy()
-            whole = int(np.searchsorted(places, places[-1], "left"))  # further rows of the last key may come
-            if whole:
-                yield from self._differences(rows.slice(0, whole))
-                held = rows.slice(whole).to_batches()
+            places = batch.column("place").to_numpy()
+            # Further rows of the last key may come.
+            whole = int(np.searchsorted(places, places[-1], "left"))
+            is_another = whole > 0 or places[-1] != held_place
+            if is_another and held_rows + batch.num_rows >= PIECE_ROWS and (held or whole):
+                yield from self._compared([*held, batch.slice(0, whole)])
+                held, held_rows, batch, whole = [], 0, batch.slice(whole), 0
+            held.append(batch)
+            held_rows, held_place = held_rows + batch.num_rows, places[-1]
+            of_found = batch.column("expected").slice(whole).null_count
+            more = [batch.num_rows - whole - of_found, of_found]
+            of_place = more if is_another else [so_far + n for so_far, n in zip(of_place, more, strict=True)]
+            if of_place[0] * of_place[1] > MOST_PAIRS:
+                self._differences(held)  # refuses the key, before all its rows are held
         if held:
-            yield from self._differences(pa.Table.from_batches(held))
+            yield from self._compared(held)
 
-    def _differences(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
+    def _compared(self, batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        differences, numbers = self._differences(batches)
+        for batch in differences.to_batches():
+            given = self.output.cast(batch)
+            row = pa.StructArray.from_arrays(given.columns, fields=list(given.schema))
+            yield self._given(row, [pa.nulls(len(row), pa.int64())] * 2)
+        row = pa.nulls(1, pa.struct(list(self.output.arrow)))
+        yield self._given(row, [pa.array([number]) for number in numbers])
+
+    def _given(self, row: pa.StructArray, numbers: list[pa.Array]) -> pa.RecordBatch:
+        return pa.RecordBatch.from_arrays([row, *numbers], names=self.struct_type.names)
+
+    def _differences(self, batches: list[pa.RecordBatch]) -> tuple[pa.Table, list[int]]:
+        rows = pa.Table.from_batches(batches)
         sides = []
         for side in ("expected", "found"):
             of_side = rows.column(side).combine_chunks()
             given = of_side.filter(of_side.is_valid())
             sides.append(pa.Table.from_arrays(given.flatten(), [field.name for field in given.type]))
-        for batch in self.comparison.differences(*sides).to_batches():
-            yield self.output.cast(batch)
+        return self.comparison.differences(*sides), [side.num_rows for side in sides]
 
 
 def compare(
@@ -76,8 +103,9 @@ def compare(
 ) -> SparkComparison:
     """Compare what a live job has written with what its replay gives, on Spark.
 
-    As :func:`flinkcore.analysis.compare`, but over DataFrames: both are shuffled by the keys and compared in tasks, and
-    the differences are persisted.
+    As :func:`flinkcore.analysis.compare`, but over DataFrames: both are shuffled by the keys and compared in tasks. The
+    replay runs once. The sink is read once, and its keys once more if `upserts` has to be found out. The differences
+    are persisted until ``close()``, or the end of a ``with`` block.
 
     Parameters
     ----------
@@ -127,44 +155,78 @@ def compare(
     both = sides[0].unionByName(sides[1], allowMissingColumns=True)
     in_order = both.repartition("place").sortWithinPartitions("place", "side", "number")
     output = SparkSchema(comparison.schema())
-    task = portable(sink.sparkSession, CompareTask(comparison, output))
-    differences = in_order.select("place", "expected", "found").mapInArrow(task, output.struct_type).persist()
-    return SparkComparison(differences, sink.count(), replay.count(), comparison.upserts)
+    task = CompareTask(comparison, output)
+    rows = in_order.select("place", "expected", "found")
+    compared = rows.mapInArrow(portable(sink.sparkSession, task), task.struct_type)
+    return SparkComparison(compared, comparison.upserts)
 
 
 class SparkComparison(Comparison):
-    """Differences of DataFrames.
+    """Differences of DataFrames; a context manager that releases them.
 
     Parameters
     ----------
-    differences : DataFrame
-    expected_rows, found_rows, upserts
+    compared : DataFrame
+        What `CompareTask` gives. It is persisted until `close`.
+    upserts : bool
         As of `Comparison`.
     """
 
-    def __init__(self, differences: DataFrame, expected_rows: int, found_rows: int, upserts: bool) -> None:
-        by_kind = differences.groupBy("difference").agg(
-            f.count("*").alias("differences"), f.count("expected").alias("unequal")
+    def __init__(self, compared: DataFrame, upserts: bool) -> None:
+        compared = compared.persist()
+        by_kind = compared.groupBy(f.col("row.difference").alias("kind")).agg(
+            f.count("row").alias("differences"),
+            f.count("row.expected").alias("unequal"),
+            *(f.sum(name).alias(name) for name in ("expected_rows", "found_rows")),
         )
-        with task_errors_raised():
-            counts = by_kind.collect()
+        try:
+            with task_errors_raised():
+                counts = by_kind.collect()
+        except BaseException:
+            compared.unpersist()
+            raise
+        expected_rows, found_rows = (
+            sum(row[name] or 0 for row in counts) for name in ("expected_rows", "found_rows")
+        )
         equal = expected_rows - sum(row.unequal for row in counts)
-        super().__init__(
-            {row.difference: row.differences for row in counts}, equal, expected_rows, found_rows, upserts
-        )
-        self._differences = differences
+        by_kinds = {row.kind: row.differences for row in counts if row.kind is not None}
+        super().__init__(by_kinds, equal, expected_rows, found_rows, upserts)
+        self._compared: DataFrame | None = compared
+
+    def close(self) -> None:
+        """Release the differences; counts stay. May be called again."""
+        if self._compared is not None:
+            self._compared.unpersist()
+            self._compared = None
+
+    def __enter__(self) -> SparkComparison:
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self.close()
 
     def to_dataframe(self) -> DataFrame:
-        """Return the differences with the columns of `to_arrow`, in any order; they are persisted."""
-        return self._differences
+        """Return the differences with the columns of `to_arrow`, in any order; they are persisted until `close`.
+
+        Raises
+        ------
+        ConfigurationError
+            If they are released.
+        """
+        if self._compared is None:
+            raise ConfigurationError("the comparison is closed: take its differences before, and its counts")
+        return self._compared.where(f.col("row").isNotNull()).select("row.*")
 
     def to_arrow(self) -> pa.Table:
-        if not hasattr(self._differences, "toArrow"):
+        differences = self.to_dataframe()
+        if not hasattr(differences, "toArrow"):
             raise ConfigurationError("to_arrow() needs Spark 4.0 or later: take to_dataframe()")
-        return self._differences.toArrow()
+        return differences.toArrow()
 
     def _examples(self, kind: str) -> list[dict[str, Any]]:
-        rows = self._differences.where(f.col("difference") == kind).limit(EXAMPLES).collect()
+        if self._compared is None:
+            return []
+        rows = self.to_dataframe().where(f.col("difference") == kind).limit(EXAMPLES).collect()
         return [row.asDict(recursive=True) for row in rows]
 
 

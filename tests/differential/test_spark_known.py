@@ -12,6 +12,8 @@ from models.spark_sessions import dataframe_of, spark_session
 
 pytest.importorskip("pyspark")
 
+from pyspark.sql import functions as f
+
 from flinkcore import analysis
 from flinkcore import spark as on_spark
 from flinkcore.common import Time
@@ -20,6 +22,7 @@ from flinkcore.datastream.aggregates import count, mean
 from flinkcore.errors import ConfigurationError, DataError, SchemaError
 from flinkcore.examples.flights import flights_by_origin
 from flinkcore.spark import SparkExecutionEnvironment, comparison
+from flinkcore.spark.columnar.spark_types import SparkSchema
 
 # PySpark warns of every pandas 3, which replays do not use.
 pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
@@ -222,6 +225,57 @@ def test_timestamps_with_and_without_a_zone_are_the_same_instants(spark: Any) ->
     zoned = naive.selectExpr("timestamp_seconds(1004241600 + 3600 * (n - 1)) as t", "n")
     assert on_spark.compare(zoned, naive, keys="t").is_equal
     assert on_spark.compare(naive, zoned, keys="n").is_equal
+
+
+def test_the_replay_runs_once_and_its_differences_are_released(spark: Any) -> None:
+    def counted(name: str) -> tuple[Any, Any]:
+        reads = spark.sparkContext.accumulator(0)
+
+        def told(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                reads.add(batch.num_rows)
+                yield batch
+
+        rows = dataframe_of(spark, pa.table({"k": range(50), "n": range(50)}))
+        return rows.mapInArrow(told, "k long, n long").withColumn("n", f.expr(f"n + {name}")), reads
+
+    (sink, sink_reads), (replay, replay_reads) = counted("0"), counted("if(k = 7, 1, 0)")
+    before = len(spark.sparkContext._jsc.getPersistentRDDs())
+    with on_spark.compare(sink, replay, keys="k", upserts=True) as found:
+        assert "1 another value" in repr(found)
+        assert [row["k"] for row in found.to_arrow().to_pylist()] == [7]
+        assert (sink_reads.value, replay_reads.value) == (50, 50)
+        assert len(spark.sparkContext._jsc.getPersistentRDDs()) == before + 1
+    assert len(spark.sparkContext._jsc.getPersistentRDDs()) == before
+    assert (found.expected_rows, found.found_rows, found.equal) == (50, 50, 49)
+    assert "1 another value" in repr(found)
+    with pytest.raises(ConfigurationError, match="the comparison is closed"):
+        found.to_dataframe()
+
+
+def test_a_key_with_too_many_rows_is_refused_before_all_of_them_are_held() -> None:
+    side = pa.schema([("k", pa.int64()), ("n", pa.int64())])
+    compared = analysis.comparison.ResultComparison.of(
+        side, side, keys="k", columns=None, upserts=False, rel_tol=0.0, abs_tol=0.0
+    )
+    task = comparison.CompareTask(compared, SparkSchema(compared.schema()))
+    taken = []
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        rows = pa.array([{"k": 1, "n": 0}] * 100, pa.struct(list(side)))
+        none = pa.nulls(100, rows.type)
+        for number in range(100):
+            taken.append(number)
+            sides = [rows, none] if number < 50 else [none, rows]
+            yield pa.record_batch([pa.array([5] * 100), *sides], ["place", "expected", "found"])
+
+    with (
+        patch.object(comparison, "MOST_PAIRS", 1 << 20),
+        patch.object(analysis.comparison, "MOST_PAIRS", 1 << 20),
+        pytest.raises(DataError, match="5,000 rows expected and 300 rows found have the key"),
+    ):
+        list(task(batches()))
+    assert len(taken) == 53
 
 
 def test_keys_that_name_no_result_are_refused(spark: Any) -> None:

@@ -23,6 +23,12 @@ class SparkSchema:
     ----------
     schema : pyarrow.Schema
 
+    Attributes
+    ----------
+    arrow : pyarrow.Schema
+        Arrow's types of those of Spark.
+    struct_type : pyspark.sql.types.StructType
+
     Raises
     ------
     SchemaError
@@ -30,11 +36,11 @@ class SparkSchema:
     """
 
     def __init__(self, schema: pa.Schema) -> None:
-        self._arrow = pa.schema([(field.name, _accepted(field.type, field.name)) for field in schema])
+        self.arrow = pa.schema([(field.name, _accepted(field.type, field.name)) for field in schema])
         self.struct_type = spark.StructType(
             [
                 spark.StructField(field.name, from_arrow_type(field.type, prefer_timestamp_ntz=True))
-                for field in self._arrow
+                for field in self.arrow
             ]
         )
 
@@ -47,7 +53,7 @@ class SparkSchema:
             If a value does not fit: a timestamp beyond the year 294,247, or with digits below microseconds.
         """
         columns = []
-        for column, field in zip(batch.columns, self._arrow, strict=True):
+        for column, field in zip(batch.columns, self.arrow, strict=True):
             try:
                 columns.append(column if column.type == field.type else column.cast(field.type))
             except pa.ArrowInvalid as error:
@@ -55,7 +61,7 @@ class SparkSchema:
                     f"column {field.name!r} does not fit into Spark's type {field.type}: {error}. Take to_arrow() or "
                     "write_parquet(), or convert it before, with with_columns(...)"
                 ) from error
-        return pa.RecordBatch.from_arrays(columns, schema=self._arrow)
+        return pa.RecordBatch.from_arrays(columns, schema=self.arrow)
 
 
 def _accepted(given: pa.DataType, column: str) -> pa.DataType:
