@@ -672,7 +672,7 @@ cdef inline void _note_lead(SplitMerge merge, int64_t clock) noexcept nogil:
         if least == INT64_MIN and following > least:
             merge.led += (<double> merge.lead_clock - merge.operators.opened) * (<double> clock - merge.lead_clock)
         else:
-            merge.led += (<double> following - <double> least) * (<double> clock - merge.lead_clock)
+            merge.led += <double> (<uint64_t> following - <uint64_t> least) * (<double> clock - merge.lead_clock)
     merge.lead_clock = clock
     last = <Holder*> (merge.holder_rows.data + merge.holder_rows.size) - 1
     if clock > last.clock:

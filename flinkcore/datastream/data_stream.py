@@ -1221,7 +1221,7 @@ class DataStream(ConfiguredStream):
             If the job has not one strategy over one log, withdraws results, or runs element by element; if jobs of the
             environment are restored from a checkpoint, keys are to be named, or a setting is invalid.
         SchemaError, DataError, SourceError
-            As of :meth:`execute`.
+            As of :meth:`execute`; a DataError also if results have no timestamp, as those of processing-time timers.
         """
         self._refuse_restored("what_if()")
         self._columnar_graph("what_if compares jobs over columns only")

@@ -102,7 +102,7 @@ class Operator:
 
     def __init__(self, generator: Generator, opened_ms: int) -> None:
         self.generator = generator
-        self.opened_ms = opened_ms
+        self.opened = opened_ms
         self.current_watermark = MIN_TIMESTAMP
         self.idle = False
 
@@ -110,7 +110,7 @@ class Operator:
         return self._emit(self.generator.on_event(timestamp_ms))
 
     def periodic_emit(self, clock_ms: int) -> list[Output]:
-        return self._emit(self.generator.on_periodic_emit(clock_ms - self.opened_ms))
+        return self._emit(self.generator.on_periodic_emit(clock_ms - self.opened))
 
     def process_watermark(self, timestamp_ms: int) -> list[Output]:
         return self._emit([("watermark", timestamp_ms)]) if timestamp_ms == MAX_TIMESTAMP else []
@@ -161,6 +161,7 @@ class ReplayModel:
     idle_spans: list[tuple[Any, int, int]] = field(default_factory=list)
     merged: list[tuple[tuple[int, float, float], str, Any]] = field(default_factory=list)
     holders: list[tuple[int, set[Any]]] = field(default_factory=list)
+    leads: list[tuple[int, int]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.splits = sorted({event.split for event in self.log})
@@ -204,6 +205,7 @@ class ReplayModel:
         self.splits = self.splits or [None]
         first_tick = -(-first // self.interval_ms) * self.interval_ms if self.interval_ms else last + 1
         opened = first_tick - self.interval_ms if self.interval_ms else first
+        self.opened = opened
         self.operators = {split: Operator(self._generator(), opened) for split in self.splits}
         self.valve = ValveModel(len(self.splits))
         self.idle_since: dict[Any, int] = {}
@@ -253,6 +255,9 @@ class ReplayModel:
             }
             least = min(counting.values(), default=None)
             self.holders.append((clock_ms, {split for split, own in counting.items() if own == least}))
+            lowest = sorted(counting.values())[:2]
+            lead = lowest[1] - lowest[0] if len(lowest) == 2 else 0
+            self.leads.append((clock_ms, clock_ms - self.opened if lead and least == MIN_TIMESTAMP else lead))
 
     def place_of(self, event: int) -> tuple[int, float, float]:
         """Where the event of this number, in log order, lies in the total order."""

@@ -123,6 +123,24 @@ def check_order(log: Log, plane: Any, model: ReplayModel) -> None:
     for arrival, holder in zip(model.arrivals, holders, strict=True):
         holding = model.holders_of(arrival)
         assert (model.splits[holder] in holding) if holder >= 0 else not holding
+    check_leads(plane, model)
+
+
+def check_leads(plane: Any, model: ReplayModel) -> None:
+    """Lead times time is that of the model in all, as far as means in ms tell it."""
+    if not model.leads:
+        return
+    assert model.replay_range is not None
+    last = model.replay_range[1]
+    spans = np.diff(np.append(plane.holders.clock_ms, last))
+    clocks = [clock for clock, _ in model.leads]
+    expected = sum(
+        lead * (until - clock) for (clock, lead), until in zip(model.leads, [*clocks[1:], last], strict=True)
+    )
+    found = sum(
+        lead * span for lead, span in zip(plane.holders.lead_ms.tolist(), spans.tolist(), strict=True)
+    )
+    assert abs(found - expected) <= int(spans.sum()) + expected * 1e-9
 
 
 def check_floors(log: Log, plane: Any, arrivals: list[int]) -> None:
