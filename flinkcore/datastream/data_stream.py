@@ -1068,7 +1068,7 @@ class DataStream(ConfiguredStream):
         that only the end of the log makes come are null: they were not known within the log.
 
         It is the last column of the results, and of a function's own side outputs; late rows stay as they came. Like
-        :meth:`uid` it changes the step, and returns this stream.
+        :meth:`uid` it changes the step, also for streams that came from it before, and returns this stream.
 
         Parameters
         ----------
@@ -1092,7 +1092,9 @@ class DataStream(ConfiguredStream):
                 f"with_emitted_at({name!r}) comes right behind an operator that gives columns, such as aggregate(...), "
                 f"process(...) or a join, but here it follows: {step}"
             )
-        step.settings.set_text("emitted_at", name)
+        if not isinstance(name, str) or not name:
+            raise ConfigurationError(f"with_emitted_at(name) takes the name of a column, not {name!r}")
+        step.settings.emitted_at = name
         return self
 
     def get_side_output(self, output_tag: OutputTag) -> SideOutputStream:

@@ -251,7 +251,14 @@ class Batches(KeyedBatchProcessFunction):
             lambda: keyed().with_emitted_at(),
             r"with_emitted_at\('emitted_at'\) comes right behind an operator",
         ),
-        (lambda: hopping().aggregate(n=count()).with_emitted_at(""), "a text that is not empty"),
+        (
+            lambda: hopping().aggregate(n=count()).with_emitted_at(""),
+            r"with_emitted_at\(name\) takes the name of a column, not ''",
+        ),
+        (
+            lambda: hopping().aggregate(n=count()).with_emitted_at(3),
+            r"with_emitted_at\(name\) takes the name of a column, not 3",
+        ),
         (lambda: hopping().aggregate(n=count()).with_emitted_at("n").to_arrow(), "has a column of this name"),
         (
             lambda: keyed().process(Told(), TOLD, side_outputs=[SIDE]).with_emitted_at("clock").to_arrow(),
