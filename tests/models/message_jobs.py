@@ -61,6 +61,8 @@ def _sent(job: ShippedJob, sources: Any, checkpoints: TaskCheckpoints | None) ->
             given_rows = sorted(
                 (row for row in rows if row.target == task), key=lambda row: (row.first_key, row.payload)
             )
+            if task not in sources and not given_rows:
+                continue  # as a stage on Spark, which knows tasks by their messages
             running = ElementTask(job, task, pickle.loads(cloudpickle.dumps(checkpoints)))
             runs = (
                 running.read(sources[task]) if task in sources else running.receive(merged(iter(given_rows)))

@@ -96,7 +96,7 @@ def test_a_job_over_collections_gives_the_elements_of_the_whole_in_their_order(
     time: TimeCharacteristic,
 ) -> None:
     def build(parallelism: int, start: int, stop: int) -> DataStream:
-        env = environment(parallelism, max(interval, time is IngestionTime), is_chained)
+        env = environment(parallelism, max(interval, int(time is IngestionTime)), is_chained)
         env.set_stream_time_characteristic(time)
         streams = [env.from_collection([row[n] for row in rows[start:stop]], ELEMENT) for n in range(sources)]
         stream = streams[0].union(*streams[1:]) if sources > 1 else streams[0]
