@@ -1,6 +1,7 @@
 """Replays on executors that are processes of their own: same rows, also when tasks die or lack flinkcore."""
 
 import os
+import shutil
 import signal
 import sys
 import tarfile
@@ -22,11 +23,12 @@ pytest.importorskip("pyspark")
 
 from pyspark import cloudpickle
 
-from flinkcore.common import Encoder, ExecutionConfig, WatermarkStrategy
+from flinkcore.common import Encoder, ExecutionConfig, Types, WatermarkStrategy
 from flinkcore.datastream import DataStream, StreamExecutionEnvironment, TumblingEventTimeWindows
 from flinkcore.datastream.aggregates import count, sum_
 from flinkcore.datastream.connectors.file_system import FileSink
-from flinkcore.datastream.functions import KeyedProcessFunction
+from flinkcore.datastream.functions import KeyedProcessFunction, RuntimeContext
+from flinkcore.datastream.state import ValueStateDescriptor
 from flinkcore.datastream.transformations import StreamGraph
 from flinkcore.errors import ConfigurationError, UserCodeError
 from flinkcore.examples.flights import LATE, hourly_flights
@@ -381,13 +383,87 @@ def test_tasks_of_elements_that_die_in_each_level_are_done_again(spark: Any, tmp
     assert visible_lines(tmp_path / "spark") == visible_lines(tmp_path / "embedded")
 
 
+class Totals(KeyedProcessFunction):
+    """Totals of keys; its task dies as it closes it, having written its part of a checkpoint."""
+
+    def __init__(self, dies: Callable[[], None]) -> None:
+        self._dies = dies
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self._total = runtime_context.get_state(ValueStateDescriptor("total", Types.LONG()))
+
+    def process_element(self, value: tuple[int, int], ctx: Any) -> Iterator[tuple[int, int]]:
+        self._total.update((self._total.value() or 0) + value[1])
+        yield value[0], self._total.value()
+
+    def close(self) -> None:
+        self._dies()
+
+
+def stopping_job(
+    env: StreamExecutionEnvironment, numbers: range, markers: Path, folder: Path, **checkpoints: Any
+) -> list[Any]:
+    """A job that stops with a checkpoint or goes on from one; a task of each level dies, the first time."""
+    markers.mkdir(exist_ok=True)
+
+    def pair(value: int) -> tuple[int, int]:
+        if value == numbers[len(numbers) // 2]:
+            die_once(str(markers / "pairs"))
+        return value % 7, value
+
+    def half(first: tuple[int, int], second: tuple[int, int]) -> tuple[int, int]:
+        if second[1] > 10 * numbers[len(numbers) // 2]:
+            lose_executor_once(str(markers / "halves"))
+        return first[0], first[1] + second[1]
+
+    pairs = env.from_collection(numbers).rebalance().map(pair)
+    dies = partial(die_once, str(markers / "totals"))
+    totals = pairs.key_by(lambda pair: pair[0]).process(
+        Totals(dies), Types.TUPLE([Types.LONG(), Types.LONG()])
+    )
+    totals.sink_to(FileSink.for_row_format(str(folder), Encoder.simple_string_encoder()).build())
+    halves = totals.key_by(lambda pair: pair[0] % 2).reduce(half)
+    return list(halves.execute_and_collect(**checkpoints))
+
+
+def test_tasks_of_elements_that_die_leave_the_checkpoint_of_the_job_as_it_is(
+    spark: Any, tmp_path: Path
+) -> None:
+    levels = ["halves", "pairs", "totals"]
+    done = tmp_path / "done"
+    done.mkdir()
+    for level in levels:
+        (done / level).touch()
+    embedded = StreamExecutionEnvironment.get_execution_environment().set_parallelism(2)
+    on_spark = SparkExecutionEnvironment(spark).set_parallelism(2)
+    whole = stopping_job(embedded, range(1000), done, tmp_path / "whole")
+    checkpoint, parts, embedded_parts = (
+        tmp_path / "checkpoint",
+        tmp_path / "parts",
+        tmp_path / "embedded parts",
+    )
+    died = tmp_path / "died", tmp_path / "died again"
+    first = stopping_job(on_spark, range(600), died[0], parts, stop_with_checkpoint=checkpoint)
+    shutil.copytree(parts, embedded_parts)
+    assert sorted(marker.name for marker in died[0].iterdir()) == levels
+    died[1].mkdir()
+    (died[1] / "halves").touch()  # an executor takes long to start
+    second = stopping_job(on_spark, range(600, 1000), died[1], parts, restore_from=checkpoint)
+    assert sorted(marker.name for marker in died[1].iterdir()) == levels
+    assert sorted(first + second) == sorted(whole)
+    assert visible_lines(parts) == visible_lines(tmp_path / "whole")
+    assert second == stopping_job(embedded, range(600, 1000), done, embedded_parts, restore_from=checkpoint)
+    assert visible_lines(embedded_parts) == visible_lines(tmp_path / "whole")
+
+
 def visible_lines(folder: Path) -> list[str]:
     files = [path for path in folder.rglob("*") if path.is_file() and not path.name.startswith(".")]
     return sorted(line for path in files for line in path.read_text().splitlines())
 
 
 USER_MODULE = """
-from flinkcore.datastream.functions import KeyedProcessFunction
+from flinkcore.datastream.functions import KeyedProcessFunction, RuntimeContext
+from flinkcore.datastream.state import ValueStateDescriptor
 
 class Doubled(KeyedProcessFunction):
     def process_element(self, value, ctx):
