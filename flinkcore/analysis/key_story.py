@@ -65,9 +65,8 @@ def _many(number: int, what: str) -> str:
 def _counts(events: Sequence[dict[str, Any]]) -> str:
     fates = Counter(event["fate"] for event in events)
     behind = sum(event["behind_watermark"] and event["fate"] == "in window" for event in events)
-    parts = [f"{count:,} {fate}" for fate, count in fates.items()]
-    if behind:
-        parts.append(f"{behind:,} of these behind the watermark but in time for a window")
+    in_time = f" ({behind:,} behind the watermark, but in time)" if behind else ""
+    parts = [f"{count:,} {fate}{in_time if fate == 'in window' else ''}" for fate, count in fates.items()]
     return ", ".join([_many(len(events), "row"), *parts])
 
 

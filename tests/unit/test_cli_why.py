@@ -27,7 +27,9 @@ FLIGHTS = [
 def test_the_story_of_an_hour_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*FLIGHTS, "--key", "origin=ATL", "--at", "2001-01-02T11:00"]) == 0
     told = capsys.readouterr().out
-    assert told.startswith("origin = 'ATL'\n  25 rows, 24 in window, 1 late")
+    assert told.startswith(
+        "origin = 'ATL'\n  25 rows, 24 in window (2 behind the watermark, but in time), 1 late"
+    )
     assert "LATE for [2001-01-02 11:00:00, 12:00:00): to the side output 'late'" in told
     assert "an out-of-orderness bound of 1 h 9 min 1 ms or an allowed lateness of 1 h 39 min 1 ms" in told
 
