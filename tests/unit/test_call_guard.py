@@ -24,6 +24,7 @@ from flinkcore._native.arrow import CheckedStream, RecordBatch
 from flinkcore._native.key_dictionary import KeyDictionary
 from flinkcore._native.key_timers import BatchCuts, KeyTimers
 from flinkcore._native.keys import KeyEncoder
+from flinkcore._native.lateness import LatenessCounter
 from flinkcore._native.time_windows import time_windows
 from flinkcore._native.timeline import SplitMerge, SplitRecords, restore_split_merge, split_merge_state
 from flinkcore._native.timers import CurrentKey, CurrentKeyTimers, TimerHeap
@@ -176,6 +177,11 @@ def _update_times(summary: TimeSummary) -> object:
     return summary.update(np.zeros(ROWS, np.int32), np.zeros(1, np.int32), NUMBERS, NUMBERS)
 
 
+def _count_lateness(counter: LatenessCounter) -> object:
+    steps, watermarks = np.zeros(ROWS, np.int64), np.full(2, -(2**63), np.int64)
+    return counter.update(NUMBERS, NUMBERS, GROUPS, steps, watermarks, np.zeros(2, np.uint8))
+
+
 SHARED: dict[type, Shared] = {
     Accumulators: Shared(
         _accumulators,
@@ -296,6 +302,19 @@ SHARED: dict[type, Shared] = {
         lambda it: _merge(it).run(),
         {"add_chunk": lambda it: _add_chunk(it, 10)},
     ),
+    LatenessCounter: Shared(
+        lambda: LatenessCounter(np.arange(4), np.arange(5, dtype=np.int32), 0, 1),
+        _count_lateness,
+        {
+            "add_windows": lambda it: it.add_windows(
+                size=10, slide=10, offset=0, cumulative=False, allowed_lateness_ms=np.zeros(1, np.int64)
+            ),
+            "begin": lambda it: it.begin(np.zeros(1, np.int32), NUMBERS[:1]),
+            "update": _count_lateness,
+            "add": lambda it: it.add({}),
+            "counts": lambda it: it.counts(),
+        },
+    ),
     SplitMerge: Shared(
         lambda: _merge(_records()),
         lambda it: it.run(),
@@ -303,6 +322,7 @@ SHARED: dict[type, Shared] = {
             "run": lambda it: it.run(),
             "steps": lambda it: it.steps(),
             "statuses": lambda it: it.statuses(),
+            "holders": lambda it: it.holders(),
             "idle_spans": lambda it: it.idle_spans(),
             "paused_spans": lambda it: it.paused_spans(),
             "final_watermarks": lambda it: it.final_watermarks(),
