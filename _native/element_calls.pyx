@@ -479,10 +479,7 @@ cdef class CallOfKey:
         self._process(key, record)
 
     cdef int _process(self, object key, StreamRecord record) except -1:
-        raise NotImplementedError
-
-    cdef int _begin(self, object key) except -1:
-        """Make a key the current one, and clean up what was left from the last record."""
+        # What every call does: its key is the current one, and what was left from the last record is cleaned up.
         cdef object clean_up
         self._current_key.set_key(key)
         for clean_up in self._cleanups:
@@ -530,7 +527,7 @@ cdef class KeyedCall(CallOfKey):
 
     cdef int _process(self, object key, StreamRecord record) except -1:
         cdef object given
-        self._begin(key)
+        CallOfKey._process(self, key, record)
         self._context.subject = record
         try:
             try:
@@ -816,7 +813,7 @@ cdef class OpenPaneCall(CallOfKey):
         cdef list panes
         if not self._is_open(record) and not self._process_elsewhere(key, record):
             return 0
-        self._begin(key)
+        CallOfKey._process(self, key, record)
         panes = self._panes
         try:
             for window, end_ms, of_keys in panes:
