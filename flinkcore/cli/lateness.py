@@ -105,9 +105,12 @@ def _lateness(arguments: argparse.Namespace) -> None:
     if allowed_lateness and not windows:
         raise ConfigurationError("--allowed-lateness needs --window")
     times = times_of(arguments)
-    # An invalid log is reported at once, not after the start of Spark.
-    kept = windows[0] if windows else GlobalWindows.create_with_end_of_stream_trigger()
-    events_of(StreamExecutionEnvironment(), arguments, times).window_all(kept).aggregate(n=count()).execute()
+    if arguments.engine == "spark":
+        # An invalid log is reported at once, not after the start of Spark.
+        kept = windows[0] if windows else GlobalWindows.create_with_end_of_stream_trigger()
+        events_of(StreamExecutionEnvironment(), arguments, times).window_all(kept).aggregate(
+            n=count()
+        ).execute()
     frontier = events_of(environment_of(arguments), arguments, times).lateness(
         windows, allowed_lateness or None, bounds or None
     )

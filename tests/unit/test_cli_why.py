@@ -84,3 +84,9 @@ def test_arguments_are_checked_before_the_log_is_read(
 ) -> None:
     assert main([*FLIGHTS, *arguments]) == 1
     assert message in capsys.readouterr().err
+
+
+def test_an_invalid_job_is_reported_before_spark_starts(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = [*FLIGHTS, "--key", "nothing=ATL", "--engine", "spark", "--master", "none"]
+    assert main(arguments) == 1
+    assert "nothing" in capsys.readouterr().err
