@@ -262,13 +262,7 @@ def _layer_of_splits(log: SummarisedLog, rows: list[Spec], y: Spec) -> Spec:
         "encoding": {
             "x": _clock(log),
             "y": {"field": "value", **y},
-            "color": {
-                "field": "split",
-                "type": "nominal",
-                "title": None,
-                "sort": None,
-                "scale": {"domain": list(log.split_names), "range": _colours(log)},
-            },
+            "color": {**_coloured("split", list(log.split_names), _colours(log)), "sort": None},
             "opacity": {"condition": {"param": "split", "value": 0.9}, "value": 0.06},
         },
     }
@@ -407,12 +401,7 @@ def _idleness(log: SummarisedLog, rows: list[Spec]) -> Chart:
     names = list(log.split_names[: len(log.shown_splits)])
     clock = _clock(log)
     y = {"field": "split", "type": "nominal", "title": None, "sort": names, "scale": {"domain": names}}
-    colour = {
-        "field": "what",
-        "type": "nominal",
-        "title": None,
-        "scale": {"domain": ["idle", "paused"], "range": [_GREY, _RED]},
-    }
+    colour = _coloured("what", ["idle", "paused"], [_GREY, _RED])
     tooltip = [
         {"field": "split", "type": "nominal", "title": "split"},
         {"field": "from", "type": "nominal", "title": "arrival"},
@@ -556,12 +545,7 @@ def _stacked(clock: Spec, grid: ArrivalGrid, title: str, layers: Sequence[tuple[
                 "axis": {"format": ",~d", "tickMinStep": 1},
             },
             "y2": {"field": "high"},
-            "color": {
-                "field": "what",
-                "type": "nominal",
-                "title": None,
-                "scale": {"domain": names, "range": colours},
-            },
+            "color": _coloured("what", names, colours),
             "tooltip": [
                 {"field": "hint", "type": "nominal", "title": "arrival"},
                 {"field": "what", "type": "nominal", "title": title},
@@ -569,6 +553,16 @@ def _stacked(clock: Spec, grid: ArrivalGrid, title: str, layers: Sequence[tuple[
             ],
         },
     )
+
+
+def _coloured(field: str, names: list[str], colours: list[str]) -> dict[str, Any]:
+    """Colours of what a field names."""
+    return {
+        "field": field,
+        "type": "nominal",
+        "title": None,
+        "scale": {"domain": names, "range": colours},
+    }
 
 
 def _bins(numbers: Int64s, *, joins_short: bool) -> list[tuple[str, int]]:
@@ -771,12 +765,7 @@ def _by_bound(
                 "encoding": {
                     "x": x,
                     "y": {"field": "value", **y},
-                    "color": {
-                        "field": "what",
-                        "type": "nominal",
-                        "title": None,
-                        "scale": {"domain": names, "range": colours},
-                    },
+                    "color": _coloured("what", names, colours),
                     "tooltip": [
                         {"field": "hint", "type": "nominal", "title": "bound"},
                         {"field": "what", "type": "nominal", "title": "of"},
