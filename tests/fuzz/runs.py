@@ -102,7 +102,8 @@ class Scenario:
         if first is None:
             return None
         bounds = [first + cut * (len(places) - first) // 1_000 for cut in sorted(way.cuts)]
-        at_once = way.source == "dataframe"
+        # Where a log is read several times, what arrives together is in order of its ways.
+        at_once = way.source == "dataframe" or self.job.reads_a_log_several_times
         if any(goes_back(self.logs, places[:bound], places[bound:], at_once) for bound in bounds):
             return None  # for what was left out or comes twice, which is refused, looks so
         if self.job.reads_a_log_several_times and any(
