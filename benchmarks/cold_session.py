@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 import tempfile
 import time
 from dataclasses import asdict, dataclass
-from pathlib import Path
+
+from benchmarks.processes import cpu_seconds
 
 
 @dataclass(frozen=True)
@@ -23,32 +23,13 @@ class Part:
 class Stopwatch:
     def __init__(self) -> None:
         self.parts: list[Part] = []
-        self._seconds, self._cpu = time.perf_counter(), cpu_of_all_processes()
+        self._seconds, self._cpu = time.perf_counter(), cpu_seconds()
 
     def note(self, name: str) -> None:
         """Note what has passed since the part before."""
-        seconds, cpu = time.perf_counter(), cpu_of_all_processes()
+        seconds, cpu = time.perf_counter(), cpu_seconds()
         self.parts.append(Part(name, seconds - self._seconds, cpu - self._cpu))
         self._seconds, self._cpu = seconds, cpu
-
-
-def cpu_of_all_processes() -> float:
-    """CPU seconds of this process and of all that descend from it, from Linux's /proc."""
-    tick = os.sysconf("SC_CLK_TCK")
-    seconds: dict[int, float] = {}
-    children: dict[int, list[int]] = {}
-    for process in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            fields = Path("/proc", process, "stat").read_text().rpartition(")")[2].split()
-        except OSError:  # it has ended
-            continue
-        seconds[int(process)] = sum(map(int, fields[11:15])) / tick
-        children.setdefault(int(fields[1]), []).append(int(process))
-
-    def of_tree(process: int) -> float:
-        return seconds.get(process, 0.0) + sum(map(of_tree, children.get(process, ())))
-
-    return of_tree(os.getpid())
 
 
 def main() -> None:

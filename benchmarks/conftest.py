@@ -31,7 +31,7 @@ NS, CPU_NS, TIMES = "ns_per_", "cpu_ns_per_", "times_faster_than_"
 CAVEATS = """\
 What these numbers do not say:
 
-- One machine, the best of few runs; compare rows of one table only. The load average is what else ran, and
+- One machine, few runs; compare rows of one table only. The load average is what else ran, and
   the benchmarks themselves; where it is above the number of processors, believe CPU time only.
 - DuckDB, Polars and Spark's `groupBy` aggregate by key and window number. They know no watermarks, lateness
   or firings; their answer is the same here only because no bid of this log is late.
@@ -128,8 +128,8 @@ def _row(entry: dict[str, Any]) -> list[str]:
     per = {prefix: [key for key in extra if key.startswith(prefix)] for prefix in (NS, CPU_NS, TIMES)}
     return [
         entry["name"].removeprefix("test_"),
-        _number(entry["seconds"]["min"]),
         _number(entry["seconds"]["median"]),
+        f"{_number(entry['seconds']['min'])} to {_number(entry['seconds']['max'])}",
         ", ".join(f"{_number(extra[key])} / {key.removeprefix(NS)}" for key in per[NS]),
         ", ".join(_number(extra[key]) for key in per[CPU_NS]),
         _number(extra.get("peak_mib")),
@@ -143,7 +143,7 @@ def markdown(entries: list[dict[str, Any]]) -> str:
         lines += [
             f"### {group or 'others'}",
             "",
-            "| benchmark | best s | median s | ns | CPU ns | peak MiB | times faster than |",
+            "| benchmark | median s | best to worst s | ns | CPU ns | peak MiB | times faster than |",
             "|---|---:|---:|---:|---:|---:|---|",
         ]
         lines += [f"| {' | '.join(_row(entry))} |" for entry in entries if entry["group"] == group]

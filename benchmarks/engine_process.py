@@ -27,6 +27,7 @@ ENGINES = {
     "polars-arrow": "benchmarks.peers.polars_bids:open_arrow",
     "polars-parquet": "benchmarks.peers.polars_bids:open_parquet",
     "spark-counted": "benchmarks.peers.spark_bids:open_counted",
+    "spark-mapped": "benchmarks.peers.spark_bids:open_mapped",
     "spark-written": "benchmarks.peers.spark_bids:open_written",
     "flink-generated": "benchmarks.peers.flink_bids:open_tumbling",
     "flink-sliding": "benchmarks.peers.flink_bids:open_sliding",

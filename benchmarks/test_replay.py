@@ -2,7 +2,8 @@
 
 Times are those that the engine's own process measured: loading its input where that is not part of the job,
 starting a JVM and passing the answer are left out. `FLINKCORE_BENCH_EVENTS` sets the number of bids (20 M),
-`FLINKCORE_BENCH_ROUNDS` the measured runs (3), `FLINKCORE_BENCH_HUGE=1` adds five times the bids.
+`FLINKCORE_BENCH_ROUNDS` the measured runs (3, after two that are not counted), whose median is compared;
+`FLINKCORE_BENCH_HUGE=1` adds five times the bids.
 """
 
 from __future__ import annotations
@@ -20,9 +21,11 @@ from benchmarks.peers import flink
 
 EVENTS = int(os.environ.get("FLINKCORE_BENCH_EVENTS", 20_000_000))
 ROUNDS = int(os.environ.get("FLINKCORE_BENCH_ROUNDS", 3))
+WARMUPS = 2
+"""Runs that are not counted, of every engine: a JVM that stays needs two to be warm; Flink's is new each time."""
 SIZES = [EVENTS // 4, EVENTS, *([EVENTS * 5] if os.environ.get("FLINKCORE_BENCH_HUGE") == "1" else [])]
 
-# Each engine with its threads and the baselines that its time is compared with; baselines come first.
+# Each engine with its threads, and the baselines that it is compared with at so many; these come first.
 CONTESTANTS: list[tuple[str, int, tuple[str, ...]]] = [
     ("duckdb-arrow", 1, ()),
     ("polars-arrow", 1, ()),
@@ -34,16 +37,16 @@ CONTESTANTS: list[tuple[str, int, tuple[str, ...]]] = [
     ("flink-generated", 2, ()),
     ("spark-counted", 2, ()),
     ("spark-written", 2, ()),
-    ("flinkcore-arrow", 1, ("duckdb-arrow-1", "polars-arrow-1", "flink-generated-1")),
-    ("flinkcore-arrow", 2, ("flinkcore-arrow-1", "duckdb-arrow-2", "polars-arrow-2", "flink-generated-2")),
-    ("flinkcore-parquet", 2, ("duckdb-parquet-2", "polars-parquet-2", "flink-generated-2")),
-    ("flinkcore-spark-counted", 2, ("spark-counted-2", "flink-generated-2")),
-    ("flinkcore-spark-written", 2, ("spark-written-2", "flink-generated-2")),
+    ("flinkcore-arrow", 1, ("duckdb-arrow", "polars-arrow", "flink-generated")),
+    ("flinkcore-arrow", 2, ("duckdb-arrow", "polars-arrow", "flink-generated")),
+    ("flinkcore-parquet", 2, ("duckdb-parquet", "polars-parquet", "flink-generated")),
+    ("flinkcore-spark-counted", 2, ("spark-counted", "flink-generated")),
+    ("flinkcore-spark-written", 2, ("spark-written", "flink-generated")),
 ]
 
 _seconds = 0.0
-_best: dict[tuple[Bids, str], float] = {}
-_checksums: dict[Bids, Checksum] = {}
+_medians: dict[tuple[Bids, str, int], float] = {}
+_checksums: dict[tuple[Bids, bool], Checksum] = {}
 _peaks: dict[str, int] = {}
 
 
@@ -65,8 +68,13 @@ def _require(engine: str) -> None:
         pytest.skip(f"{module} is not installed")
 
 
-def _measure(benchmark: Any, engine: str, threads: int, bids: Bids, rounds: int, warmups: int) -> list[Run]:
-    """Run the engine under pytest-benchmark and note in `extra_info` what its time does not say."""
+def _measure(
+    benchmark: Any, engine: str, threads: int, bids: Bids, baselines: tuple[str, ...] = ()
+) -> list[Run]:
+    """Run the engine under pytest-benchmark and note in `extra_info` what its time does not say.
+
+    `baselines` are those, of engines measured before it, with whose median its median is compared.
+    """
     runs: list[Run] = []
 
     def run() -> None:
@@ -77,21 +85,27 @@ def _measure(benchmark: Any, engine: str, threads: int, bids: Bids, rounds: int,
     _require(engine)
     bids.parquet()
     with EngineProcess(engine, bids, threads) as process:
-        benchmark.pedantic(run, rounds=rounds, warmup_rounds=warmups)
+        benchmark.pedantic(run, rounds=ROUNDS, warmup_rounds=WARMUPS)
 
     for each in runs:
-        assert each.checksum == _checksums.setdefault(bids, each.checksum)
-    fastest = min(runs[warmups:])
+        only_counts = engine == "spark-mapped"
+        assert each.checksum == _checksums.setdefault((bids, only_counts), each.checksum)
+    middle = sorted(runs[WARMUPS:])[ROUNDS // 2]
+    _medians[bids, engine, threads] = middle.seconds
     benchmark.extra_info |= {
         "engine": engine,
         "threads": threads,
         "events": bids.events,
-        "ns_per_event": fastest.seconds / bids.events * 1e9,
-        "result_rows": fastest.checksum.rows,
+        "ns_per_event": middle.seconds / bids.events * 1e9,
+        "result_rows": middle.checksum.rows,
     }
-    if fastest.cpu_seconds is not None:
-        benchmark.extra_info["cpu_ns_per_event"] = fastest.cpu_seconds / bids.events * 1e9
+    if middle.cpu_seconds is not None:
+        benchmark.extra_info["cpu_ns_per_event"] = middle.cpu_seconds / bids.events * 1e9
         benchmark.extra_info["peak_mib"] = runs[-1].peak_bytes / 2**20
+    for baseline in baselines:
+        if (bids, baseline, threads) in _medians:
+            ratio = _medians[bids, baseline, threads] / middle.seconds
+            benchmark.extra_info[f"times_faster_than_{baseline}"] = ratio
     return runs
 
 
@@ -102,38 +116,36 @@ def _measure(benchmark: Any, engine: str, threads: int, bids: Bids, rounds: int,
 )
 @pytest.mark.benchmark(group="windowed bids", timer=engine_clock)
 def test_windowed_bids(benchmark: Any, engine: str, threads: int, baselines: tuple[str, ...]) -> None:
-    bids = Bids(EVENTS)
-    # A JVM compiles while it runs: Spark needs two runs to be warm; Flink starts anew, as its users' jobs do.
-    warmups = 0 if engine.startswith("flink-") else 2 if "spark" in engine else 1
-    runs = _measure(benchmark, engine, threads, bids, min(ROUNDS, 2) if warmups == 0 else ROUNDS, warmups)
-    seconds = min(run.seconds for run in runs[warmups:])
-    _best[bids, f"{engine}-{threads}"] = seconds
-    for baseline in baselines:
-        if (bids, baseline) in _best:
-            benchmark.extra_info[f"times_faster_than_{baseline}"] = _best[bids, baseline] / seconds
+    _measure(benchmark, engine, threads, Bids(EVENTS), baselines)
 
 
 @pytest.mark.parametrize("bidders", [None, 2_000])
 @pytest.mark.parametrize(
     "engine",
-    ["spark-counted", "flinkcore-spark-arrivals", "flinkcore-spark-dataframe", "flinkcore-spark-rows"],
+    [
+        "spark-counted",
+        "flinkcore-spark-counted",
+        "spark-mapped",
+        "flinkcore-spark-arrivals",
+        "flinkcore-spark-dataframe",
+        "flinkcore-spark-rows",
+    ],
 )
-@pytest.mark.benchmark(group="windowed bids with arrivals, by number of bidders", timer=engine_clock)
+@pytest.mark.benchmark(
+    group="windowed bids on Spark, with few bidders and many; but for counted, with arrivals",
+    timer=engine_clock,
+)
 def test_windowed_bids_of_dataframes(benchmark: Any, engine: str, bidders: int | None) -> None:
-    bids = Bids(EVENTS, bidders=bidders)
-    runs = _measure(benchmark, engine, 2, bids, ROUNDS, warmups=2)
-    _best[bids, engine] = min(run.seconds for run in runs[2:])
-    for baseline in ("spark-counted", "flinkcore-spark-arrivals"):
-        if (bids, baseline) in _best and baseline != engine:
-            faster = _best[bids, baseline] / _best[bids, engine]
-            benchmark.extra_info[f"times_faster_than_{baseline}"] = faster
+    before = ("spark-counted", "spark-mapped", "flinkcore-spark-arrivals")
+    baselines = before[: before.index(engine)] if engine in before else before
+    _measure(benchmark, engine, 2, Bids(EVENTS, bidders=bidders), baselines)
 
 
 @pytest.mark.parametrize("events", SIZES)
 @pytest.mark.parametrize("engine", ["duckdb-parquet", "flinkcore-streamed"])
 @pytest.mark.benchmark(group="cost per event against size, 2 threads", timer=engine_clock)
 def test_cost_per_event_against_size(benchmark: Any, engine: str, events: int) -> None:
-    runs = _measure(benchmark, engine, 2, Bids(events), ROUNDS, warmups=1)
+    runs = _measure(benchmark, engine, 2, Bids(events))
     peak = max(run.peak_bytes for run in runs)
     if engine == "flinkcore-streamed":
         # Keeping no results, it may hold only open state: no more for a longer log.

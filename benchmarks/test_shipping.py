@@ -18,7 +18,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from benchmarks.cpu_time import cpu_seconds
+from benchmarks.processes import cpu_seconds
 
 pytestmark = [
     pytest.mark.skipif(importlib.util.find_spec("pyspark") is None, reason="pyspark is not installed"),

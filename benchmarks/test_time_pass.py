@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from benchmarks.cpu_time import cpu_seconds
+from benchmarks.processes import cpu_seconds
 from benchmarks.timed_log import SCHEMA, TimedLog
 
 EVENTS = int(os.environ.get("FLINKCORE_BENCH_TIMES", 100_000_000))

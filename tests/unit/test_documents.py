@@ -1,5 +1,6 @@
 """What the documents name exists: links, files and folders, classes, options of tests."""
 
+import importlib
 import re
 from pathlib import Path
 
@@ -84,3 +85,10 @@ def test_what_is_not_there_is_seen(tmp_path: Path) -> None:
     )
     assert missing_paths(page) == ["tests/unit/test_nothing.py"]
     assert missing_names(page, {"Known"}) == ["UnknownClass"]
+
+
+def test_the_numbers_of_the_readme_are_those_of_the_results(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(ROOT)
+    readme = importlib.import_module("benchmarks.readme")
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert readme.section() in text, "write it by: python -m benchmarks.readme"

@@ -1,0 +1,72 @@
+"""A process that replays on Spark a log of which one key has half, and prints the peak memory of its workers."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from benchmarks.cached_log import cached_parquet
+from benchmarks.engine import KEY, WINDOW_MS
+from benchmarks.flinkcore_bids import spark_session, windowed_bids
+from benchmarks.nexmark import SCHEMA, Bids
+from benchmarks.processes import peak_bytes_of_workers
+from flinkcore.common import Duration, Row, WatermarkStrategy
+from flinkcore.datastream import KeyedProcessFunction, RuntimeContext
+from flinkcore.datastream.state import ValueState, ValueStateDescriptor
+from flinkcore.spark import SparkExecutionEnvironment
+
+HOT = 1
+
+
+def hot_bids(bids: Bids) -> Path:
+    """The bids, every second one of which is the hot bidder's."""
+
+    def slice_of(start: int, stop: int) -> pa.RecordBatch:
+        batch = bids.slice(start, stop)
+        bidder = np.where(np.arange(start, stop) % 2 == 0, HOT, batch[KEY].to_numpy())
+        at = SCHEMA.get_field_index(KEY)
+        return batch.set_column(at, SCHEMA.field(at), pa.array(bidder))
+
+    return cached_parquet(
+        f"hot-bids-{bids.events}", SCHEMA, slice_of, events=bids.events, files=4, row_group=1_000_000
+    )
+
+
+class Counts(KeyedProcessFunction):
+    """A value and a timer for each key."""
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self.count: ValueState[int] = runtime_context.get_state(ValueStateDescriptor("count"))
+
+    def process_element(self, value: Row, ctx: KeyedProcessFunction.Context) -> None:
+        self.count.update((self.count.value() or 0) + 1)
+        ctx.timer_service().register_event_time_timer(value.date_time // WINDOW_MS * WINDOW_MS + WINDOW_MS)
+
+    def on_timer(self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext) -> Iterator[tuple[int, int]]:
+        yield ctx.get_current_key(), self.count.value() or 0
+
+
+def main() -> None:
+    events, form = int(sys.argv[1]), sys.argv[2]
+    bids = Bids(events)
+    path, env = str(hot_bids(bids)), SparkExecutionEnvironment(spark_session(2))
+    if form == "windows":
+        result = windowed_bids(env, path, bids)
+    else:
+        strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_seconds(bids.disorder_seconds))
+        log = env.from_event_log(
+            path, timestamp="date_time", rate=bids.bids_per_second, arrival_start_ms=bids.base_ms
+        )
+        given = pa.schema([("bidder", pa.int64()), ("n", pa.int64())])
+        result = log.assign_timestamps_and_watermarks(strategy).key_by(KEY).process(Counts(), given)
+    rows = result.to_dataframe().count()
+    print(json.dumps({"rows": rows, "peak_bytes": peak_bytes_of_workers()}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,187 @@
+"""Writes the section "Numbers" of the README from results of benchmarks: `python -m benchmarks.readme`.
+
+Each figure comes from one of the files that `RESULTS` names. A test says when the README and they disagree.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import textwrap
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+RESULTS = {
+    "bids": "2026-11-23-amd-epyc-2cpu-bids",
+    "pyflink": "2026-11-23-amd-epyc-2cpu-pyflink",
+    "windows": "2026-11-22-amd-epyc-2cpu-windows",
+}
+
+# What was measured, its benchmark, and those that it is compared with.
+TABLE = [
+    (
+        "embedded, Arrow table to Arrow table, 1 thread",
+        "windowed_bids[flinkcore-arrow-1]",
+        [
+            ("DuckDB {duckdb}, plain aggregation, 1 thread", "windowed_bids[duckdb-arrow-1]"),
+            ("Polars {polars}, plain aggregation, 1 thread", "windowed_bids[polars-arrow-1]"),
+            ("Flink {flink} DataStream, Java, parallelism 1", "windowed_bids[flink-generated-1]"),
+        ],
+    ),
+    (
+        "embedded, from Parquet, 2 threads",
+        "windowed_bids[flinkcore-parquet-2]",
+        [
+            ("DuckDB from Parquet, 2 threads", "windowed_bids[duckdb-parquet-2]"),
+            ("Polars from Parquet, 2 threads", "windowed_bids[polars-parquet-2]"),
+        ],
+    ),
+    (
+        "Spark {pyspark} `local[2]`, Parquet to Parquet",
+        "windowed_bids[flinkcore-spark-written-2]",
+        [
+            ("Spark's `groupBy` (no event-time semantics)", "windowed_bids[spark-written-2]"),
+            ("Flink DataStream, Java, parallelism 2", "windowed_bids[flink-generated-2]"),
+        ],
+    ),
+    (
+        "Spark, results summed",
+        "windowed_bids_of_dataframes[flinkcore-spark-counted-None]",
+        [("Spark's `groupBy`, summed", "windowed_bids_of_dataframes[spark-counted-None]")],
+    ),
+    (
+        "and in order of an arrival column",
+        "windowed_bids_of_dataframes[flinkcore-spark-arrivals-None]",
+        [("", "windowed_bids_of_dataframes[spark-counted-None]")],
+    ),
+    (
+        "the same of a DataFrame that Spark evaluates",
+        "windowed_bids_of_dataframes[flinkcore-spark-rows-None]",
+        [("", "windowed_bids_of_dataframes[spark-counted-None]")],
+    ),
+    (
+        "2,000 keys, results summed",
+        "windowed_bids_of_dataframes[flinkcore-spark-counted-2000]",
+        [("Spark's `groupBy`, summed", "windowed_bids_of_dataframes[spark-counted-2000]")],
+    ),
+    (
+        "and in order of an arrival column",
+        "windowed_bids_of_dataframes[flinkcore-spark-arrivals-2000]",
+        [("", "windowed_bids_of_dataframes[spark-counted-2000]")],
+    ),
+    (
+        "the same of a DataFrame that Spark evaluates",
+        "windowed_bids_of_dataframes[flinkcore-spark-rows-2000]",
+        [("", "windowed_bids_of_dataframes[spark-counted-2000]")],
+    ),
+]
+
+
+@cache
+def results(name: str) -> dict[str, Any]:
+    """Everything that a run of benchmarks noted."""
+    content: dict[str, Any] = json.loads(
+        (ROOT / f"benchmarks/results/{RESULTS[name]}.json").read_text(encoding="utf-8")
+    )
+    return content
+
+
+def benchmark(results_name: str, name: str) -> dict[str, Any]:
+    """One benchmark of a run."""
+    entry: dict[str, Any] = next(
+        entry for entry in results(results_name)["benchmarks"] if entry["name"] == f"test_{name}"
+    )
+    return entry
+
+
+def table() -> list[str]:
+    """Lines of the table, in Markdown."""
+    found = {name: version or "" for name, version in results("bids")["versions"].items()}
+    versions = {name: ".".join(version.split(".")[:2]) for name, version in found.items()}
+    lines = ["| | seconds | against | seconds | faster by |", "|---|---:|---|---:|---:|"]
+    for what, name, baselines in TABLE:
+        ours = benchmark("bids", name)["seconds"]
+        cells = [what.format(**versions), _range(ours)]
+        for against, baseline in baselines:
+            theirs = benchmark("bids", baseline)["seconds"]
+            cells += [against.format(**versions), _range(theirs), f"{theirs['median'] / ours['median']:.2g}"]
+            lines.append(f"| {' | '.join(cells)} |")
+            cells = ["", ""]
+    return lines
+
+
+def _range(seconds: dict[str, float]) -> str:
+    return f"{seconds['median']:.3g} ({seconds['min']:.3g} to {seconds['max']:.3g})"
+
+
+def times_as_fast(baseline: str, windows: str) -> str:
+    """How many times as fast as Flink windows of some kind are, with the fewest and the most keys."""
+    ratios = []
+    for keys in (1_000, 20_000, 258_000):
+        ours = benchmark("windows", f"windows_of_bids[{windows}-{keys}]")["seconds"]["median"]
+        ratios.append(benchmark("windows", f"windows_of_bids[{baseline}-{keys}]")["seconds"]["median"] / ours)
+    return f"{min(ratios):.2g} to {max(ratios):.2g}"
+
+
+def of_programs() -> dict[str, str]:
+    """µs per event of programs of PyFlink's, in flinkcore and in PyFlink."""
+    found = {}
+    for name, program in (
+        ("inactivity", "inactivity"),
+        ("windows", "tumbling_windows"),
+        ("steps", "map_filter_reduce"),
+    ):
+        ours = benchmark("pyflink", f"program_of_flinkcore[{program}]")["extra_info"]["ns_per_event"]
+        theirs = benchmark("pyflink", f"{program}_of_pyflink[thread]")["extra_info"]["ns_per_event"]
+        found |= {name: f"{ours / 1_000:.2g}", f"{name}_there": f"{theirs / 1_000:.2g}"}
+    return found
+
+
+def section() -> str:
+    """The section as the README has it."""
+    cpu = results("bids")["machine"]["cpu"]
+    lines = [
+        "## Numbers",
+        "",
+        "20 M bids, 674 k keys, 10 s windows, up to 4 s out of order, 10.7 M results; 2 cores "
+        f"({cpu}), one run: medians of three rounds (best to worst):",
+        "",
+        *table(),
+        "",
+        *textwrap.wrap(
+            _PROSE.format(
+                sliding=times_as_fast("flink-sliding", "flinkcore-sliding"),
+                sessions=times_as_fast("flink-session", "flinkcore-session"),
+                **of_programs(),
+            ),
+            width=140,
+            break_long_words=False,
+            break_on_hyphens=False,
+        ),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+_PROSE = (
+    "Per event, a PyFlink program as it is, 1 M events on 10,000 keys: a process function whose timer is set anew "
+    "each time {inactivity} µs (PyFlink in thread mode {inactivity_there}), an aggregate function over windows "
+    "{windows} ({windows_there}), `map`, `filter`, `key_by` and `reduce` {steps} ({steps_there}). Of the same bids "
+    "with 1,000 to 258,000 keys, sliding windows are {sliding} times as fast as Flink's, sessions {sessions} times. "
+    "How these numbers can mislead, and how to repeat them: [benchmarks](benchmarks/README.md), with raw "
+    "[results](benchmarks/results)."
+)
+
+
+def main() -> None:
+    """Write the section into the README."""
+    path = ROOT / "README.md"
+    text = path.read_text(encoding="utf-8")
+    path.write_text(
+        re.sub(r"## Numbers\n.*?\n(?=## )", lambda _: section() + "\n", text, flags=re.S), "utf-8"
+    )
+
+
+if __name__ == "__main__":
+    main()

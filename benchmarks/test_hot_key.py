@@ -1,0 +1,40 @@
+"""Memory of Spark's Python workers where one key has half of all events: no more for a longer log.
+
+`FLINKCORE_BENCH_EVENTS` sets the number of bids of the longer log (20 M).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from benchmarks.engine_process import ROOT
+
+pytest.importorskip("pyspark")
+
+EVENTS = int(os.environ.get("FLINKCORE_BENCH_EVENTS", 20_000_000))
+
+_peaks: dict[str, int] = {}
+
+
+@pytest.mark.benchmark(group="one key with half of all bids, Spark local[2]")
+@pytest.mark.parametrize("events", [EVENTS // 4, EVENTS])
+@pytest.mark.parametrize("form", ["windows", "function"])
+def test_hot_key(benchmark: Any, events: int, form: str) -> None:
+    if form == "function":
+        events //= 4  # rows take ten times as long
+
+    def run() -> dict[str, int]:
+        command = [sys.executable, "-m", "benchmarks.hot_key", str(events), form]
+        done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
+        found: dict[str, int] = json.loads(done.stdout)
+        return found
+
+    peak = benchmark.pedantic(run, rounds=1)["peak_bytes"]
+    benchmark.extra_info |= {"events": events, "peak_mib": peak / 2**20}
+    assert peak <= 1.25 * _peaks.setdefault(form, peak)
