@@ -61,7 +61,7 @@ def _aggregate(spark: SparkSession, path: Path) -> DataFrame:
 
 
 def open_mapped(bids: Bids, threads: int) -> Engine:
-    """The columns that a replay needs, evaluated by Spark, go to Python as Arrow batches, and are only counted there."""
+    """The columns that a replay needs, evaluated by Spark, go to Python as Arrow batches and are counted, no more."""
     path = bids.parquet_with_arrivals()
     spark = session_builder(threads).getOrCreate()
 
