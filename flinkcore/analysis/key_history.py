@@ -46,7 +46,7 @@ from flinkcore.replay.log.arrays import Int64s
 from flinkcore.replay.log.milliseconds import to_milliseconds
 from flinkcore.replay.planned_job import PlannedJob
 from flinkcore.replay.plans.log_plan import LogPlan
-from flinkcore.replay.plans.operators import BatchProcess, ConnectedProcess, bound_type
+from flinkcore.replay.plans.operators import BatchProcess, ConnectedProcess, Forward, bound_type
 from flinkcore.replay.plans.stage_plan import StagePlan
 from flinkcore.replay.time_plane.job_time import JobTime
 from flinkcore.replay.time_plane.total_order import LogEvents
@@ -298,6 +298,11 @@ def _only_operator(planned: PlannedJob) -> StagePlan:
             "first one, whose events are those of the log"
         )
     (stage,) = plan.stages
+    if isinstance(stage.operator, Forward):
+        raise ConfigurationError(
+            "the job gives rows as they come, and why() tells what became of those of a key: call it on the stream of "
+            "a window or a process function"
+        )
     if isinstance(stage.operator, ConnectedProcess):
         raise ConfigurationError(
             f"{stage.operator.function_name} takes two streams, and why() tells of operators of one: call it on each "

@@ -194,6 +194,9 @@ def _results(planned: PlannedJob, source: ReportSource) -> Iterator[str]:
     operator, emitted_at = planned.plan.operator, planned.plan.stages[-1].emitted_at
     if not isinstance(operator, WindowAggregation):
         return
+    if planned.plan.stages[-1].after:
+        yield "<h3>Results over time</h3><p>They are drawn if no step follows the windows.</p>"
+        return
     if operator.fires_by_count and emitted_at is None:
         yield (
             "<h3>Results over time</h3><p>Those of counts are drawn if they tell when they were emitted "

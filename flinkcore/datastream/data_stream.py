@@ -207,8 +207,8 @@ class DataStream(ConfiguredStream):
     :class:`flinkcore.spark.columnar.result.SparkResult`.
 
     A columnar job starts with one log, or several that are united or connected, steps over columns and
-    :meth:`assign_timestamps_and_watermarks`. Operators follow, ``window`` or ``process`` behind :meth:`key_by`, with
-    steps over columns between them and after the last one. Results have timestamps (those of a window its largest
+    :meth:`assign_timestamps_and_watermarks`. Operators may follow, ``window`` or ``process`` behind :meth:`key_by`,
+    with steps over columns between them and after the last one. Results have timestamps (those of a window its largest
     timestamp, those of a processing-time timer none), and watermarks are forwarded from operator to operator.
 
     Notes

@@ -304,6 +304,16 @@ class PartitionTransformation(OneInputTransformation):
 
 
 @dataclass(frozen=True, eq=False)
+class ForwardTransformation(OneInputTransformation):
+    """Gives the rows of a stream as they come: the end of a job without an operator right before it."""
+
+    call: ClassVar[str] = "forward"
+
+    def __str__(self) -> str:
+        return "rows as they come"
+
+
+@dataclass(frozen=True, eq=False)
 class WindowTransformation(OneInputTransformation):
     """Aggregates the rows of each key and window."""
 

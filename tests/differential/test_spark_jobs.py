@@ -335,6 +335,26 @@ def interval_join_of_results(first: DataStream, second: DataStream) -> DataStrea
     return near.process(Near(), SEEN)
 
 
+def steps_at_the_end(first: DataStream, second: DataStream) -> DataStream:
+    windows = first.union(second).key_by("user").window(TumblingEventTimeWindows.of(Time.milliseconds(30)))
+    rows = windows.side_output_late_data(LATE).aggregate(n=count(), rows=sum_("row"))
+    return rows.filter(pc.field("n") > 1).select("user", mean=pc.field("rows") / pc.field("n"))
+
+
+def rows_as_they_come(first: DataStream, second: DataStream) -> DataStream:
+    return (
+        first.union(second)
+        .filter(pc.bit_wise_and(pc.field("row"), 1) == 0)
+        .with_columns(late=pc.field("at") - pc.field("ts"))
+    )
+
+
+def rows_and_results_as_they_come(first: DataStream, second: DataStream) -> DataStream:
+    return (
+        counted(first).select("user", "row").union(second.select("row", "user")).filter(pc.field("row") > 2)
+    )
+
+
 JOBS: dict[str, Callable[[DataStream, DataStream], DataStream]] = {
     "connected": connected(),
     "broadcast": broadcast,
@@ -351,6 +371,9 @@ JOBS: dict[str, Callable[[DataStream, DataStream], DataStream]] = {
     "results twice": results_twice,
     "union with results": union_with_results,
     "interval join of results": interval_join_of_results,
+    "steps at the end": steps_at_the_end,
+    "rows as they come": rows_as_they_come,
+    "rows and results as they come": rows_and_results_as_they_come,
 }
 
 
@@ -361,6 +384,7 @@ SIDES = {
     "interval join": [LATE],
     "results of both": [SIDE],
     "shared results": [LATE],
+    "steps at the end": [LATE],
 }
 
 

@@ -337,11 +337,6 @@ def test_what_cannot_follow_an_operator_is_refused() -> None:
             "the key before operator 2: there is no column 'nobody'",
         ),
         (
-            counted.key_by("user").process(Sees(), SEEN).filter(pc.field("value") > 1),
-            ConfigurationError,
-            r"a job ends with process\(\.\.\.\), but this one goes on with: filter",
-        ),
-        (
             counted.key_by("user")
             .process(Delays(), DELAYED, side_outputs=[SIDE])
             .key_by("user")

@@ -218,11 +218,6 @@ REFUSED: dict[str, tuple[Refused, type[Exception], str]] = {
         ConfigurationError,
         "keys of 2 and 1 columns",
     ),
-    "no operator": (
-        lambda env: clicks(env).union(clicks(env)).execute(),
-        ConfigurationError,
-        "not the result of a window or a process function",
-    ),
 }
 
 

@@ -117,11 +117,6 @@ def test_split_by_file_reaches_the_log(env: StreamExecutionEnvironment, tmp_path
 @pytest.mark.parametrize(
     ("job", "message"),
     [
-        (lambda s: s, "not the result of a window or a process function: end the job with .key_by"),
-        (
-            lambda s: s.assign_timestamps_and_watermarks(BOUNDED).key_by("k"),
-            "not the result of a window or a process function",
-        ),
         (
             lambda s: windowed(s).aggregate(n=count()),
             r"windows need event time: call assign_timestamps_and_watermarks\(.*before key_by",
@@ -133,23 +128,6 @@ def test_split_by_file_reaches_the_log(env: StreamExecutionEnvironment, tmp_path
                 .assign_timestamps_and_watermarks(WatermarkStrategy.no_watermarks())
             ).aggregate(n=count()),
             "called more than once: out of order by at most 4000 ms; no watermarks. Keep the one that counts",
-        ),
-        (
-            lambda s: (
-                windowed(s.assign_timestamps_and_watermarks(BOUNDED))
-                .aggregate(n=count())
-                .filter(pc.field("n") > 1)
-            ),
-            r"ends with aggregate\(\.\.\.\), but this one goes on with: filter \(n > 1\); apply that to",
-        ),
-        (
-            lambda s: (
-                windowed(s.assign_timestamps_and_watermarks(BOUNDED))
-                .aggregate(n=count())
-                .filter(pc.field("n") > 1)
-                .filter(pc.field("n") > 2)
-            ),
-            r"this one goes on with: filter \(n > 1\); apply that to",
         ),
     ],
 )

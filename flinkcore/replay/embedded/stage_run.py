@@ -16,7 +16,7 @@ from flinkcore.replay.log.arrays import RowNumbers
 from flinkcore.replay.stages.opened_stage import PreparedBatches
 from flinkcore.replay.stages.placed_events import PlacedEvents
 from flinkcore.replay.stages.stage import Stage, StageContext
-from flinkcore.replay.stages.stage_output import PlacedOutput, StageOutput
+from flinkcore.replay.stages.stage_output import PlacedOutput, StageOutput, behind_steps
 from flinkcore.replay.time_plane.total_order import Events
 from flinkcore.runtime.element_rows import event_key_groups
 
@@ -111,7 +111,10 @@ class StageRun:
                 self._release(prepared)
         yield (
             StageStep([], None),
-            [self._end(partition, stage) for partition, stage in enumerate(self.stages)],
+            [
+                behind_steps(self._end(partition, stage), self.context.plan.after)
+                for partition, stage in enumerate(self.stages)
+            ],
         )
 
     def _prepare(self, step: StageStep[Events]) -> PreparedStep:
@@ -130,7 +133,8 @@ class StageRun:
     def _process(self, partition: int, prepared: PreparedStep) -> Iterator[StageOutput]:
         stage = self.stages[partition]
         for ready in prepared.ready:
-            for output in stage.process(ready.events, ready.rows[partition]):
+            outputs = stage.process(ready.events, ready.rows[partition])
+            for output in behind_steps(outputs, self.context.plan.after):
                 self._threads.check()  # also in the thread of another operator, which runs this one
                 yield output
         until_ms = prepared.step.until_ms

@@ -7,7 +7,7 @@ from typing import Final
 from flinkcore.common.watermark_strategy import WatermarkStrategy
 from flinkcore.datastream.columnar_windows import OutputMode
 from flinkcore.errors import ConfigurationError
-from flinkcore.replay.plans.operators import KeyedOperator, WindowAggregation
+from flinkcore.replay.plans.operators import Forward, KeyedOperator, WindowAggregation
 
 _OF_THE_ORDER: Final = frozenset(("first", "last", "collect", "min_by", "max_by"))
 
@@ -36,6 +36,8 @@ def refuse_in_batch_mode(operator: KeyedOperator) -> None:
 
 
 def _why_not(operator: KeyedOperator) -> str | None:
+    if isinstance(operator, Forward):
+        return None
     if not isinstance(operator, WindowAggregation):
         return "functions"
     if not operator.window.is_event_time():

@@ -16,6 +16,7 @@ from flinkcore.replay.plans.job_plan import JobPlan
 from flinkcore.replay.plans.log_plan import LogPlan
 from flinkcore.replay.plans.operators import (
     ConnectedProcess,
+    Forward,
     IntervalJoinProcess,
     WindowAggregation,
     WindowJoinProcess,
@@ -108,6 +109,8 @@ def _describe_operator(plan: StagePlan) -> dict[str, str]:
     if isinstance(operator, ConnectedProcess):
         second = ", of which the second is broadcast" if operator.is_broadcast else ""
         return {"operator": f"process function of two streams{second}"}
+    if isinstance(operator, Forward):
+        return {"operator": "none"}
     if not isinstance(operator, WindowAggregation):
         return {"operator": "process function"}
     elsewhere = (

@@ -19,6 +19,7 @@ from flinkcore.datastream.transformations import (
     BroadcastTransformation,
     EventLogSource,
     FilterTransformation,
+    ForwardTransformation,
     IntervalJoinTransformation,
     OneInputTransformation,
     PartitionTransformation,
@@ -35,7 +36,7 @@ from flinkcore.datastream.transformations import (
     WithColumnsTransformation,
 )
 from flinkcore.errors import ConfigurationError, SchemaError
-from flinkcore.replay.log.column_ops import Decode, Select, expression_columns, output_schema
+from flinkcore.replay.log.column_ops import ColumnOp, Decode, Select, expression_columns, output_schema
 from flinkcore.replay.log.plain_columns import decoded_type
 from flinkcore.replay.plans.batch_mode import refuse_in_batch_mode
 from flinkcore.replay.plans.keys import check_keys, require_alike_keys
@@ -43,6 +44,7 @@ from flinkcore.replay.plans.log_plan import LogPlan, column_op, plan_of_log, vis
 from flinkcore.replay.plans.operators import (
     BatchProcess,
     ConnectedProcess,
+    Forward,
     IntervalJoinProcess,
     KeyedOperator,
     KeyedProcess,
@@ -56,6 +58,7 @@ from flinkcore.replay.plans.uids import operator_uid, refuse_equal_uids, step_wi
 from flinkcore.replay.time_plane.job_time import JobStreams
 
 OperatorStep: TypeAlias = WindowTransformation | ProcessTransformation | TwoInputTransformation
+ColumnStep: TypeAlias = FilterTransformation | SelectTransformation | WithColumnsTransformation
 
 
 @dataclass(frozen=True)
@@ -133,7 +136,7 @@ class JobPlan:
 
     def result_schema(self) -> pa.Schema:
         """Return the columns of the results."""
-        return self.stages[-1].result_schema()
+        return self.stages[-1].output_schema()
 
     def side_outputs(self) -> tuple[OutputTag, ...]:
         """Return the tags of the side outputs: of rejected rows, each once, and of the operators."""
@@ -176,8 +179,8 @@ def make_plan(graph: StreamGraph, configuration: ExecutionConfig) -> JobPlan:
     ----------
     graph : StreamGraph
         Logs with column steps and watermark strategies, that may be united or connected; operators that take them; and
-        further ones that take results of others, also along with logs, with column steps between them. A process
-        function can do without a strategy: then there are no watermarks.
+        further ones that take results of others, also along with logs, with column steps between them and behind the
+        last one. There may be no operator. A process function can do without a strategy: then there are no watermarks.
     configuration : ExecutionConfig
 
     Returns
@@ -195,8 +198,10 @@ def make_plan(graph: StreamGraph, configuration: ExecutionConfig) -> JobPlan:
         If a log has no files, or their schema cannot be read.
     """
     planner = _JobPlanner(configuration)
-    planner.stage(_operator_at_end(graph))
+    last, behind = _operator_at_end(graph)
+    planner.stage(last)
     logs, stages = planner.named_logs(), planner.stages
+    stages[-1] = _followed_by(stages[-1], tuple(map(column_op, behind)))
     if len(stages) > 1:
         _refuse_functions_over_batches(stages)
     _check_tags(logs, stages)
@@ -205,23 +210,29 @@ def make_plan(graph: StreamGraph, configuration: ExecutionConfig) -> JobPlan:
     return JobPlan(tuple(logs), tuple(stages), planner.ways)
 
 
-def _operator_at_end(graph: StreamGraph) -> OperatorStep:
-    if isinstance(graph.result, OperatorStep):
-        return graph.result
-    operators = [step for step in graph.transformations() if isinstance(step, OperatorStep)]
-    if not operators:
-        raise ConfigurationError(
-            "this stream is not the result of a window or a process function: end the job with "
-            ".key_by('column').window(TumblingEventTimeWindows.of(Time.hours(1))).aggregate(n=count()), or with "
-            ".key_by('column').process(MyFunction(), output_type)"
-        )
-    behind = graph.result
-    while isinstance(behind, OneInputTransformation) and not isinstance(behind.input, OperatorStep):
-        behind = behind.input
-    raise ConfigurationError(
-        f"a job ends with {operators[-1].call}(...), but this one goes on with: {behind}; apply that to the rows that "
-        "the job gives, as to_arrow(), to_batches() or to_dataframe()"
-    )
+def _operator_at_end(graph: StreamGraph) -> tuple[OperatorStep | ForwardTransformation, list[ColumnStep]]:
+    """The last operator, and the steps behind it; rows of a log or a union are given by an operator of their own."""
+    behind: list[ColumnStep] = []
+    step = graph.result
+    while isinstance(step, ColumnStep):
+        behind.insert(0, step)
+        step = step.input
+    return (step, behind) if isinstance(step, OperatorStep) else (ForwardTransformation(graph.result), [])
+
+
+def _followed_by(plan: StagePlan, ops: tuple[ColumnOp, ...]) -> StagePlan:
+    """An operator with the steps that are done with its results."""
+    if not ops:
+        return plan
+    followed = replace(plan, after=_over_results(ops, plan))
+    followed.output_schema()  # refuses steps that do not fit
+    return followed
+
+
+def _over_results(ops: tuple[ColumnOp, ...], given_by: StagePlan) -> tuple[ColumnOp, ...]:
+    """Steps over the results of an operator, which are plain columns for them."""
+    is_plain = all(decoded_type(field.type) == field.type for field in given_by.result_schema())
+    return ops if is_plain else (Decode(), *ops)
 
 
 @dataclass
@@ -268,7 +279,7 @@ class _JobPlanner:
             for log, uid in zip(self.logs, uids, strict=True)
         ]
 
-    def stage(self, step: OperatorStep) -> int:
+    def stage(self, step: OperatorStep | ForwardTransformation) -> int:
         """Plan an operator, and all that it depends on; return its number."""
         if id(step) in self._numbers:
             return self._numbers[id(step)]
@@ -327,11 +338,9 @@ class _JobPlanner:
                 continue
             for each in steps:
                 _refuse_watermarks_behind_an_operator(each)
-            stage, ops = self.stage(root), tuple(column_op(each) for each in steps)
-            given = self.stages[stage].result_schema()
-            if any(decoded_type(field.type) != field.type for field in given):
-                ops = (Decode(), *ops)
-            schema = output_schema(ops, given)
+            stage = self.stage(root)
+            ops = _over_results(tuple(column_op(each) for each in steps), self.stages[stage])
+            schema = output_schema(ops, self.stages[stage].result_schema())
             results[len(branches)] = StageResults(stage, ops)
             branches.append(_Branch(stage, False, schema, schema))
             between.append(steps)
@@ -419,14 +428,16 @@ def log_sources(graph: StreamGraph) -> list[EventLogSource]:
                 else:
                     yield from sources(root)
 
-    return list(sources(graph.result))
+    return list(sources(ForwardTransformation(graph.result)))
 
 
 def _unkeyed(step: Transformation) -> Transformation:
     return step.input if isinstance(step, PartitionTransformation | BroadcastTransformation) else step
 
 
-def _operator(step: OperatorStep) -> KeyedOperator:
+def _operator(step: OperatorStep | ForwardTransformation) -> KeyedOperator:
+    if isinstance(step, ForwardTransformation):
+        return Forward()
     if isinstance(step, TwoInputTransformation):
         return _operator_of_two_inputs(step)
     if isinstance(step, WindowProcessTransformation):

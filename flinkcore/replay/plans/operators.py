@@ -261,6 +261,61 @@ class BatchProcess(UserProcess):
         return False
 
 
+@dataclass(frozen=True)
+class Forward:
+    """Rows as they come, at the end of a job that ends with a log or a union, and steps over columns."""
+
+    @property
+    def function_name(self) -> str:
+        """What takes the rows, for messages."""
+        return "the end of the job"
+
+    @property
+    def needs_event_time(self) -> bool:
+        """False: nothing waits for a watermark."""
+        return False
+
+    @property
+    def columns(self) -> Columns:
+        """All."""
+        return None
+
+    @property
+    def late_tags(self) -> tuple[OutputTag | None, ...]:
+        """None: no row is late."""
+        return ()
+
+    @property
+    def side_outputs(self) -> tuple[OutputTag, ...]:
+        """None."""
+        return ()
+
+    @property
+    def timestamp_range(self) -> tuple[int, int]:
+        """All timestamps."""
+        return MIN_TIMESTAMP, MAX_TIMESTAMP
+
+    @property
+    def repeating_columns(self) -> tuple[str, ...]:
+        """None is known to be one."""
+        return ()
+
+    def side_output_schema(
+        self, output_tag: OutputTag, events: pa.Schema, time_type: pa.DataType
+    ) -> pa.Schema:
+        """Rows as they came; there is no such output."""
+        return events
+
+    def result_schema(self, events: pa.Schema, keys: Sequence[str], time_type: pa.DataType) -> pa.Schema:
+        """The columns of the rows."""
+        return events
+
+    def check(self, events: pa.Schema) -> None:
+        """Check that there are columns."""
+        if not events.names:
+            raise ConfigurationError("the rows of the job have no column: select some")
+
+
 class OverWindows:
     """What functions over windows of one stream and of two have in common."""
 
@@ -397,10 +452,10 @@ class WindowJoinProcess(OverWindows, ConnectedProcess):
         return True
 
 
-KeyedOperator: TypeAlias = WindowAggregation | UserProcess
+KeyedOperator: TypeAlias = WindowAggregation | UserProcess | Forward
 """What a stage does with the rows of each key; picklable.
 
-Both have what the planner asks for: `columns` are those of the events that it reads besides the keys (None: all);
+All have what the planner asks for: `columns` are those of the events that it reads besides the keys (None: all);
 `needs_event_time`: it cannot do without watermarks; `timestamp_range`: the lowest and the highest timestamp in ms, as
 others make bad rows; `repeating_columns`: those of its results, besides the keys, that have few values for their rows;
 `side_outputs`, and the schemas of results and side outputs, where events come with these columns, keys and type of

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.errors import ConfigurationError
-from flinkcore.replay.log.column_ops import ColumnOp
+from flinkcore.replay.log.column_ops import ColumnOp, output_schema
 from flinkcore.replay.plans.connected_inputs import ConnectedInputs
 from flinkcore.replay.plans.operators import BatchProcess, ConnectedProcess, KeyedOperator, bound_type
 from flinkcore.replay.time_plane.job_time import InputStreams, OperatorStreams
@@ -71,6 +71,8 @@ class StagePlan:
         By which a checkpoint names the operator.
     emitted_at : str or None
         Last column of its results, and of the side outputs of a function, for the time at which they were emitted.
+    after : tuple of ColumnOp
+        What is done with its results, of the last operator of a job.
     """
 
     inputs: tuple[StageInput, ...]
@@ -79,6 +81,7 @@ class StagePlan:
     max_parallelism: int
     uid: str
     emitted_at: str | None = None
+    after: tuple[ColumnOp, ...] = ()
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -135,9 +138,13 @@ class StagePlan:
         return self.inputs[0].schema if inputs is None else inputs.schema
 
     def result_schema(self) -> pa.Schema:
-        """Return the columns of the results."""
+        """Return the columns of the results as the operator gives them."""
         schema = self.operator.result_schema(self.data_schema(), self.keys, self.event_time)
         return self._with_emission_times(schema)
+
+    def output_schema(self) -> pa.Schema:
+        """Return the columns of the results behind the steps that follow."""
+        return output_schema(self.after, self.result_schema())
 
     def side_output_schema(self, output_tag: OutputTag) -> pa.Schema:
         """Return the columns of a side output of the operator."""

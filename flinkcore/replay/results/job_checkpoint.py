@@ -15,7 +15,7 @@ from flinkcore.errors import ConfigurationError, SchemaError
 from flinkcore.replay.plans.job_description import describe_job, refuse_changes
 from flinkcore.replay.plans.job_plan import JobPlan
 from flinkcore.replay.plans.log_plan import LogPlan
-from flinkcore.replay.plans.operators import ConnectedProcess, KeyedOperator, WindowAggregation
+from flinkcore.replay.plans.operators import ConnectedProcess, Forward, KeyedOperator, WindowAggregation
 from flinkcore.replay.stages.stage import RestoredOperator
 from flinkcore.replay.time_plane.time_cut import TimeCut, cuts_of_one_replay
 from flinkcore.runtime.checkpoint import Checkpoint, OperatorPart, OperatorSnapshot, PendingCheckpoint
@@ -252,6 +252,8 @@ def _tables_of(operator: KeyedOperator) -> tuple[tuple[TableKind, ...], tuple[Ta
     """Return the kinds of tables that an operator always writes, and all that it may write."""
     if isinstance(operator, WindowAggregation):
         return (TableKind.WINDOWS,), (TableKind.WINDOWS,)
+    if isinstance(operator, Forward):
+        return (), ()
     if isinstance(operator, ConnectedProcess):
         keyed = (TableKind.TIMERS, TableKind.KEYED_STATE) if operator.is_keyed else ()
         broadcast = (TableKind.OPERATOR_STATE,) if operator.broadcast_states else ()

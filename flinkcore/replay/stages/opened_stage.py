@@ -8,8 +8,9 @@ from typing import Any
 
 from flinkcore._native.arrow import RecordBatch
 from flinkcore._native.keys import KeyEncoder
-from flinkcore.replay.plans.operators import BatchProcess, WindowAggregation
+from flinkcore.replay.plans.operators import BatchProcess, Forward, WindowAggregation
 from flinkcore.replay.stages.batch_process_stage import BatchProcessStage
+from flinkcore.replay.stages.forward_stage import ForwardStage
 from flinkcore.replay.stages.function_stage import FunctionStage
 from flinkcore.replay.stages.partial_results import MergedPartials, PartialAccumulators
 from flinkcore.replay.stages.stage import Stage, StageContext
@@ -23,6 +24,8 @@ def _stage(context: StageContext, partition: int) -> Stage[Any]:
         return WindowStage(context, operator, partition)
     if isinstance(operator, BatchProcess):
         return BatchProcessStage(context, operator, partition)
+    if isinstance(operator, Forward):
+        return ForwardStage(context)
     return FunctionStage(context, operator, partition)
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from flinkcore.common.output_tag import OutputTag
+from flinkcore.replay.log.column_ops import ColumnOp, apply_ops
 from flinkcore.replay.stages.placed_events import PlacedEvents
 
 
@@ -28,6 +30,16 @@ class StageOutput:
     def tag_id(self) -> str | None:
         """Name of the side output; None for the results."""
         return None if self.tag is None else self.tag.tag_id
+
+
+def behind_steps(outputs: Iterable[StageOutput], ops: Sequence[ColumnOp]) -> Iterator[StageOutput]:
+    """Outputs of the last operator, with its results as the steps that follow make them."""
+    for output in outputs:
+        if output.tag is None and ops:
+            made = (apply_ops(ops, batch)[0] for batch in output.batches)
+            yield StageOutput(None, [batch for batch in made if batch.num_rows])
+        else:
+            yield output
 
 
 @dataclass(frozen=True)

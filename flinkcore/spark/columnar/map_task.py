@@ -101,6 +101,8 @@ class MapWay:
         Which log this is, of a job with several.
     merging
         How events are merged before they are sent; None: they are not.
+    sends_whole_chunks
+        Whether the events of a chunk go to one partition, and not each to that of its key.
     """
 
     plan: LogPlan
@@ -111,6 +113,7 @@ class MapWay:
     block_rows: int = BLOCK_ROWS
     place: LogPlace = LogPlace()
     merging: MergingEvents | None = None
+    sends_whole_chunks: bool = False
 
 
 @dataclass(frozen=True)
@@ -230,6 +233,10 @@ class _ChunkExchange:
         if way.place.is_broadcast:
             ordered = OrderedEvents(events, rows)
             ranges = [(0, events.batch.num_rows)] * way.partitions
+        elif way.sends_whole_chunks:
+            ordered = OrderedEvents(events, rows)
+            ranges = [(0, 0)] * way.partitions
+            ranges[self._own_partition] = (0, events.batch.num_rows)
         else:
             keys = way.plan.keys if partials is None else [KEY + key for key in way.plan.keys]
             groups = event_key_groups(events.batch, keys, way.plan.max_parallelism)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from flinkcore.replay.plans.job_plan import JobPlan
+from flinkcore.replay.plans.operators import Forward
 from flinkcore.spark.exchange.partitioning import partition_slots
 
 
@@ -46,7 +47,12 @@ class OperatorLevels:
             tuple(number for number, found in enumerate(behind) if found == wanted)
             for wanted in range(max(behind), -1, -1)
         )
-        return cls(tuple(levels), tuple(stage.partitions(parallelism) for stage in plan.stages))
+        # Rows as they come need not come together.
+        partitions = (
+            parallelism if isinstance(stage.operator, Forward) else stage.partitions(parallelism)
+            for stage in plan.stages
+        )
+        return cls(tuple(levels), tuple(partitions))
 
     @property
     def first_partitions(self) -> tuple[int, ...]:

@@ -26,7 +26,7 @@ from flinkcore.replay.stages.partial_results import (
 )
 from flinkcore.replay.stages.placed_events import PlacedEvents, PlacedMerge, placed
 from flinkcore.replay.stages.stage import RestoredOperator, Stage, StageContext, events_taken
-from flinkcore.replay.stages.stage_output import StageOutput
+from flinkcore.replay.stages.stage_output import StageOutput, behind_steps
 from flinkcore.replay.time_plane.total_order import Events, EventsT, LogEvents
 from flinkcore.runtime.checkpoint import OperatorPart, PendingCheckpoint
 from flinkcore.spark.columnar.progress import ProgressAddress, TaskProgress
@@ -115,7 +115,7 @@ class PartitionReplay:
             If not every event that the map tasks sent is accounted for.
         """
         with opened_stage(self._context, self.partition) as stage:
-            yield from self._run(stage)
+            yield from behind_steps(self._run(stage), self._context.plan.after)
         self._check()
 
     def _run(self, stage: Stage[Any]) -> Iterator[StageOutput]:

@@ -16,6 +16,7 @@ from flinkcore.datastream.pipeline_executor import ProgressChoice
 from flinkcore.errors import FlinkcoreError
 from flinkcore.replay.planned_job import ChunkTask
 from flinkcore.replay.plans.job_plan import JobPlan
+from flinkcore.replay.plans.operators import Forward
 from flinkcore.replay.plans.partial_windows import PartialWindows, partial_windows
 from flinkcore.replay.results.job_checkpoint import JobCheckpoints, StoppingJob
 from flinkcore.replay.results.progress import listener_of_run
@@ -296,6 +297,7 @@ class SparkReplay:
             arrival_span_ms=_arrival_span_ms(time_plane),
             block_rows=self._block_rows,
             place=LogPlace(number, first_chunk, self._times[0].first_splits[number], is_broadcast, first),
+            sends_whole_chunks=isinstance(self.plan.stages[operator].operator, Forward),
             merging=merging,
         )
 

@@ -1,0 +1,58 @@
+"""The end of a job that ends with a log or a union: rows as they come."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
+from flinkcore.replay.log.arrays import RowNumbers
+from flinkcore.replay.stages.stage import Stage, StageContext
+from flinkcore.replay.stages.stage_output import StageOutput
+from flinkcore.replay.time_plane.total_order import Events
+from flinkcore.runtime.checkpoint import OperatorSnapshot
+
+SLICE_ROWS = 1 << 17
+"""Most rows of a batch."""
+
+
+class ForwardStage(Stage[Events]):
+    """Gives rows in total order, and holds nothing.
+
+    Parameters
+    ----------
+    context
+        Of the end of the job.
+    """
+
+    def __init__(self, context: StageContext) -> None:
+        self._timeline = context.timeline
+        self._schema = context.plan.result_schema()
+        self._watermark_ms = MIN_TIMESTAMP
+        self._processed = 0
+
+    def process(self, events: Events, rows: RowNumbers | None) -> Iterator[StageOutput]:
+        for part in events.pieces(rows, SLICE_ROWS):
+            self._processed += part.n_events
+            self._watermark_ms = int(self._timeline.watermark_after(part.steps[-1:])[0])
+            columns = [part.batch.column(name) for name in self._schema.names]
+            yield StageOutput(None, [pa.RecordBatch.from_arrays(columns, schema=self._schema)])
+
+    def finish(self) -> Iterator[StageOutput]:
+        self._watermark_ms = MAX_TIMESTAMP
+        return iter(())
+
+    def stop(self) -> Iterator[StageOutput]:
+        self._watermark_ms = self._timeline.watermark_before_end
+        return iter(())
+
+    def snapshot(self) -> OperatorSnapshot:
+        return OperatorSnapshot(watermark_ms=self._watermark_ms)
+
+    def counts(self) -> dict[str, int]:
+        return {"processed": self._processed, "results": self._processed}
+
+    @property
+    def current_watermark(self) -> int:
+        return self._watermark_ms
