@@ -1,13 +1,13 @@
 """Seeded bids after Nexmark: the event log that the replay benchmarks and their peers all read.
 
-Every value is a hash of (seed, event number), so any slice can be made on its own, in numpy here and
-in `peers/WindowedBids.java` bit for bit the same. What differs from the stock generator, and why:
+They are those of `flinkcore.examples.nexmark.generator`, whose values are hashes of (seed, event number): any slice
+can be made on its own, in numpy and in `peers/WindowedBids.java` bit for bit the same. What differs from the stock
+generator besides, and why:
 
-- it is seeded and starts at a fixed time (stock: unseeded, wall clock), so that runs can be compared;
 - bidders come from the last 258,000 people (stock: 1,000) and 13 of 32 bids from the hot bidder of the
   moment (stock: 24 of 32), so that windows hold many keys: with 20 M bids keyed by bidder there are about
   673 k keys and 10.7 M (key, 10 s window) results;
-- events are shuffled within groups of `disorder_seconds` (stock: a stride of 953), so that time stamps are
+- events are shuffled within groups of `disorder_seconds`, so that time stamps are
   out of order by up to that time, and never by more: a watermark 4 s behind the maximum drops nothing;
 - only the four columns that the windowed queries read are made.
 """
@@ -24,6 +24,12 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.cached_log import cached_parquet
+from flinkcore.examples.nexmark.generator import (
+    BIDS_PER_ROUND,
+    EVENTS_PER_ROUND,
+    FIRST_BID_OF_ROUND,
+    Generator,
+)
 
 SCHEMA = pa.schema(
     [(name, pa.int64()) for name in ("auction", "bidder", "price", "date_time")],
@@ -31,32 +37,7 @@ SCHEMA = pa.schema(
 
 WITH_ARRIVALS = SCHEMA.append(pa.field("arrival", pa.int64()))
 
-FIRST_ID = 1_000
-EVENTS_PER_ROUND = 50  # 1 person, 3 auctions, 46 bids
-FIRST_BID_OF_ROUND = 4
-BIDS_PER_ROUND = EVENTS_PER_ROUND - FIRST_BID_OF_ROUND
 HOT_BIDDERS_OF_1024 = 416  # 13/32
-HOT_STRIDE = 100
-ID_LEAD = 10
-AUCTIONS_IN_FLIGHT = 100
-PRICES = 1 << 16
-
-_GAMMA = np.uint64(0x9E3779B97F4A7C15)
-_OFFSET_MASK = np.uint64((1 << 20) - 1)
-
-
-def splitmix64(seed: int, stream: int, number: np.ndarray) -> np.ndarray:
-    """The splitmix64 output of each number, as uint64 ``(n,)``; streams are independent sequences."""
-    with np.errstate(over="ignore"):
-        z = (number.astype(np.uint64) * np.uint64(8) + np.uint64(stream + 1)) * _GAMMA + np.uint64(seed)
-        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        return z ^ (z >> np.uint64(31))
-
-
-def _below(random: np.ndarray, bound: int) -> np.ndarray:
-    """Uniform int64 in [0, bound) from the upper 31 bits of each hash."""
-    return ((random >> np.uint64(33)) * np.uint64(bound) >> np.uint64(31)).astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -77,49 +58,34 @@ class Bids:
     def bids_per_second(self) -> float:
         return self.events_per_second * BIDS_PER_ROUND / EVENTS_PER_ROUND
 
-    @property
-    def _group(self) -> int:
-        group = self.events_per_second * self.disorder_seconds
-        if group % EVENTS_PER_ROUND or not 0 < group <= int(_OFFSET_MASK):
-            raise ValueError(f"a group of {group} events is not a multiple of {EVENTS_PER_ROUND} below 2**20")
-        return group
+    @cached_property
+    def _generator(self) -> Generator:
+        return Generator(
+            seed=self.seed,
+            events_per_second=self.events_per_second,
+            disorder_ms=1_000 * self.disorder_seconds,
+            active_people=self.active_people,
+            people_before=self.active_people,
+            hot_bidders_of_1024=HOT_BIDDERS_OF_1024,
+            base_ms=self.base_ms,
+        )
 
     @cached_property
     def _bid_offsets(self) -> np.ndarray:
         """Event numbers of a group's bids, relative to the group, in order of arrival."""
-        offset = np.arange(self._group, dtype=np.uint64)
-        shuffled = np.sort((splitmix64(self.seed, 0, offset) & ~_OFFSET_MASK) | offset) & _OFFSET_MASK
-        return shuffled[shuffled % EVENTS_PER_ROUND >= FIRST_BID_OF_ROUND].astype(np.int64)
-
-    @cached_property
-    def _price_of(self) -> np.ndarray:
-        return np.rint(100 * 10.0 ** (6 * np.arange(PRICES) / PRICES)).astype(np.int64)
+        order = self._generator.order
+        return order[order % EVENTS_PER_ROUND >= FIRST_BID_OF_ROUND]
 
     def slice(self, start: int, stop: int) -> pa.RecordBatch:
         """Bids [start, stop) of the log, made without the ones before."""
-        bid = np.arange(start, stop, dtype=np.int64)
-        offsets = self._bid_offsets
-        group, index = np.divmod(bid, len(offsets))
-        number = group * self._group + offsets[index]
-        auctions = number // EVENTS_PER_ROUND * 3 + 2
-        people = self.active_people + number // EVENTS_PER_ROUND
-
-        random = splitmix64(self.seed, 1, number)
-        auction = np.where(
-            random & np.uint64(1),
-            auctions // HOT_STRIDE * HOT_STRIDE,
-            np.maximum(auctions - AUCTIONS_IN_FLIGHT, 0) + _below(random, AUCTIONS_IN_FLIGHT + 1 + ID_LEAD),
-        )
-        random = splitmix64(self.seed, 2, number)
-        bidder = np.where(
-            random & np.uint64(1023) < HOT_BIDDERS_OF_1024,
-            people // HOT_STRIDE * HOT_STRIDE + 1,
-            people + 1 - self.active_people + _below(random, self.active_people + ID_LEAD),
-        )
-        price = self._price_of[splitmix64(self.seed, 3, number) >> np.uint64(48)]
-        date_time = self.base_ms + number * 1_000 // self.events_per_second
-        bidder = FIRST_ID + bidder if self.bidders is None else (FIRST_ID + bidder) % self.bidders
-        return pa.record_batch([FIRST_ID + auction, bidder, price, date_time], schema=SCHEMA)
+        events, offsets = self._generator, self._bid_offsets
+        group, index = np.divmod(np.arange(start, stop, dtype=np.int64), len(offsets))
+        number = group * len(events.order) + offsets[index]
+        bidder = events.bidders(number)
+        if self.bidders is not None:
+            bidder %= self.bidders
+        columns = [events.bid_auctions(number), bidder, events.prices(number), events.event_time(number)]
+        return pa.record_batch(columns, schema=SCHEMA)
 
     def slice_with_arrivals(self, start: int, stop: int) -> pa.RecordBatch:
         """The same with the time at which a bid has arrived: `bids_per_second` do."""

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.cached_log import cached_parquet
-from benchmarks.nexmark import splitmix64
+from flinkcore.examples.nexmark.generator import splitmix64
 
 SCHEMA = pa.schema([("timestamp", pa.int64()), ("arrival", pa.int64()), ("split", pa.int32())])
 

@@ -1,0 +1,289 @@
+"""The process functions of Nexmark's queries: for single rows, and for batches of rows of many keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from flinkcore.common import MAX_TIMESTAMP, Row
+from flinkcore.datastream import KeyedBatchProcessFunction, KeyedCoProcessFunction, RuntimeContext
+from flinkcore.datastream.state import ListState, ListStateDescriptor, ValueState, ValueStateDescriptor
+from flinkcore.examples.nexmark.generator import AUCTION, BID, PERSON, TIME, splitmix64
+
+SOLD_BY_PERSONS = pa.schema(
+    [*(PERSON.field(name) for name in ("name", "city", "state")), ("auction", pa.int64())]
+)
+WINNING_BIDS = pa.schema(
+    [
+        *(field for field in AUCTION if field.name != "arrival"),
+        *(BID.field(name) for name in ("auction", "bidder", "price")),
+        ("bid_date_time", TIME),
+        ("bid_extra", pa.string()),
+    ]
+)
+BIDS_WITH_VALUES = pa.schema(
+    [*(BID.field(name) for name in ("auction", "bidder", "price", "date_time")), ("value", pa.string())]
+)
+RANKED_BIDS = pa.schema([*(field for field in BID if field.name != "arrival"), ("rank", pa.int64())])
+BIDS_WITH_AUCTIONS = pa.schema(
+    [
+        *(BID.field(name) for name in ("auction", "bidder", "price", "channel", "url")),
+        ("bid_date_time", TIME),
+        ("bid_extra", pa.string()),
+        *(field for field in AUCTION if field.name not in ("id", "arrival")),
+    ]
+)
+
+NO_TIMERS = 1 << 60
+"""No timer comes so soon after an element, in ms."""
+
+Rows = npt.NDArray[np.intp]
+
+
+class WinningBids(KeyedCoProcessFunction):
+    """Gives the highest bid for an auction while it was open, the earliest of several, when it expires.
+
+    Bids may come before their auction, and wait for it; after it has expired, none is looked at.
+    """
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self.auction: ValueState[Row] = runtime_context.get_state(ValueStateDescriptor("auction"))
+        self.has_expired: ValueState[bool] = runtime_context.get_state(ValueStateDescriptor("has expired"))
+        self.best: ValueState[Row] = runtime_context.get_state(ValueStateDescriptor("best"))
+        self.waiting: ListState[Row] = runtime_context.get_list_state(ListStateDescriptor("waiting"))
+
+    def process_element1(self, value: Row, ctx: KeyedCoProcessFunction.Context) -> None:
+        self.auction.update(value)
+        for bid in self.waiting.get():
+            self._take(value, bid)
+        self.waiting.clear()
+        opened_ms = ctx.timestamp()
+        assert opened_ms is not None
+        lasts = value.expires - value.date_time
+        ctx.timer_service().register_event_time_timer(opened_ms + round(lasts.total_seconds() * 1_000))
+
+    def process_element2(self, value: Row, ctx: KeyedCoProcessFunction.Context) -> None:
+        auction = self.auction.value()
+        if auction is not None:
+            self._take(auction, value)
+        elif not self.has_expired.value():
+            self.waiting.add(value)
+
+    def _take(self, auction: Row, bid: Row) -> None:
+        if not auction.date_time <= bid.bid_date_time <= auction.expires:
+            return
+        best = self.best.value()
+        if best is None or (-bid.price, bid.bid_date_time) < (-best.price, best.bid_date_time):
+            self.best.update(bid)
+
+    def on_timer(self, timestamp: int, ctx: KeyedCoProcessFunction.OnTimerContext) -> Iterator[list[Any]]:
+        best, auction = self.best.value(), self.auction.value()
+        if best is not None and auction is not None:
+            yield [*auction, *best]
+        self.auction.clear()
+        self.best.clear()
+        self.has_expired.update(True)
+
+
+class SellersOfAuctions(KeyedBatchProcessFunction):
+    """Joins persons of some states with the auctions that they open, whichever come first.
+
+    Parameters
+    ----------
+    states : sequence of str
+    """
+
+    min_event_time_delay_ms = NO_TIMERS
+
+    def __init__(self, states: Sequence[str]) -> None:
+        self.states = list(states)
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self.persons = runtime_context.get_column_state("name, city and state", object, None)
+        self.waiting = runtime_context.get_column_state("auctions before the person", object, None)
+
+    def process_batch(
+        self, elements: KeyedBatchProcessFunction.ElementBatch, ctx: KeyedBatchProcessFunction.Context
+    ) -> Iterator[Any]:
+        persons, waiting = self.persons.array, self.waiting.array
+        is_auction = elements["stream"].to_numpy().astype(np.bool_)
+        sold: list[tuple[Any, ...]] = []
+        rows = np.flatnonzero(~is_auction)
+        for key_id, *person in zip(
+            elements.key_ids[rows].tolist(), *_lists(elements, rows, "name", "city", "state"), strict=True
+        ):
+            is_wanted = person[2] in self.states
+            persons[key_id] = tuple(person) if is_wanted else ()
+            if is_wanted and waiting[key_id]:
+                sold += [(*person, auction) for auction in waiting[key_id]]
+            waiting[key_id] = None
+        rows = np.flatnonzero(is_auction)
+        for key_id, auction in zip(
+            elements.key_ids[rows].tolist(), *_lists(elements, rows, "auction"), strict=True
+        ):
+            if persons[key_id]:
+                sold.append((*persons[key_id], auction))
+            elif persons[key_id] is None:
+                _append(waiting, key_id, auction)
+        yield _table(sold, SOLD_BY_PERSONS)
+
+
+class SideInput(KeyedBatchProcessFunction):
+    """Adds the value that a table has for the key."""
+
+    KEYS = 10_000
+    min_event_time_delay_ms = NO_TIMERS
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self.values = side_input()["value"]
+
+    def process_batch(
+        self, elements: KeyedBatchProcessFunction.ElementBatch, ctx: KeyedBatchProcessFunction.Context
+    ) -> Iterator[Any]:
+        names = "auction", "bidder", "price", "date_time"
+        yield {**{name: elements[name] for name in names}, "value": self.values.take(elements["key"])}
+
+
+def side_input() -> pa.RecordBatch:
+    """Return the table of q13: a value for each key."""
+    keys = np.arange(SideInput.KEYS)
+    values = [f"{value:016x}" for value in splitmix64(0, 0, keys).tolist()]
+    return pa.record_batch({"key": keys, "value": values})
+
+
+class TopBids(KeyedBatchProcessFunction):
+    """Gives the highest bids of each auction when the log ends; of equal ones, those that arrived first.
+
+    Parameters
+    ----------
+    n : int
+    """
+
+    min_event_time_delay_ms = NO_TIMERS  # but for the end of the log
+
+    def __init__(self, n: int) -> None:
+        self.n = n
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self.top = runtime_context.get_column_state("highest bids", object, None)
+
+    def process_batch(
+        self, elements: KeyedBatchProcessFunction.ElementBatch, ctx: KeyedBatchProcessFunction.Context
+    ) -> None:
+        prices = elements["price"].to_numpy()
+        # By key, of each key the highest first, and of equal ones the first to arrive.
+        order = np.lexsort((-prices, elements.key_ids))
+        begins = np.flatnonzero(np.diff(elements.key_ids[order], prepend=-1))
+        sizes = np.diff(begins, append=len(order))
+        rank = np.arange(len(order)) - np.repeat(begins, sizes)
+        rows = order[rank < self.n]
+        names = [name for name in RANKED_BIDS.names if name not in ("auction", "rank")]
+        bids = list(zip(*_lists(elements, rows, *names), strict=True))
+        price = names.index("price")
+        ends = np.cumsum(np.minimum(sizes, self.n)).tolist()
+        top = self.top.array
+        new = []
+        for key_id, begin, end in zip(
+            elements.key_ids[order[begins]].tolist(), [0, *ends], ends, strict=False
+        ):
+            held = top[key_id]
+            if held is None:
+                new.append(key_id)
+                top[key_id] = tuple(bids[begin:end])
+            else:
+                both = sorted((*held, *bids[begin:end]), key=lambda bid: -bid[price])
+                top[key_id] = tuple(both[: self.n])
+        ctx.timer_service().register_event_time_timers(np.array(new, np.int64), MAX_TIMESTAMP)
+
+    def on_timers(
+        self, timers: KeyedBatchProcessFunction.TimerBatch, ctx: KeyedBatchProcessFunction.Context
+    ) -> Iterator[Any]:
+        auctions = timers.keys["auction"].to_pylist()
+        top = self.top.array[timers.key_ids]
+        yield _table(
+            [
+                (auction, *bid, rank)
+                for auction, bids in zip(auctions, top, strict=True)
+                for rank, bid in enumerate(bids, 1)
+            ],
+            RANKED_BIDS,
+        )
+
+
+class BidsOfAuctions(KeyedBatchProcessFunction):
+    """Joins the auctions of a category with the bids for them, whichever come first.
+
+    Parameters
+    ----------
+    category : int
+    """
+
+    min_event_time_delay_ms = NO_TIMERS
+
+    OF_BID = BIDS_WITH_AUCTIONS.names[:7]
+    OF_AUCTION = BIDS_WITH_AUCTIONS.names[7:]
+
+    def __init__(self, category: int) -> None:
+        self.category = category
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self.auctions = runtime_context.get_column_state("auction", object, None)
+        self.waiting = runtime_context.get_column_state("bids before the auction", object, None)
+
+    def process_batch(
+        self, elements: KeyedBatchProcessFunction.ElementBatch, ctx: KeyedBatchProcessFunction.Context
+    ) -> Iterator[Any]:
+        auctions, waiting = self.auctions.array, self.waiting.array
+        is_bid = elements["stream"].to_numpy().astype(np.bool_)
+        joined: list[tuple[Any, ...]] = []
+        rows = np.flatnonzero(~is_bid)
+        for key_id, *auction in zip(
+            elements.key_ids[rows].tolist(), *_lists(elements, rows, *self.OF_AUCTION), strict=True
+        ):
+            is_wanted = auction[self.OF_AUCTION.index("category")] == self.category
+            auctions[key_id] = tuple(auction) if is_wanted else ()
+            if is_wanted and waiting[key_id]:
+                joined += [(*bid, *auction) for bid in waiting[key_id]]
+            waiting[key_id] = None
+        # Most bids are for auctions that are known not to be wanted.
+        rows = np.flatnonzero(is_bid)
+        known = auctions[elements.key_ids[rows]]
+        rows = rows[[auction != () for auction in known]]
+        for key_id, *bid in zip(
+            elements.key_ids[rows].tolist(), *_lists(elements, rows, *self.OF_BID), strict=True
+        ):
+            if auctions[key_id] is None:
+                _append(waiting, key_id, tuple(bid))
+            else:
+                joined.append((*bid, *auctions[key_id]))
+        yield _table(joined, BIDS_WITH_AUCTIONS)
+
+
+def _append(lists: npt.NDArray[Any], key_id: int, value: Any) -> None:
+    if lists[key_id] is None:
+        lists[key_id] = []
+    lists[key_id].append(value)
+
+
+def _lists(elements: KeyedBatchProcessFunction.ElementBatch, rows: Rows, *names: str) -> list[list[Any]]:
+    """Some rows of columns as lists; times as numbers."""
+    taken = elements.batch.select(list(names)).take(pa.array(rows))
+    return [
+        (column.view(pa.int64()) if pa.types.is_timestamp(column.type) else column).to_pylist()
+        for column in taken.columns
+    ]
+
+
+def _table(rows: list[tuple[Any, ...]], schema: pa.Schema) -> dict[str, pa.Array]:
+    """Rows as columns; times are numbers."""
+    columns = zip(*rows, strict=True) if rows else [()] * len(schema)
+    return {
+        field.name: pa.array(column, pa.int64()).view(field.type)
+        if pa.types.is_timestamp(field.type)
+        else pa.array(column, field.type)
+        for field, column in zip(schema, columns, strict=True)
+    }

@@ -1,0 +1,365 @@
+"""The queries of Nexmark over the logs of `flinkcore.examples.nexmark.generator`.
+
+Each is a function of the streams of persons, auctions and bids; `QUERIES` has them all. In SQL they are in
+`flinkcore.examples.nexmark.sql`. Events are up to four seconds out of order, as the watermarks of Nexmark allow for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from flinkcore.common import Duration, Time, WatermarkStrategy
+from flinkcore.datastream import (
+    DataStream,
+    EventTimeSessionWindows,
+    KeyedStream,
+    SlidingEventTimeWindows,
+    StreamExecutionEnvironment,
+    TumblingEventTimeWindows,
+)
+from flinkcore.datastream.aggregates import collect, count, count_distinct, max_, max_by, mean, min_, sum_
+from flinkcore.datastream.window import CountEvictor, CountTrigger, GlobalWindows
+from flinkcore.examples.nexmark.functions import (
+    BIDS_WITH_AUCTIONS,
+    BIDS_WITH_VALUES,
+    RANKED_BIDS,
+    SOLD_BY_PERSONS,
+    WINNING_BIDS,
+    BidsOfAuctions,
+    SellersOfAuctions,
+    SideInput,
+    TopBids,
+    WinningBids,
+)
+from flinkcore.examples.nexmark.generator import AUCTION, BID, PERSON, Log
+
+OUT_OF_ORDERNESS = Duration.of_seconds(4)
+WATERMARKS = WatermarkStrategy.for_bounded_out_of_orderness(OUT_OF_ORDERNESS)
+TEN_SECONDS = TumblingEventTimeWindows.of(Time.seconds(10))
+DAYS = TumblingEventTimeWindows.of(Time.days(1))
+UNTIL_THE_END = GlobalWindows.create_with_end_of_stream_trigger()
+
+
+class Streams:
+    """The streams of a log, with event time and watermarks.
+
+    Parameters
+    ----------
+    environment : StreamExecutionEnvironment
+    log : Log
+    """
+
+    def __init__(self, environment: StreamExecutionEnvironment, log: Log) -> None:
+        self._environment = environment
+        self._log = log
+
+    def _of(self, events: object) -> DataStream:
+        log = self._environment.from_event_log(events, timestamp="date_time", arrival="arrival")
+        return log.assign_timestamps_and_watermarks(WATERMARKS)
+
+    @property
+    def persons(self) -> DataStream:
+        """Persons who register."""
+        return self._of(self._log.persons)
+
+    @property
+    def auctions(self) -> DataStream:
+        """Auctions that are opened."""
+        return self._of(self._log.auctions)
+
+    @property
+    def bids(self) -> DataStream:
+        """Bids."""
+        return self._of(self._log.bids)
+
+    @property
+    def bids_by_arrival(self) -> DataStream:
+        """Bids whose event time is their arrival: windows over them are those of processing time."""
+        log = self._environment.from_event_log(self._log.bids, timestamp="arrival", arrival="arrival")
+        return log.assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps())
+
+
+def _united(*streams: DataStream, schemas: tuple[pa.Schema, ...], keys: tuple[str, ...]) -> KeyedStream:
+    """Streams of different columns as one, keyed by one column of each, `key`; `stream` says of which a row is.
+
+    The columns of the others are null.
+    """
+    columns = {field.name: field.type for schema in schemas for field in schema}
+    aligned = [
+        stream.select(
+            key=pc.field(key),
+            stream=pc.scalar(number),
+            **{
+                name: pc.field(name) if name in schema.names else pc.scalar(pa.scalar(None, type_))
+                for name, type_ in columns.items()
+            },
+        )
+        for number, (stream, schema, key) in enumerate(zip(streams, schemas, keys, strict=True))
+    ]
+    return aligned[0].union(*aligned[1:]).key_by("key")
+
+
+def _fields(schema: pa.Schema, *names: str, **renamed: str) -> pa.Schema:
+    """Some columns of a schema; others under a new name, as ``new="old"``."""
+    return pa.schema(
+        [schema.field(name) for name in names]
+        + [schema.field(name).with_name(new) for new, name in renamed.items()]
+    )
+
+
+_OF_AUCTION = pa.schema([field for field in AUCTION if field.name != "arrival"])
+
+
+def q0(streams: Streams) -> DataStream:
+    """Pass through: all bids."""
+    return streams.bids.select("auction", "bidder", "price", "date_time", "extra")
+
+
+def q1(streams: Streams) -> DataStream:
+    """Currency conversion: prices in euros."""
+    euros = pc.multiply(pc.field("price"), 0.908)
+    return streams.bids.select("auction", "bidder", "date_time", "extra", price=euros)
+
+
+def q2(streams: Streams) -> DataStream:
+    """Selection: the bids for one auction in 123."""
+    return streams.bids.filter(_remainder(pc.field("auction"), 123) == 0).select("auction", "price")
+
+
+def q3(streams: Streams) -> DataStream:
+    """Local item suggestion: who sells in category 10 and lives in Oregon, Idaho or California."""
+    auctions = streams.auctions.filter(pc.field("category") == 10).select("seller", auction=pc.field("id"))
+    persons = streams.persons.select("id", "name", "city", "state")
+    schemas = _fields(PERSON, "id", "name", "city", "state"), _fields(AUCTION, "seller", auction="id")
+    by_seller = _united(persons, auctions, schemas=schemas, keys=("id", "seller"))
+    return by_seller.process(SellersOfAuctions(("OR", "ID", "CA")), SOLD_BY_PERSONS)
+
+
+def winning_bids(streams: Streams) -> DataStream:
+    """The highest bid of each auction while it was open, the earliest of several, when it expires."""
+    bids = streams.bids.select(
+        "auction", "bidder", "price", bid_date_time=pc.field("date_time"), bid_extra=pc.field("extra")
+    )
+    both = streams.auctions.select(*_OF_AUCTION.names).connect(bids)
+    return both.key_by("id", "auction").process(WinningBids(), WINNING_BIDS, timestamp_column="closed")
+
+
+def q4(streams: Streams) -> DataStream:
+    """Average price for a category: of the winning bids, anew with each of them."""
+    each = winning_bids(streams).key_by("category").window(GlobalWindows.create()).trigger(CountTrigger.of(1))
+    return each.aggregate(average=mean("price"), auctions=count())
+
+
+def q5(streams: Streams) -> DataStream:
+    """Hot items: the auctions with most bids in the last ten seconds, every two seconds."""
+    windows = SlidingEventTimeWindows.of(Time.seconds(10), Time.seconds(2))
+    counts = streams.bids.key_by("auction").window(windows).aggregate(n=count())
+    # What a sliding window gives has its end as the event time, and falls into the step before it.
+    step = TumblingEventTimeWindows.of(Time.seconds(2))
+    equally_hot = counts.key_by("n").window(step).aggregate(auctions=collect("auction"))
+    return equally_hot.window_all(step).aggregate(auctions=max_by("auctions", by="n"), n=max_("n"))
+
+
+def q6(streams: Streams) -> DataStream:
+    """Average selling price by seller: of the last ten auctions of each; Flink SQL cannot express it."""
+    each = winning_bids(streams).key_by("seller").window(GlobalWindows.create()).trigger(CountTrigger.of(1))
+    return each.evictor(CountEvictor.of(10)).aggregate(average=mean("price"))
+
+
+def q7(streams: Streams) -> DataStream:
+    """Highest bid: of each ten seconds; of several, the first to arrive."""
+    highest = {name: max_by(name, by="price") for name in ("auction", "bidder", "date_time", "extra")}
+    return streams.bids.window_all(TEN_SECONDS).aggregate(price=max_("price"), **highest)
+
+
+def q8(streams: Streams) -> DataStream:
+    """Monitor new users: who opened an auction in the ten seconds in which they registered."""
+    schemas = _fields(PERSON, "id", "name"), _fields(AUCTION, "seller")
+    persons, auctions = streams.persons.select("id", "name"), streams.auctions.select("seller")
+    by_person = _united(persons, auctions, schemas=schemas, keys=("id", "seller"))
+    both = by_person.window(TEN_SECONDS).aggregate(
+        name=max_("name"), registered=count("id"), opened=count("seller")
+    )
+    return both.filter((pc.field("registered") > 0) & (pc.field("opened") > 0)).select(
+        "name", "window_start", id=pc.field("key")
+    )
+
+
+def q9(streams: Streams) -> DataStream:
+    """Winning bids: of each auction."""
+    return winning_bids(streams)
+
+
+def q10(streams: Streams) -> DataStream:
+    """Log to file system: all bids, with the day and the minute by which files are partitioned.
+
+    Write them by ``write_delta(path, partition_by=("day", "minute"))``.
+    """
+    return q0(streams).with_columns(
+        day=pc.strftime(pc.field("date_time"), "%Y-%m-%d"), minute=pc.strftime(pc.field("date_time"), "%H:%M")
+    )
+
+
+def q11(streams: Streams) -> DataStream:
+    """User sessions: bids of each bidder until ten seconds pass without one."""
+    return (
+        streams.bids.key_by("bidder")
+        .window(EventTimeSessionWindows.with_gap(Time.seconds(10)))
+        .aggregate(bids=count())
+    )
+
+
+def q12(streams: Streams) -> DataStream:
+    """Processing time windows: bids of each bidder in each ten seconds of arrivals."""
+    return streams.bids_by_arrival.key_by("bidder").window(TEN_SECONDS).aggregate(bids=count())
+
+
+def q13(streams: Streams) -> DataStream:
+    """Bounded side input join: each bid with the value of a table for its auction."""
+    keyed = streams.bids.with_columns(key=_remainder(pc.field("auction"), SideInput.KEYS)).key_by("key")
+    return keyed.process(SideInput(), BIDS_WITH_VALUES)
+
+
+def q14(streams: Streams) -> DataStream:
+    """Calculation: bids from a million to 50 million, with the time of the day and a count of letters."""
+    euros = pc.multiply(pc.field("price"), 0.908)
+    hour = pc.hour(pc.field("date_time"))
+    bids = streams.bids.with_columns(price=euros)
+    return bids.filter((pc.field("price") > 1_000_000) & (pc.field("price") < 50_000_000)).select(
+        "auction",
+        "bidder",
+        "price",
+        "date_time",
+        "extra",
+        bid_time_type=pc.if_else(
+            (hour >= 8) & (hour <= 18),
+            "dayTime",
+            pc.if_else((hour <= 6) | (hour >= 20), "nightTime", "otherTime"),
+        ),
+        c_counts=pc.count_substring(pc.field("extra"), "c"),
+    )
+
+
+RANKS = {
+    "rank1": pc.field("price") < 10_000,
+    "rank2": (pc.field("price") >= 10_000) & (pc.field("price") < 1_000_000),
+    "rank3": pc.field("price") >= 1_000_000,
+}
+
+
+def _by_rank(bids: DataStream, *columns: str) -> DataStream:
+    """Bids with columns such as ``bidder_rank1``, which are null where the price is of another rank."""
+    return bids.with_columns(
+        **{
+            f"{name}_{rank}": pc.if_else(condition, pc.field(name), pc.scalar(pa.scalar(None, pa.int64())))
+            for rank, condition in RANKS.items()
+            for name in columns
+        }
+    )
+
+
+STATISTICS = {
+    "bids": count(),
+    **{f"{rank}_bids": count(f"auction_{rank}") for rank in RANKS},
+    "bidders": count_distinct("bidder"),
+    **{f"{rank}_bidders": count_distinct(f"bidder_{rank}") for rank in RANKS},
+    "auctions": count_distinct("auction"),
+    **{f"{rank}_auctions": count_distinct(f"auction_{rank}") for rank in RANKS},
+}
+
+
+def q15(streams: Streams) -> DataStream:
+    """Bidding statistics: of each day."""
+    return _by_rank(streams.bids, "bidder", "auction").window_all(DAYS).aggregate(**STATISTICS)
+
+
+def q16(streams: Streams) -> DataStream:
+    """Channel statistics: of each channel and day, with the last minute."""
+    bids = _by_rank(streams.bids, "bidder", "auction").key_by("channel")
+    statistics = bids.window(DAYS).aggregate(minute=max_("date_time"), **STATISTICS)
+    return statistics.with_columns(minute=pc.strftime(pc.field("minute"), "%H:%M"))
+
+
+def q17(streams: Streams) -> DataStream:
+    """Auction statistics: of each auction and day."""
+    return (
+        _by_rank(streams.bids, "price")
+        .key_by("auction")
+        .window(DAYS)
+        .aggregate(
+            bids=count(),
+            **{f"{rank}_bids": count(f"price_{rank}") for rank in RANKS},
+            least=min_("price"),
+            greatest=max_("price"),
+            average=mean("price"),
+            total=sum_("price"),
+        )
+    )
+
+
+def q18(streams: Streams) -> DataStream:
+    """Find last bid: of each bidder for each auction; of several, the first to arrive."""
+    last = {name: max_by(name, by="date_time") for name in ("price", "channel", "url", "extra")}
+    each = streams.bids.key_by("bidder", "auction").window(UNTIL_THE_END)
+    return each.aggregate(date_time=max_("date_time"), **last)
+
+
+def q19(streams: Streams) -> DataStream:
+    """Auction top 10 price: the highest bids of each auction; of several, those that arrive first."""
+    return streams.bids.key_by("auction").process(TopBids(10), RANKED_BIDS)
+
+
+def q20(streams: Streams) -> DataStream:
+    """Expand bid with auction: for the auctions of category 10."""
+    auctions = streams.auctions.select(*_OF_AUCTION.names)
+    bids = streams.bids.select(
+        *("auction", "bidder", "price", "channel", "url"),
+        bid_date_time=pc.field("date_time"),
+        bid_extra=pc.field("extra"),
+    )
+    of_bid = _fields(
+        BID,
+        *("auction", "bidder", "price", "channel", "url"),
+        bid_date_time="date_time",
+        bid_extra="extra",
+    )
+    schemas = _OF_AUCTION, of_bid
+    by_auction = _united(auctions, bids, schemas=schemas, keys=("id", "auction"))
+    return by_auction.process(BidsOfAuctions(category=10), BIDS_WITH_AUCTIONS)
+
+
+def q21(streams: Streams) -> DataStream:
+    """Add channel id: that of a known channel, or the one in the address."""
+    ids = {"apple": "0", "google": "1", "facebook": "2", "baidu": "3"}
+    found = pc.struct_field(pc.extract_regex(pc.field("url"), r"(?:&|^)channel_id=(?P<id>[^&]*)"), "id")
+    for channel, channel_id in ids.items():
+        found = pc.if_else(pc.utf8_lower(pc.field("channel")) == channel, channel_id, found)
+    return (
+        streams.bids.with_columns(channel_id=found)
+        .filter(pc.field("channel_id").is_valid())
+        .select("auction", "bidder", "price", "channel", "channel_id")
+    )
+
+
+def q22(streams: Streams) -> DataStream:
+    """Get URL directories: of each bid."""
+    parts = pc.split_pattern(pc.field("url"), "/")
+    directories = {f"dir{number}": pc.list_element(parts, 2 + number) for number in (1, 2, 3)}
+    return streams.bids.select("auction", "bidder", "price", "channel", **directories)
+
+
+def _remainder(expression: pc.Expression, divisor: int) -> pc.Expression:
+    """Arrow has no function for it."""
+    return expression - pc.divide(expression, divisor) * divisor
+
+
+QUERIES: dict[str, Callable[[Streams], DataStream]] = {
+    query.__name__: query
+    for query in (
+        *(q0, q1, q2, q3, q4, q5, q6, q7, q8, q9, q10, q11, q12, q13, q14, q15, q16, q17, q18, q19, q20, q21),
+        q22,
+    )
+}

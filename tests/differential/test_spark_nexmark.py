@@ -1,0 +1,48 @@
+"""Queries of Nexmark give on Spark the rows that they give embedded: over columns, batches and rows."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from models.spark_sessions import spark_session
+
+pytest.importorskip("pyspark")
+
+from flinkcore.datastream import StreamExecutionEnvironment
+from flinkcore.examples.nexmark.generator import Generator, Log
+from flinkcore.examples.nexmark.queries import QUERIES, Streams
+from flinkcore.spark import SparkExecutionEnvironment
+
+# PySpark warns of every pandas 3, which replays do not use.
+pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[Any]:
+    with spark_session("local[2]") as session:
+        yield session
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> Log:
+    """Of each kind of events two files."""
+    folder = tmp_path_factory.mktemp("nexmark")
+    found = Generator(6_000, events_per_second=50).log()
+    for kind, table in found._asdict().items():
+        assert isinstance(table, pa.Table)
+        (folder / kind).mkdir()
+        half = table.num_rows // 2
+        for part, start in enumerate((0, half)):
+            pq.write_table(table.slice(start, None if part else half), folder / kind / f"{part}.parquet")
+    return Log(*(folder / kind for kind in Log._fields))
+
+
+@pytest.mark.parametrize("query", ["q3", "q6", "q14"])
+def test_a_query_gives_on_spark_what_it_gives_embedded(spark: Any, log: Log, query: str) -> None:
+    embedded = QUERIES[query](Streams(StreamExecutionEnvironment(), log)).to_arrow()
+    environment = SparkExecutionEnvironment(spark).set_parallelism(2)
+    on_spark = QUERIES[query](Streams(environment, log)).to_arrow()
+    assert embedded.num_rows > 5
+    assert sorted(on_spark.to_pylist(), key=repr) == sorted(embedded.to_pylist(), key=repr)
