@@ -420,10 +420,12 @@ cdef int _operators_run(SplitOperators operators, int64_t until) except -1 nogil
 
 
 cdef int _operators_end(SplitOperators operators, bint stops) except -1 nogil:
-    # The last call of every split, after all ticks and in split order; where the job stops, it is left to another one.
+    # The last call of every split, after all ticks and in split order; where the job stops, it is left to another one, as is
+    # what waits for paused splits.
     cdef int32_t split
     for split in range(operators.n):
-        _read_up_to(operators, split, _NEVER)
+        if not operators.splits[split].paused:
+            _read_up_to(operators, split, _NEVER)
         if not stops:
             _periodic_emit(operators, split, operators.last_arrival)
     return 0
@@ -745,6 +747,8 @@ cdef int _end_log(SplitMerge merge, bint stops) except -1 nogil:
         state = &merge.operators.splits[split]
         if state.idle:
             _span_append(&merge.idle_rows, split, state.idle_since, merge.operators.last_arrival)
+        if state.paused:
+            _span_append(&merge.operators.paused_rows, split, state.paused_since, merge.operators.last_arrival)
     return 0
 
 
@@ -843,7 +847,8 @@ cdef class SplitMerge:
         Parameters
         ----------
         stops : bool
-            True: what the end of the log would emit, and a tick at its last arrival, are left to another log.
+            True: what the end of the log would emit, a tick or an update at its last arrival, and what waits for paused
+            splits are left to another log.
 
         Raises
         ------
@@ -863,7 +868,7 @@ cdef class SplitMerge:
             self._run_up_to(self.alignment.next_update)
             with nogil:
                 _alignment_update(&self.alignment, self.operators)
-        if self.alignment.samples != NULL:
+        if self.alignment.samples != NULL and not stops:
             self._run_up_to(last_arrival - 1)
             with nogil:
                 _alignment_end(self.operators)
@@ -947,8 +952,10 @@ cdef class SplitMerge:
 #
 # Per split: `generator_ms`, the maximum timestamp that its generator has seen; `unseen`, whether there were events since its last
 # call; `inactive_since_ms` on its clock, which counts from the opening, 0: not; `generator_idle`; `watermark_ms` and
-# `operator_idle`, as emitted; `idle_since_ms`; `channel_ms` and `channel_idle`, as the valve knows. For all: `opened_ms`, when they
-# were opened, and `output_ms`, the last watermark that the valve has emitted.
+# `operator_idle`, as emitted; `idle_since_ms`; `channel_ms` and `channel_idle`, as the valve knows. Where splits are aligned:
+# `paused`, `paused_since_ms`, and `paused_ms` in all before that; `sample_ms` and `earlier_sample_ms`, the watermark at the last
+# update and at the one before. For all: `opened_ms`, when they were opened, and `output_ms`, the last watermark that the valve
+# has emitted.
 
 
 _COLUMNS = (
@@ -959,7 +966,18 @@ _COLUMNS = (
     "watermark_ms",
     "operator_idle",
     "idle_since_ms",
+    "paused",
+    "paused_since_ms",
+    "paused_ms",
+    "sample_ms",
+    "earlier_sample_ms",
 )
+
+
+cdef inline int64_t* _samples(SplitMerge merge, int64_t before) noexcept nogil:
+    # Those of the last update (0), or of one before that.
+    cdef int64_t number = merge.alignment.n_updates + WATERMARK_BUFFER_SIZE - 1 - before
+    return merge.alignment.samples + number % WATERMARK_BUFFER_SIZE * merge.operators.n
 
 
 def split_merge_state(SplitMerge merge not None):
@@ -987,6 +1005,13 @@ def split_merge_state(SplitMerge merge not None):
         columns[4, split] = operator.current_watermark
         columns[5, split] = operator.idle
         columns[6, split] = operator.idle_since
+        columns[7, split] = operator.paused
+        columns[8, split] = operator.paused_since
+        columns[9, split] = operator.paused_ms
+        columns[10, split] = columns[11, split] = INT64_MIN
+        if merge.alignment.samples != NULL:
+            columns[10, split] = _samples(merge, 0)[split]
+            columns[11, split] = _samples(merge, 1)[split]
     channels, idle, output = merge.valve.state()
     return {
         **dict(zip(_COLUMNS, columns.base)),
@@ -1010,16 +1035,12 @@ def restore_split_merge(SplitMerge merge not None, dict state not None, int64_t 
 
     Raises
     ------
-    ConfigurationError
-        If the splits are aligned.
     DataError
-        If a column has not a value for each split.
+        If a column has not a value for each split, or a split is paused, and splits are not aligned.
     """
     cdef Call call = begin_call(&merge.guard, merge)
     cdef int32_t split
     cdef SplitOperator* operator
-    if merge.alignment.samples != NULL:
-        raise ConfigurationError("the state of splits that are aligned with each other is not carried on")
     cdef const int64_t[:, ::1] columns = np.stack([state[name] for name in _COLUMNS])
     if columns.shape[1] != merge.operators.n:
         raise DataError(f"the state of {columns.shape[1]} splits for {merge.operators.n} splits")
@@ -1035,4 +1056,14 @@ def restore_split_merge(SplitMerge merge not None, dict state not None, int64_t 
         operator.current_watermark = columns[4, split]
         operator.idle = columns[5, split] != 0
         operator.idle_since = columns[6, split]
+        operator.paused = columns[7, split] != 0
+        operator.paused_since = columns[8, split]
+        operator.paused_ms = columns[9, split]
+        if merge.alignment.samples != NULL:
+            _samples(merge, 0)[split] = columns[10, split]
+            _samples(merge, 1)[split] = columns[11, split]
+        elif operator.paused:
+            raise DataError(f"split number {split} is paused, and the splits are not aligned")
+    if merge.alignment.samples != NULL:
+        merge.alignment.next_update = tick_of(stopped_ms, merge.alignment.update_interval)
     merge.valve.restore(state["channel_ms"], state["channel_idle"].astype(np.uint8), state["output_ms"])

@@ -95,6 +95,9 @@ def _overview(checkpoint: Checkpoint, operators: dict[str, list[OperatorPart]], 
             yield from _split_lines(checkpoint, uid, limit)
         if any(part.tables_of(TableKind.TIME_PLANE) for part in parts):
             yield from _time_plane_lines(checkpoint, uid, limit)
+        waiting = sum(table.n_rows for table in checkpoint.waiting_rows(uid))
+        if waiting:
+            yield f"  {_count(waiting, 'event')} waiting for paused splits"
         if any(part.tables_of(TableKind.WINDOWS) for part in parts):
             yield from _window_lines(parts)
 

@@ -65,12 +65,19 @@ class EmbeddedPlannedJob:
     @cached_property
     def time_planes(self) -> list[TimePlane]:
         """The time plane of each log."""
-        plan, cuts = self.plan, self.checkpoints.cuts
-        return time_planes_of(plan.logs, self._chunks, self._parallelism, ways=plan.ways, cuts=cuts)
+        plan, restored = self.plan, self.checkpoints
+        return time_planes_of(
+            plan.logs,
+            self._chunks,
+            self._parallelism,
+            ways=plan.ways,
+            cuts=restored.cuts,
+            waiting=restored.waiting,
+        )
 
     def on_chunks(self, log: int, task: ChunkTask) -> Iterator[bytes]:
         """Run a task on each chunk of the log of a number, and yield what it gives, chunk by chunk in log order."""
-        chunks = self._chunks[log]
+        chunks = [*self.checkpoints.waiting_of(log), *self._chunks[log]]
         if self._parallelism == 1 or len(chunks) == 1:
             for chunk in chunks:
                 yield from task(chunk)

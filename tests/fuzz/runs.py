@@ -89,8 +89,6 @@ class Scenario:
         """Rows of each log in each part of the run; None: it cannot be cut so."""
         if not way.cuts:
             return [[list(range(len(log.events))) for log in self.logs]]
-        if any(strategy.alignment is not None for strategy in self.strategies):
-            return None  # which checkpoints do not know
         if not self.job.goes_into_checkpoints:
             return None
         if self.job.of_elements and way.place != "embedded":
@@ -106,6 +104,11 @@ class Scenario:
         at_once = way.source == "dataframe" or self.job.reads_a_log_several_times
         if any(goes_back(self.logs, places[:bound], places[bound:], at_once) for bound in bounds):
             return None  # for what was left out or comes twice, which is refused, looks so
+        is_aligned = any(strategy.alignment is not None for strategy in self.strategies)
+        if places and is_aligned and any(arrivals[bound - 1] == arrivals[-1] for bound in bounds):
+            return (
+                None  # what waits for paused splits is read with the last arrival, in the order of the splits
+            )
         if self.job.reads_a_log_several_times and any(
             bound < len(places) and arrivals[bound - 1] == arrivals[bound] for bound in bounds
         ):
@@ -250,6 +253,8 @@ FACTS = [
 
 def counts_of(report: Any, names: list[str], prefix: str = "") -> dict[str, Any]:
     found = {prefix + name: getattr(report, name) for name in names}
+    if "events_read" in names:
+        found[f"{prefix}events_read"] -= report.waiting  # which the next part reads again
     for number, later in enumerate(report.later_operators):
         found |= counts_of(later, names, f"{prefix}{number + 2}.")
     return found

@@ -4,13 +4,23 @@ import json
 from typing import Any
 
 from models.element_steps import STEPS
-from models.resumed_jobs import ONE_LOG, TWO_LOGS, entries_of, not_amid_an_arrival, tables_of
+from models.resumed_jobs import (
+    ONE_LOG,
+    TWO_LOGS,
+    entries_of,
+    not_amid_an_arrival,
+    tables_of,
+    windows_alone,
+)
 from models.timed_elements import STRATEGY
 
 from flinkcore.common import Duration, WatermarkStrategy
 from flinkcore.datastream import StreamExecutionEnvironment
 
-JOBS = {job.__name__: job for job in (*ONE_LOG, *TWO_LOGS)}
+ALIGNED = "windows_of_aligned_splits"
+"""A job whose checkpoint has events that wait for paused splits."""
+
+JOBS = {job.__name__: job for job in (*ONE_LOG, *TWO_LOGS)} | {ALIGNED: windows_alone}
 
 _ENTRIES = [
     (user, stride, late, split, actions, number % 2)
@@ -52,6 +62,8 @@ def run_job(name: str, half: int, **checkpoints: Any) -> dict[str, Any]:
     env = StreamExecutionEnvironment().set_parallelism(2)
     env.get_config().set_auto_watermark_interval(5)
     strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(15))
+    if name == ALIGNED:
+        strategy = strategy.with_watermark_alignment("splits", Duration.of_millis(0), Duration.of_millis(5))
     streams = [
         env.from_event_log(
             table, timestamp="ts", arrival="at", split="split"

@@ -380,6 +380,11 @@ def not_amid_an_arrival(entries: Sequence[tuple[int, tuple[Any, ...]]], bound: i
     return bound
 
 
+def at_the_last_arrival(entries: Sequence[tuple[int, tuple[Any, ...]]]) -> int:
+    """The bound before all that arrives last, when paused splits are read: in the order of all splits."""
+    return next(number for number, (_, row) in enumerate(entries) if row[3] == entries[-1][1][3])
+
+
 def tables_of(entries: Sequence[tuple[int, tuple[Any, ...]]], logs: int) -> list[pa.Table]:
     """The table of each log."""
     names = ["user", "number", "ts", "at", "split", "actions"]

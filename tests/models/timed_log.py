@@ -10,6 +10,7 @@ import pyarrow as pa
 from models.watermarks import Event
 
 from flinkcore.common.watermark_strategy import WatermarkAlignmentParams
+from flinkcore.replay.log.waiting_rows import WaitingBatch
 from flinkcore.replay.time_plane.chunk_times import (
     ArrivalRate,
     ChunkCounts,
@@ -91,8 +92,12 @@ class Log:
         alignment: WatermarkAlignmentParams | None = None,
         cut: TimeCut | None = None,
         stops: bool = False,
+        waiting: Sequence[WaitingBatch] = (),
     ) -> TimePlane:
-        """Through all parts of the time plane, each sent as bytes; its own cut as a table."""
+        """Through all parts of the time plane, each sent as bytes; its own cut as a table.
+
+        `waiting`: what waits for paused splits in the cut.
+        """
         chunks = self.chunks()
         counts = [ChunkCounts.build(batches, index=index).to_ipc() for index, batches in enumerate(chunks)]
         before = dict(zip(cut.split_values, cut.columns["rows"].tolist(), strict=True)) if cut else {}
@@ -104,10 +109,10 @@ class Log:
                 summary_interval_ms(interval_ms, alignment),
                 index=index,
                 rate=rate,
-                bases=bases.get(index),
+                bases=bases.get(index) if index >= 0 else None,
                 restored_arrival_ms=cut.last_arrival_ms if cut else None,
             ).to_ipc()
-            for index, batches in enumerate(chunks)
+            for index, batches in [*([(-1, waiting)] if waiting else []), *enumerate(chunks)]
         ]
         summaries = (ChunkTimes.from_ipc(data) for data in reversed(times))
         plane = combine(

@@ -19,6 +19,7 @@ from models.resumed_jobs import (
     TWO_LOGS,
     EvenTimestamps,
     Logs,
+    at_the_last_arrival,
     entries_of,
     not_amid_an_arrival,
     tables_of,
@@ -34,6 +35,9 @@ STRATEGIES = st.tuples(
     st.sampled_from([0, 2, 15, "generator", "percentile", "event", "tick"]),
     st.sampled_from([None, None, 3, 40]),
 )
+
+
+ALIGNMENTS = st.tuples(st.sampled_from([0, 0, 5, 40]), st.sampled_from([1, 3, 10, 50]))
 
 
 def strategy_of(kind: int | str, idleness: int | None) -> WatermarkStrategy:
@@ -99,11 +103,64 @@ def test_a_job_goes_on_as_if_its_logs_had_not_been_cut(
 ) -> None:
     logs = 2 if job in TWO_LOGS else 1
     of_logs = [strategy_of(*strategy) for strategy in strategies[:logs]]
+    check_parts(job, rows, cuts, of_logs, interval, has_splits, parallelism)
+
+
+@pytest.mark.parametrize("job", [*ONE_LOG, *TWO_LOGS], ids=lambda job: job.__name__)
+@settings(deadline=None, max_examples=12)
+@given(
+    rows=st.lists(
+        st.tuples(ROWS, st.integers(0, 1)).map(lambda row: (*row[0], row[1])), min_size=1, max_size=40
+    ),
+    cuts=st.lists(st.integers(0, 40), min_size=1, max_size=2),
+    bounds=st.tuples(*[st.sampled_from([0, 2, 15])] * 2),
+    idleness=st.sampled_from([None, None, 3, 40]),
+    alignments=st.tuples(ALIGNMENTS, st.none() | ALIGNMENTS),
+    interval=st.sampled_from([1, 5, 5, 50]),
+    parallelism=st.lists(st.sampled_from([1, 2, 7]), min_size=4, max_size=4),
+)
+def test_a_job_whose_splits_are_aligned_goes_on_as_if_its_logs_had_not_been_cut(
+    job: Callable[[Logs], DataStream],
+    rows: list[tuple[Any, ...]],
+    cuts: list[int],
+    bounds: tuple[int, int],
+    idleness: int | None,
+    alignments: tuple[tuple[int, int], tuple[int, int] | None],
+    interval: int,
+    parallelism: list[int],
+) -> None:
+    of_logs = []
+    for number in range(2 if job in TWO_LOGS else 1):
+        strategy = strategy_of(bounds[number], idleness)
+        alignment = alignments[number]
+        if alignment is not None:
+            strategy = strategy.with_watermark_alignment(
+                f"log {number}", Duration.of_millis(alignment[0]), Duration.of_millis(alignment[1])
+            )
+        of_logs.append(strategy)
+    if job in READ_SEVERAL_TIMES:
+        of_logs = [strategy_of(*each) for each in zip(bounds, [idleness] * 2, strict=True)][: len(of_logs)]
+    check_parts(job, rows, cuts, of_logs, interval, True, parallelism)
+
+
+def check_parts(
+    job: Callable[[Logs], DataStream],
+    rows: list[tuple[Any, ...]],
+    cuts: list[int],
+    of_logs: list[WatermarkStrategy],
+    interval: int,
+    has_splits: bool,
+    parallelism: list[int],
+) -> None:
+    """Check that a job that stops after so many rows, and goes on, gives the rows of the whole, in order by key."""
+    logs = len(of_logs)
     entries = entries_of(rows, logs, has_splits)
     first = len(entries) - len(rows)
     bounds = [0, *sorted(first + cut % (len(rows) + 1) for cut in cuts), len(entries)]
     if job in READ_SEVERAL_TIMES:
         bounds = [not_amid_an_arrival(entries, bound) for bound in bounds]
+    if any(strategy.alignment_parameters is not None for strategy in of_logs):
+        bounds = [0, *(min(bound, at_the_last_arrival(entries)) for bound in bounds[1:-1]), len(entries)]
     whole = outputs_of(job, tables_of(entries, logs), of_logs, interval, has_splits, parallelism[-1])
     found: dict[Any, dict[Any, list[Any]]] = {tag: defaultdict(list) for tag in whole}
     with TemporaryDirectory(dir=MEMORY) as folder:

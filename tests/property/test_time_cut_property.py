@@ -1,14 +1,20 @@
 """The time plane of a log in two parts is that of the whole log: as if the first part's end had not been one."""
 
+from itertools import pairwise
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from models.timed_log import Log, steps
 from models.watermarks import Event
 
+from flinkcore.common.watermark_strategy import WatermarkAlignmentParams
+from flinkcore.replay.log.waiting_rows import WaitingBatch
 from flinkcore.replay.time_plane.chunk_times import ArrivalRate, GeneratorSpec
 from flinkcore.replay.time_plane.combine_times import DEFAULT_LIMITS, MergeLimits
+from flinkcore.replay.time_plane.paused_spans import NOT_READ
 from flinkcore.replay.time_plane.timeline import TimePlane
 
 STRIDES = st.sampled_from([0, 0, 1, 1, 2, 3, 7, 40, -1, 90, 250, 700])
@@ -32,6 +38,14 @@ def logs(draw: st.DrawFn) -> list[Event]:
         clocks[split] += draw(STRIDES)
         rows.append(Event(split, clocks[split], clocks[split] - draw(DELAYS), draw(st.integers(0, 9)) > 0))
     return rows
+
+
+ALIGNMENTS = st.builds(
+    WatermarkAlignmentParams,
+    st.just("group"),
+    st.sampled_from([0, 0, 1, 10, 100, 2**63 - 1]),
+    st.sampled_from([1, 3, 7, 20, 50, 1_000]),
+)
 
 
 def places(rows: list[Event], rate: ArrivalRate | None) -> list[tuple[int, int, int]]:
@@ -127,3 +141,94 @@ def test_two_time_planes_are_those_of_the_whole_log(
         return found
 
     assert sorted(placed(first, parts[0]) + placed(second, parts[1])) == sorted(placed(whole, rows))
+
+
+@settings(deadline=None, max_examples=300)
+@given(
+    rows=logs(),
+    generator=GENERATORS,
+    interval_ms=st.sampled_from([0, 1, 7, 7, 20, 50, 200]),
+    alignment=ALIGNMENTS,
+    rate=st.sampled_from([None, None, ArrivalRate(100.0, -30)]),
+    cuts=st.lists(st.integers(0, 59), min_size=1, max_size=3),
+    chunk_cuts=CUTS,
+    batch_cuts=CUTS,
+    limits=LIMITS,
+)
+def test_time_planes_of_aligned_splits_are_those_of_the_whole_log(
+    rows: list[Event],
+    generator: GeneratorSpec,
+    interval_ms: int,
+    alignment: WatermarkAlignmentParams,
+    rate: ArrivalRate | None,
+    cuts: list[int],
+    chunk_cuts: set[int],
+    batch_cuts: set[int],
+    limits: MergeLimits,
+) -> None:
+    if rate is not None:
+        rows = [Event(row.split, None, row.timestamp_ms, row.kept) for row in rows]
+    place = places(rows, rate)
+    # What is read with the last arrival comes in the order of the splits, and so nothing may be cut there.
+    bounds = [
+        (-(2**62), 0, 0),
+        *sorted(min(sorted(place)[cut % len(rows)], (max(place)[0] - 1,)) for cut in cuts),
+    ]
+    bounds.append((2**62, 0, 0))
+    parts = [
+        [row for row, at in zip(rows, place, strict=True) if low < at <= high]
+        for low, high in pairwise(bounds)
+    ]
+    first = {row.split for row in parts[0] if row.kept}
+    assume({row.split for row in rows} <= first)
+    if rate is None:
+        splits = sorted(first, key=order)
+        for (low, _), part in zip(pairwise(bounds), parts, strict=True):
+            recorded = [(row.arrival_ms, splits.index(row.split)) for row in part if row.kept]
+            assume(all(arrival is not None and (arrival, split) >= low[:2] for arrival, split in recorded))
+    whole = Log(rows, chunk_cuts, batch_cuts).time_plane(generator, interval_ms, rate, limits, alignment)
+    cut, waiting = None, list[WaitingBatch]()
+    found_steps, found_places, paused = [], list[tuple[int, int, int]](), []
+    for number, part in enumerate(parts):
+        log, stops = Log(part, chunk_cuts, batch_cuts), number < len(parts) - 1
+        plane = log.time_plane(generator, interval_ms, rate, limits, alignment, cut, stops, waiting)
+        found_steps += steps(plane)[plane.timeline.steps_done(plane.restored_arrival_ms) :]
+        read = [(-1, waiting)] if waiting else []
+        still_waiting = []
+        for index, batches in [*read, *enumerate(log.chunks())]:
+            clock = plane.enter(index)
+            for batch in batches:
+                arrivals, of_splits, positions = clock.order(batch)
+                waits = arrivals == NOT_READ
+                columns = (column[~waits].tolist() for column in (arrivals, of_splits, positions))
+                found_places += zip(*columns, strict=True)
+                still_waiting.append(
+                    WaitingBatch(
+                        pa.RecordBatch.from_pydict({"row": np.flatnonzero(waits)}),
+                        batch.timestamp_ms[waits],
+                        clock.arrived_ms[waits],
+                        of_splits[waits],
+                        plane.split_values,
+                        positions[waits],
+                    )
+                )
+        spans = plane.paused
+        paused += [
+            (split, *span)
+            for split, *span, read_ms in zip(
+                spans.split, spans.from_ms, spans.to_ms, spans.read_ms, strict=True
+            )
+            if read_ms != NOT_READ
+        ]
+        waiting, cut = [batch for batch in still_waiting if batch.rows_read], plane.cut
+    assert found_steps == steps(whole)
+    assert plane.splits.final_watermark_ms.tolist() == whole.splits.final_watermark_ms.tolist()
+    assert sorted(paused) == sorted(
+        zip(whole.paused.split, whole.paused.from_ms, whole.paused.to_ms, strict=True)
+    )
+    expected = []
+    for index, batches in enumerate(Log(rows, chunk_cuts, batch_cuts).chunks()):
+        clock = whole.enter(index)
+        for batch in batches:
+            expected += zip(*(column.tolist() for column in clock.order(batch)), strict=True)
+    assert sorted(found_places) == sorted(expected)

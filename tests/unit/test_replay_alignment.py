@@ -1,24 +1,33 @@
 """Replays whose splits are aligned with each other, in one process."""
 
-from itertools import chain
+from itertools import chain, pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 from models.aligned_replay import AlignedReplayModel
+from models.forged_checkpoints import forge_table, with_column
 from models.timed_log import Log, steps, table_of
 from models.watermarks import Event, ReplayModel
 from models.windows import Firing, WindowModel
 
 from flinkcore._native.event_log import hold_back
 from flinkcore._native.timeline import SplitMerge, SplitRecords
-from flinkcore.common import Duration, OutputTag, Time, WatermarkStrategy
+from flinkcore.cli import main
+from flinkcore.common import Duration, OutputTag, Row, Time, WatermarkStrategy
 from flinkcore.common.watermark_generators import AscendingTimestampsWatermarks
 from flinkcore.common.watermark_strategy import WatermarkAlignmentParams
-from flinkcore.datastream import DataStream, StreamExecutionEnvironment, TumblingEventTimeWindows
+from flinkcore.datastream import (
+    DataStream,
+    KeyedProcessFunction,
+    StreamExecutionEnvironment,
+    TumblingEventTimeWindows,
+)
 from flinkcore.datastream.aggregates import collect
-from flinkcore.errors import ConfigurationError, DataError
+from flinkcore.errors import ConfigurationError, DataError, FlinkcoreError, SchemaError
+from flinkcore.replay.results.result import JobResult
 from flinkcore.replay.time_plane.chunk_times import GeneratorSpec
 from flinkcore.replay.time_plane.timeline import TimePlane
 
@@ -287,3 +296,150 @@ def test_only_what_arrives_while_its_split_is_paused_is_held_back() -> None:
 def test_spans_that_do_not_fit_are_refused(changed: dict[str, Any], message: str) -> None:
     with pytest.raises(DataError, match=message):
         held_back(**changed)
+
+
+# ---- checkpoints
+
+
+def in_parts(
+    log: list[Event], cuts: list[int], strategy: WatermarkStrategy, folder: Path, **options: Any
+) -> list[JobResult]:
+    """The results of a job over the parts of a log; all but the last stop with a checkpoint."""
+    results = []
+    bounds = [0, *(sum(event.arrival_ms <= cut for event in log) for cut in cuts), len(log)]
+    for number, (start, stop) in enumerate(pairwise(bounds)):
+        checkpoints: dict[str, Any] = {}
+        if number > 0:
+            checkpoints["restore_from"] = folder / str(number - 1)
+        if number < len(cuts):
+            checkpoints["stop_with_checkpoint"] = folder / str(number)
+        part = table_of(log).slice(start, stop - start)
+        result = job(part, strategy, parallelism=1 + number, **options).execute(**checkpoints)
+        result.to_arrow()
+        results.append(result)
+    return results
+
+
+def test_events_of_paused_splits_wait_in_checkpoints_until_they_are_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = [Event(*row) for row in sorted(fast_and_slow(), key=lambda row: row[1])]
+    strategy = BOUNDED.with_watermark_alignment("clicks", Time.seconds(1), Time.milliseconds(200))
+    whole = job(table_of(log), strategy).execute()
+    parts = in_parts(log, [800, 1_500, 2_950], strategy, tmp_path)
+    assert [row for part in parts for row in rows(part.to_arrow())] != []
+    assert sorted(row for part in parts for row in rows(part.to_arrow())) == rows(whole.to_arrow())
+    assert [part.report.paused_spans("a") for part in parts] == [
+        [(600, 800)],
+        [(600, 1_500)],
+        [(600, 2_950)],
+        [(600, 3_000)],
+    ]
+    assert [part.report.waiting for part in parts] == [4, 8, 8, 0]
+    assert [part.report.events_read for part in parts] == [32, 14 + 4 + 4, 29 + 8, 1 + 8]
+    assert f"  {8:>14,} waiting in the checkpoint for paused splits" in str(parts[1].report).splitlines()
+    main(["checkpoint", "show", str(tmp_path / "1")])
+    assert "  8 events waiting for paused splits" in capsys.readouterr().out.splitlines()
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_a_job_of_aligned_splits_goes_on_at_another_parallelism(seed: int, tmp_path: Path) -> None:
+    log = random_log(seed)
+    strategy = BOUNDED.with_watermark_alignment("clicks", Time.milliseconds(0), Time.milliseconds(20))
+    whole = job(table_of(log), strategy).execute()
+    last = log[-1].arrival_ms
+    parts = in_parts(log, [last // 3, last // 2], strategy, tmp_path)
+    assert sum(part.report.waiting for part in parts) > 0
+    assert sorted(row for part in parts for row in rows(part.to_arrow())) == rows(whole.to_arrow())
+
+
+class Told(KeyedProcessFunction):
+    def process_element(self, value: Row, ctx: Any) -> Any:
+        yield value.row, repr(sorted(value.as_dict().items()))
+
+
+TOLD = pa.schema({"row": pa.int64(), "told": pa.string()})
+
+
+def told(table: pa.Table, **checkpoints: Any) -> list[Any]:
+    """What a function that takes all columns sees."""
+    env = StreamExecutionEnvironment().set_parallelism(1)
+    env.get_config().set_auto_watermark_interval(100)
+    strategy = BOUNDED.with_watermark_alignment("clicks", Time.seconds(1), Time.milliseconds(200))
+    log = env.from_event_log(table, timestamp="ts", arrival="arrival", split="split")
+    result = log.assign_timestamps_and_watermarks(strategy).key_by("key").process(Told(), TOLD)
+    return sorted(map(str, result.execute(**checkpoints).to_arrow().to_pylist()))
+
+
+def with_nested_columns(table: pa.Table) -> pa.Table:
+    numbers = table["row"].to_pylist()
+    columns = {
+        "map": pa.array([[("k", n)] if n % 3 else None for n in numbers], pa.map_(pa.string(), pa.int64())),
+        "pair": pa.array([[n, None] for n in numbers], pa.list_(pa.int32(), 2)),
+        "list": pa.array([["ü"] * (n % 3) for n in numbers]),
+        "struct": pa.array([{"a": n, "b": {"c": str(n)}} if n % 4 else None for n in numbers]),
+        "price": pa.array(numbers).cast(pa.decimal128(21, 2)),
+        "day": pa.array(numbers, pa.int32()).cast(pa.date32()),
+        "nothing": pa.nulls(len(numbers)),
+    }
+    for name, column in columns.items():
+        table = table.append_column(name, column)
+    return table
+
+
+def test_columns_of_any_type_wait(tmp_path: Path) -> None:
+    log = [Event(*row) for row in sorted(fast_and_slow(), key=lambda row: row[1])]
+    table = with_nested_columns(table_of(log))
+    cut = sum(event.arrival_ms <= 1_500 for event in log)
+    first = told(table.slice(0, cut), stop_with_checkpoint=tmp_path / "c")
+    assert 0 < len(first) < cut
+    assert sorted(first + told(table.slice(cut), restore_from=tmp_path / "c")) == told(table)
+
+
+def test_events_that_wait_with_other_columns_than_the_job_takes_are_refused(tmp_path: Path) -> None:
+    log = [Event(*row) for row in sorted(fast_and_slow(), key=lambda row: row[1])]
+    table = table_of(log)
+    cut = sum(event.arrival_ms <= 1_500 for event in log)
+    told(table.slice(0, cut), stop_with_checkpoint=tmp_path / "c")
+    more = table.append_column("more", table["row"]).slice(cut)
+    with pytest.raises(SchemaError, match="lacks 'more' of type int64: events of paused splits wait there"):
+        told(more, restore_from=tmp_path / "c")
+
+
+@pytest.mark.parametrize(
+    ("column", "row", "value", "message"),
+    [
+        ("arrival_ms", 0, 600, "did not arrive while its split was paused"),
+        ("arrival_ms", 0, 1_001, "did not arrive while its split was paused"),
+        ("split", 0, 1, "did not arrive while its split was paused"),
+        ("split", 0, 2, "is of a split that the checkpoint has not"),
+        ("position", 0, 20, "has a position beyond its split"),
+        ("position", 1, 12, "does not come behind the one before it in its split"),
+        ("arrival_ms", 0, 750, "does not come behind the one before it in its split"),
+        ("timestamp_ms", 0, 2**63 - 1, "no bounds within 64 bits"),
+    ],
+)
+def test_forged_events_that_wait_are_refused(
+    column: str, row: int, value: int, message: str, tmp_path: Path
+) -> None:
+    log = [Event(*row) for row in sorted(fast_and_slow(), key=lambda row: row[1])]
+    strategy = BOUNDED.with_watermark_alignment("clicks", Time.seconds(1), Time.milliseconds(200))
+    in_parts(log, [1_500], strategy, tmp_path)
+
+    def change(batch: pa.RecordBatch) -> pa.RecordBatch:
+        name = f"__flinkcore_waiting {column}"
+        values = batch.column(name).to_pylist()
+        values[row] = value
+        return with_column(batch, name, pa.array(values, batch.column(name).type))
+
+    forge_table(tmp_path / "0", "waiting_rows", change)
+    with pytest.raises(FlinkcoreError, match=message):
+        job(table_of(log).slice(0, 0), strategy).execute(restore_from=tmp_path / "0").to_arrow()
+
+
+@pytest.mark.skipif(not hasattr(pa, "list_view"), reason="pyarrow has no views of lists")
+def test_a_type_that_no_checkpoint_has_is_refused_before_anything_runs(tmp_path: Path) -> None:
+    table = table_of(random_log(1))
+    views = table.append_column("views", pa.array([[1]] * table.num_rows, pa.list_view(pa.int64())))
+    with pytest.raises(SchemaError, match="'views' has the type list_view"):
+        told(views, stop_with_checkpoint=tmp_path / "c")

@@ -91,7 +91,13 @@ class EmbeddedReplay:
         plan = self._plan
         cuts, stops = self._checkpoints.cuts, self._checkpoints.stops
         time_planes = time_planes_of(
-            plan.logs, self._chunks, self._parallelism, ways=plan.ways, cuts=cuts, stops=stops
+            plan.logs,
+            self._chunks,
+            self._parallelism,
+            ways=plan.ways,
+            cuts=cuts,
+            waiting=self._checkpoints.waiting,
+            stops=stops,
         )
         time = JobTime(plan.streams, time_planes, cuts)
         times = time.replay_times()
@@ -141,7 +147,9 @@ class EmbeddedReplay:
         by_logs = [
             stage.connected_inputs(each.second_from) for stage, each in zip(stages, times, strict=True)
         ]
-        reading = LogMerge(self._plan, time, self._chunks, by_logs, self.report).steps()
+        reading = LogMerge(
+            self._plan, time, self._chunks, by_logs, self.report, self._checkpoints, self.stopping
+        ).steps()
         open_stages.enter_context(self._threads.closing(reading))
         takers = [number for number, stage in enumerate(stages) if stage.logs]
         of_logs = SharedItems(reading, len(takers))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from operator import attrgetter
 
@@ -12,6 +13,7 @@ from flinkcore.replay.log.arrays import RowNumbers
 from flinkcore.replay.log.chunks import Chunk
 from flinkcore.replay.plans.connected_inputs import ConnectedInputs
 from flinkcore.replay.plans.job_plan import JobPlan
+from flinkcore.replay.results.job_checkpoint import JobCheckpoints, StoppingJob, WaitingRowsPart
 from flinkcore.replay.results.report import ReplayReport
 from flinkcore.replay.stages.map_stage import MappedEvents, MapStage, mapped_together
 from flinkcore.replay.stages.stage_output import StageOutput
@@ -85,6 +87,10 @@ class LogMerge:
         The columns of connected streams, for each operator; None: it has one input.
     report
         Counts what is read.
+    checkpoints
+        The one that the replay is restored from, in which events of paused splits may wait.
+    stopping
+        The one with which it stops, which takes those that wait for the next run.
     """
 
     def __init__(
@@ -94,26 +100,41 @@ class LogMerge:
         chunks: Sequence[Sequence[Chunk]],
         inputs: Sequence[ConnectedInputs | None],
         report: ReplayReport,
+        checkpoints: JobCheckpoints,
+        stopping: StoppingJob,
     ) -> None:
         self._plan = plan
         self._time = time
+        self._stopping = stopping
+        self._waiting: dict[int, WaitingRowsPart] = {}
         self._inputs = inputs
         self._report = report
         # Events of one split never go back: none that is still to come precedes those read.
         self._is_in_order = time.first_splits[-1] == 1 and not any(log.by_arrival for log in time.time_planes)
         asks = not self._is_in_order or len(plan.logs) > 1 or len(plan.stages) > 1
+        # What waits comes before the rest of its log.
+        waiting = [
+            ((log,), checkpoints.waiting_of(log))
+            for log in range(len(plan.logs))
+            if checkpoints.waiting_of(log)
+        ]
         self._readings = [
             _Reading(
                 logs,
                 [MapStage(plan.logs[log], time.time_planes[log]) for log in logs],
-                chunks[logs[0]],
+                of_logs,
                 [time.time_planes[log].floors for log in logs] if asks else (),
             )
-            for logs in plan.ways
+            for logs, of_logs in [*waiting, *((logs, chunks[logs[0]]) for logs in plan.ways)]
         ]
 
     def steps(self) -> Generator[ReadStep, None, None]:
         """The events in total order; what is still to come bounds what is held back."""
+        with ExitStack() as open_parts:
+            yield from self._steps(open_parts)
+            self._stopping.add(part.written() for part in self._waiting.values())
+
+    def _steps(self, open_parts: ExitStack) -> Iterator[ReadStep]:
         merges = {
             number: TotalOrderMerge(self._time.timelines[number])
             for number, stage in enumerate(self._plan.stages)
@@ -130,6 +151,7 @@ class LogMerge:
             rejected: list[StageOutput] = []
             for log, of_way in zip(behind.logs, mapped, strict=True):
                 self._take(log, of_way, merges)
+                self._leave_waiting(log, of_way, open_parts)
                 rejected += self._rejected(log, of_way)
             until = min(each.floor_ms for each in reading)
             ready = _released(merges, None if self._is_in_order else until)
@@ -141,7 +163,10 @@ class LogMerge:
     def _take(self, log: int, mapped: MappedEvents, merges: dict[int, TotalOrderMerge]) -> None:
         taken_by = self._plan.stage_of_log(log)
         self._report.add_read(
-            events_read=mapped.events_read, filtered=mapped.filtered, rejected=mapped.rejected
+            events_read=mapped.events_read,
+            filtered=mapped.filtered,
+            rejected=mapped.rejected,
+            waiting=mapped.n_waiting,
         )
         self._report.add_passed_on(taken_by, mapped.events.batch.num_rows)
         events = self._time.placed(log, mapped.events)
@@ -149,6 +174,15 @@ class LogMerge:
         if inputs is not None:
             events = inputs.widened(int(log in self._plan.stages[taken_by].inputs[1].logs), events)
         merges[taken_by].add(events)
+
+    def _leave_waiting(self, log: int, mapped: MappedEvents, open_parts: ExitStack) -> None:
+        if mapped.waiting is None:
+            return
+        if log not in self._waiting:
+            writer = self._stopping.waiting_rows(log)
+            assert writer is not None  # else no split is paused at the end
+            self._waiting[log] = open_parts.enter_context(writer.part(0))
+        self._waiting[log].add(mapped.waiting)
 
     def _rejected(self, log: int, mapped: MappedEvents) -> list[StageOutput]:
         if not mapped.rejected_rows:

@@ -28,6 +28,7 @@ from flinkcore.replay.log.content_order import content_numbers
 from flinkcore.replay.log.event_log import EventLog
 from flinkcore.replay.log.milliseconds import check_time_type, no_time, to_milliseconds
 from flinkcore.replay.log.split_rows import SplitCounter, SplitRows, check_split_type
+from flinkcore.replay.log.waiting_rows import WaitingBatch, WaitingRows
 
 ARRIVAL: Final = f"{HIDDEN_PREFIX}arrival"
 """Hidden column with the arrival, where an expression gives it."""
@@ -195,6 +196,7 @@ class EventReader:
             check_time_type(arrival_type, self._arrival_name, arrival_is_computed)
         if isinstance(self._split, str):
             check_split_type(log.require(self._split, "split="), self._split)
+        self._gives_columns = columns is not None
         names = None if columns is None or columns == "all" else list(columns)
         wanted = None if columns == "all" else frozenset([self._timestamp, *(names or [])])
         self._before, needed = narrow_ops(tuple(before), wanted)
@@ -275,6 +277,40 @@ class EventReader:
             read = read.select(self._read)
         splits = self._number(chunk, counter, read)
         return self._timed(chunk, first_row, self._plain(read), splits)
+
+    def _waiting(self, chunk: Chunk, waiting: WaitingBatch) -> TimedBatch:
+        """A batch of events that were read before a checkpoint, and waited in it."""
+        batch = waiting.batch
+        if self._gives_columns:
+            found = [(field.name, field.type) for field in batch.schema]
+            for field in self.schema:
+                if found.count((field.name, field.type)) != 1:
+                    raise SchemaError(
+                        f"{chunk.label} has {_shown(batch.schema)}, and lacks {field.name!r} of type {field.type}: "
+                        "events of paused splits wait there, and the job takes other columns of them than when it "
+                        "stopped. Resume it as it was"
+                    )
+            batch = batch.select(self._columns)
+        lowest, highest = self._timestamp_range
+        outside = _outside(waiting.timestamp_ms, lowest, highest)
+        if outside is not None:
+            row = int(np.argmax(outside))
+            raise DataError(
+                f"{chunk.row_name(row)} has the timestamp {waiting.timestamp_ms[row]} ms, for which the job's windows "
+                "have no bounds within 64 bits: resume the job with the windows that it had"
+            )
+        return TimedBatch(
+            batch=batch,
+            timestamp_ms=waiting.timestamp_ms,
+            arrival_ms=waiting.arrival_ms,
+            split_codes=waiting.split_codes,
+            split_values=waiting.split_values,
+            positions=waiting.positions,
+            split_rows=waiting.split_rows,
+            rows_read=waiting.rows_read,
+            filtered=0,
+            rejected=RejectedRows({}, None),
+        )
 
     def _number(self, chunk: Chunk, counter: SplitCounter, read: pa.RecordBatch) -> SplitRows:
         if self._split is None:
@@ -404,6 +440,10 @@ def read_together(
     chunk, batch_rows, warnings
         As of :meth:`EventReader.read`, which also says what is raised.
     """
+    if isinstance(chunk, WaitingRows):
+        for waiting in chunk.batches(batch_rows):
+            yield tuple(reader._waiting(chunk, waiting) for reader in readers)
+        return
     columns = list(dict.fromkeys(name for reader in readers for name in reader._read))
     counters = [SplitCounter() for _ in readers]
     first_row = 0
@@ -420,6 +460,10 @@ def arrival_column(log: EventLog) -> tuple[str | None, tuple[ColumnOp, ...]]:
     if is_expression(log.arrival):
         return ARRIVAL, (WithColumns(((ARRIVAL, log.arrival),)),)
     return log.arrival, ()
+
+
+def _shown(schema: pa.Schema) -> str:
+    return ", ".join(f"{field.name!r} of type {field.type}" for field in schema)
 
 
 def _nulls(column: pa.Array) -> npt.NDArray[np.bool_] | None:

@@ -7,21 +7,30 @@ from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from os import PathLike
 from types import TracebackType
-from typing import Any
+from typing import Any, Final
 
+import numpy as np
+
+from flinkcore.common.constants import MIN_TIMESTAMP
 from flinkcore.common.supplied_generators import supplied_generator
 from flinkcore.datastream.pipeline_executor import CheckpointSettings
 from flinkcore.errors import ConfigurationError, SchemaError
+from flinkcore.replay.log.waiting_rows import PausedSplits, WaitingRows, waiting_table
 from flinkcore.replay.plans.job_description import describe_job, refuse_changes
 from flinkcore.replay.plans.job_plan import JobPlan
 from flinkcore.replay.plans.log_plan import LogPlan
 from flinkcore.replay.plans.operators import ConnectedProcess, Forward, KeyedOperator, WindowAggregation
 from flinkcore.replay.stages.stage import RestoredOperator
 from flinkcore.replay.time_plane.time_cut import TimeCut, cuts_of_one_replay
+from flinkcore.replay.time_plane.total_order import LogEvents, concatenate
 from flinkcore.runtime.checkpoint import Checkpoint, OperatorPart, OperatorSnapshot, PendingCheckpoint
 from flinkcore.runtime.checkpoint.checkpoint_table import TableKind
-from flinkcore.runtime.checkpoint.table_file import refused_as
+from flinkcore.runtime.checkpoint.pending_checkpoint import PendingPart
+from flinkcore.runtime.checkpoint.table_file import refused_as, require_plain_type
 from flinkcore.runtime.copies import copied_strategy
+
+_TABLE_BYTES: Final = 32 << 20
+"""A table of events that wait has about so many."""
 
 
 @dataclass(frozen=True)
@@ -36,12 +45,15 @@ class JobCheckpoints:
         Those of the checkpoint, by log; none: the job begins with its logs.
     stop_path : path or None
         Where the job stops with a checkpoint.
+    waiting : tuple of tuple of WaitingRows
+        For each log the events of paused splits that wait in the checkpoint: its first chunks.
     """
 
     plan: JobPlan
     restored: Checkpoint | None = None
     cuts: tuple[TimeCut, ...] = ()
     stop_path: str | PathLike[str] | None = None
+    waiting: tuple[tuple[WaitingRows, ...], ...] = ()
 
     @classmethod
     def of(cls, plan: JobPlan, settings: CheckpointSettings) -> JobCheckpoints:
@@ -75,12 +87,20 @@ class JobCheckpoints:
             tables = [checkpoint.time_plane(log.watermarks_uid) for log in plan.logs]
             cuts = cuts_of_one_replay([TimeCut.of_table(table) for table in tables])
             _refuse_other_watermarks(checkpoint, plan, cuts)
-        return cls(plan, checkpoint, cuts, settings.stop_with_checkpoint)
+        waiting = tuple(
+            WaitingRows.of(checkpoint.storage, checkpoint.waiting_rows(log.watermarks_uid), _paused(log, cut))
+            for log, cut in zip(plan.logs, cuts, strict=True)
+        )
+        return cls(plan, checkpoint, cuts, settings.stop_with_checkpoint, waiting)
 
     @property
     def stops(self) -> bool:
         """Whether the job stops with a checkpoint."""
         return self.stop_path is not None
+
+    def waiting_of(self, log: int) -> tuple[WaitingRows, ...]:
+        """What waits in the checkpoint for paused splits of the log of a number."""
+        return self.waiting[log] if self.waiting else ()
 
     def operator(self, number: int = 0) -> RestoredOperator | None:
         """What the stages of an operator, counted from 0 on, are restored from; None: nothing."""
@@ -122,6 +142,7 @@ class StoppingJob(AbstractContextManager["StoppingJob"]):
         self.pending = pending
         self._plan = plan
         self._parts: list[OperatorPart] = []
+        self._watermarks_ms: list[int] = []
         self._open = ExitStack()
         if pending is not None:
             self._open.enter_context(pending)
@@ -138,9 +159,20 @@ class StoppingJob(AbstractContextManager["StoppingJob"]):
     def write_cuts(self, cuts: Sequence[TimeCut]) -> None:
         """Write where the time plane of each log ends; there is none where the job does not stop."""
         if self.pending is not None:
+            self._watermarks_ms = [cut.watermark_ms for cut in cuts]
             for log, cut in zip(self._plan.logs, cuts, strict=True):
                 snapshot = OperatorSnapshot(watermark_ms=cut.watermark_ms, time_plane=cut.to_table())
                 self.add([self.pending.writer().write(log.watermarks_uid, 0, snapshot)])
+
+    def waiting_rows(self, log: int) -> WaitingRowsWriter | None:
+        """What writes the events of a log that wait for paused splits; None: there are none.
+
+        After `write_cuts`.
+        """
+        plan = self._plan.logs[log]
+        if self.pending is None or plan.strategy.alignment_parameters is None:
+            return None
+        return WaitingRowsWriter(self.pending, plan.watermarks_uid, self._watermarks_ms[log])
 
     def commit(self, results: Iterable[str] = ()) -> None:
         """Complete the checkpoint, once all parts are there.
@@ -165,6 +197,73 @@ class StoppingJob(AbstractContextManager["StoppingJob"]):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._open.__exit__(kind, error, trace)
+
+
+@dataclass(frozen=True)
+class WaitingRowsWriter:
+    """Writes the events of a log that wait for paused splits; picklable.
+
+    Parameters
+    ----------
+    pending : PendingCheckpoint
+    uid : str
+        Of the log's watermarks.
+    watermark_ms : int
+        Of the log.
+    """
+
+    pending: PendingCheckpoint
+    uid: str
+    watermark_ms: int
+
+    def part(self, number: int) -> WaitingRowsPart:
+        """Begin a part, by the number from 0 on in the order of the log."""
+        return WaitingRowsPart(self.pending.writer().part(self.uid, 1 + number, self.watermark_ms))
+
+    def parts(self, written: Iterable[OperatorPart], n_parts: int) -> list[OperatorPart]:
+        """All parts of so many, of which some had nothing to write."""
+        by_subtask = {part.subtask: part for part in written}
+        return [
+            by_subtask.get(subtask, OperatorPart(self.uid, subtask, None, self.watermark_ms, ()))
+            for subtask in range(1, n_parts + 1)
+        ]
+
+
+class WaitingRowsPart(AbstractContextManager["WaitingRowsPart"]):
+    """Events that wait, written in tables of a bounded size; after an error what was written is removed.
+
+    Parameters
+    ----------
+    part : PendingPart
+    """
+
+    def __init__(self, part: PendingPart) -> None:
+        self._part = part
+        self._held: list[LogEvents] = []
+        self._tables = 0
+
+    def add(self, events: LogEvents) -> None:
+        """Add events of a batch, with the arrivals that they had."""
+        self._held.append(events)
+        if sum(each.nbytes for each in self._held) >= _TABLE_BYTES:
+            self._write()
+
+    def written(self) -> OperatorPart:
+        """Return the part, when all events have been added."""
+        if self._held:
+            self._write()
+        return self._part.written()
+
+    def _write(self) -> None:
+        events = concatenate(self._held) if len(self._held) > 1 else self._held[0]
+        places = events.timestamps, events.arrivals, events.splits, events.positions
+        self._part.add(TableKind.WAITING_ROWS, str(self._tables), waiting_table(events.batch, *places))
+        self._held, self._tables = [], self._tables + 1
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._part.__exit__(kind, error, trace)
 
 
 def write_partition(
@@ -229,12 +328,13 @@ def _refuse_other_inputs(plan: JobPlan, cuts: Sequence[TimeCut]) -> None:
 def _refuse_other_tables(checkpoint: Checkpoint, plan: JobPlan) -> None:
     """Accept the parts if each has the tables that its operator always writes, and no kind that it never does."""
     parts = checkpoint.manifest.parts_by_operator()
-    kinds: dict[str, tuple[tuple[TableKind, ...], tuple[TableKind, ...]]] = {
-        log.watermarks_uid: ((TableKind.TIME_PLANE,), (TableKind.TIME_PLANE,)) for log in plan.logs
-    }
-    kinds |= {stage.uid: _tables_of(stage.operator) for stage in plan.stages}
-    for uid, (always, possible) in kinds.items():
+    kinds = {log.watermarks_uid: _tables_of_log(log) for log in plan.logs}
+    kinds |= {stage.uid: [_tables_of(stage.operator)] * len(parts[stage.uid]) for stage in plan.stages}
+    for uid, of_parts in kinds.items():
+        if len(parts[uid]) > 1 == len(of_parts):
+            raise SchemaError(f"the operator {uid!r} has {len(parts[uid])} subtasks, and writes one")
         for part in parts[uid]:
+            always, possible = of_parts[min(part.subtask, len(of_parts) - 1)]
             found = [table.kind for table in part.tables]
             for kind in always:
                 if kind not in found:
@@ -248,7 +348,19 @@ def _refuse_other_tables(checkpoint: Checkpoint, plan: JobPlan) -> None:
                     )
 
 
-def _tables_of(operator: KeyedOperator) -> tuple[tuple[TableKind, ...], tuple[TableKind, ...]]:
+_Kinds = tuple[tuple[TableKind, ...], tuple[TableKind, ...]]
+"""Those that a part always has, and all that it may have."""
+
+
+def _tables_of_log(log: LogPlan) -> list[_Kinds]:
+    """Return the kinds of tables of the first part, and those of all others, if there can be others."""
+    time_plane: _Kinds = (TableKind.TIME_PLANE,), (TableKind.TIME_PLANE,)
+    if log.strategy.alignment_parameters is None:
+        return [time_plane]
+    return [time_plane, ((), (TableKind.WAITING_ROWS,))]
+
+
+def _tables_of(operator: KeyedOperator) -> _Kinds:
     """Return the kinds of tables that an operator always writes, and all that it may write."""
     if isinstance(operator, WindowAggregation):
         return (TableKind.WINDOWS,), (TableKind.WINDOWS,)
@@ -261,14 +373,18 @@ def _tables_of(operator: KeyedOperator) -> tuple[tuple[TableKind, ...], tuple[Ta
     return (TableKind.TIMERS,), (TableKind.TIMERS, TableKind.KEYED_STATE)
 
 
+def _paused(log: LogPlan, cut: TimeCut) -> PausedSplits:
+    columns = cut.columns
+    until = np.where(columns["paused"] != 0, columns["last_arrival_ms"], MIN_TIMESTAMP)
+    rows = np.full_like(until, -1) if log.log.by_arrival else columns["rows"]
+    return PausedSplits(cut.split_values, columns["paused_since_ms"], until, rows)
+
+
 def _refuse_what_is_not_carried(plan: LogPlan) -> None:
     strategy = plan.strategy
     if strategy.alignment_parameters is not None:
-        raise ConfigurationError(
-            "a job whose splits are aligned neither stops with a checkpoint nor is restored from one, as paused splits "
-            f"have events that wait: {strategy}. Leave with_watermark_alignment out, or restore_from and "
-            "stop_with_checkpoint"
-        )
+        for field in plan.data_reader().schema:  # events of paused splits wait in the checkpoint
+            require_plain_type(field.type, field.name)
     supplier = copied_strategy(strategy).generator_supplier
     if supplier is not None:
         supplied_generator(supplier).require_snapshots()

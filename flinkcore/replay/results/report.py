@@ -60,6 +60,9 @@ class ReplayReport:
         Events in no window, where the slide is longer than the size.
     processed
         Events that a process function was called for.
+    waiting
+        Events of splits that alignment has paused where the job stops: they are in the checkpoint, and the next run
+        reads them again.
     passed_on
         Events that went straight to a later operator, in a job in which not only the first one takes logs.
     repeated
@@ -110,6 +113,7 @@ class ReplayReport:
     late: int = 0
     in_no_window: int = 0
     processed: int = 0
+    waiting: int = 0
     passed_on: int = 0
     repeated: int = 0
     on_time_firings: int = 0
@@ -240,10 +244,13 @@ class ReplayReport:
         split_times, paused = self._logs[log]
         return split_times, paused, split_times.values.index(value)
 
-    def add_read(self, *, events_read: int, filtered: int, rejected: Mapping[str, int]) -> None:
+    def add_read(
+        self, *, events_read: int, filtered: int, rejected: Mapping[str, int], waiting: int = 0
+    ) -> None:
         """Add what reading a part of the log counted."""
         self.events_read += events_read
         self.filtered += filtered
+        self.waiting += waiting
         self.rejected.update(rejected)
 
     def add_passed_on(self, operator: int, events: int) -> None:
@@ -266,7 +273,7 @@ class ReplayReport:
             If events are missing or counted twice; that is a defect of flinkcore.
         """
         taken = self.windowed + self.late + self.in_no_window + self.processed + self.passed_on
-        accounted = self.filtered + self.rejected.total() + taken
+        accounted = self.filtered + self.rejected.total() + self.waiting + taken
         if accounted != self.events_read:
             raise FlinkcoreError(
                 f"{self.events_read:,} events were read, but {accounted:,} are accounted for: {self}; "
@@ -360,6 +367,7 @@ class ReplayReport:
             (0 if self._has_windows else self.late, "late: behind the watermark"),
             (self.in_no_window, "between windows (the slide is longer than the size)"),
             (self.filtered, "filtered"),
+            (self.waiting, "waiting in the checkpoint for paused splits"),
             (self.passed_on, "straight to later operators"),
             *((count, f"rejected: {reason}") for reason, count in sorted(self.rejected.items())),
         ]

@@ -11,10 +11,12 @@ import pyarrow as pa
 
 from flinkcore.common import OutputTag
 from flinkcore.errors import DataError
+from flinkcore.replay.log.arrays import Int64s
 from flinkcore.replay.log.chunks import Chunk
 from flinkcore.replay.log.event_reader import TimedBatch, read_together
 from flinkcore.replay.plans.log_plan import REASON, LogPlan
 from flinkcore.replay.time_plane.chunk_clock import ChunkClock
+from flinkcore.replay.time_plane.paused_spans import NOT_READ
 from flinkcore.replay.time_plane.timeline import TimePlane
 from flinkcore.replay.time_plane.total_order import LogEvents
 
@@ -35,6 +37,8 @@ class MappedEvents:
         Rows refused because of a fault, by reason.
     rejected_rows
         Those rows, where the log has a side output for them.
+    waiting
+        Events of paused splits that wait for another log, with the arrivals that they had; None: there are none.
     """
 
     events: LogEvents
@@ -42,6 +46,12 @@ class MappedEvents:
     filtered: int
     rejected: Counter[str] = field(default_factory=Counter)
     rejected_rows: list[pa.RecordBatch] = field(default_factory=list)
+    waiting: LogEvents | None = None
+
+    @property
+    def n_waiting(self) -> int:
+        """How many events wait."""
+        return 0 if self.waiting is None else self.waiting.batch.num_rows
 
 
 class MapStage:
@@ -60,6 +70,7 @@ class MapStage:
         self._time_plane = time_plane
         self._reader = plan.data_reader()
         self._rejected_schema = None if plan.rejected_tag is None else plan.rejected_schema()
+        self._some_wait = time_plane.paused.outlast_log
 
     def read(self, chunk: Chunk) -> Iterator[MappedEvents]:
         """Events of a chunk, batch by batch, in the order of the log.
@@ -75,11 +86,15 @@ class MapStage:
 
     def _mapped(self, chunk: Chunk, timed: TimedBatch, clock: ChunkClock) -> MappedEvents:
         events = LogEvents(timed.batch, timed.timestamp_ms, *clock.order(timed))
+        waiting = None
+        if self._some_wait:
+            events, waiting = _parted(events, clock.arrived_ms)
         mapped = MappedEvents(
             events,
             events_read=timed.rows_read,
             filtered=timed.filtered,
             rejected=Counter(timed.rejected.counts),
+            waiting=waiting,
         )
         if timed.rejected.rows is not None:
             mapped.rejected_rows.append(self._refused(timed.rejected.rows))
@@ -144,6 +159,15 @@ class MapStage:
             names = [*refused.schema.names, REASON]
             mapped.rejected_rows.append(self._refused(pa.RecordBatch.from_arrays(columns, names)))
         mapped.events = mapped.events.take(np.flatnonzero(valid).astype(np.uint32))
+
+
+def _parted(events: LogEvents, arrived_ms: Int64s) -> tuple[LogEvents, LogEvents | None]:
+    """The events of a batch that are read, and those that wait for another log."""
+    waits = events.arrivals == NOT_READ
+    if not waits.any():
+        return events, None
+    waiting = replace(events, arrivals=arrived_ms).take(np.flatnonzero(waits).astype(np.uint32))
+    return events.take(np.flatnonzero(~waits).astype(np.uint32)), waiting
 
 
 def mapped_together(stages: Sequence[MapStage], chunk: Chunk) -> Iterator[tuple[MappedEvents, ...]]:

@@ -30,6 +30,11 @@ class ChunkClock:
         Of the events so far.
     by_arrival : bool
         Whether the rows of the log have no positions, and the batches come in any order.
+
+    Attributes
+    ----------
+    arrived_ms : numpy.ndarray of int64, shape (n_rows,)
+        Arrivals in the last batch, as running maximum, also of events that were read later.
     """
 
     def __init__(
@@ -55,6 +60,7 @@ class ChunkClock:
         self._by_arrival = by_arrival
         self._n_splits = len(split_values)
         self._numbers: Int32s = np.empty(0, np.int32)
+        self.arrived_ms: Int64s = np.empty(0, np.int64)
 
     def order(self, timed: TimedEvents) -> tuple[Int64s, Int32s, Int64s]:
         """Place the events of the next batch.
@@ -67,8 +73,8 @@ class ChunkClock:
         -------
         tuple of numpy.ndarray, each of shape (n_rows,)
             `(arrival_ms int64, split int32, position int64)`: the arrival is the running maximum in the
-            split, or when the split is read again, if it is paused then; the split its number in split order,
-            the position that in the whole split.
+            split, or when the split is read again, if it is paused then, `NOT_READ` if that is in another log; the
+            split its number in split order, the position that in the whole split.
 
         Raises
         ------
@@ -101,6 +107,7 @@ class ChunkClock:
                 self._bases,
                 self._running_arrivals_ms,
             )
+        self.arrived_ms = arrivals
         return self._paused.held_back(arrivals, numbers, self._n_splits), numbers, positions
 
     def _order_split(self, place: int, recorded: Int64s, positions: Int64s) -> tuple[Int64s, Int32s, Int64s]:

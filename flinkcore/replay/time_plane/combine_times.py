@@ -14,7 +14,7 @@ from flinkcore.common.watermark_strategy import WatermarkAlignmentParams
 from flinkcore.errors import DataError, SchemaError
 from flinkcore.replay.log.arrays import Int32s, Int64s
 from flinkcore.replay.time_plane.chunk_times import ArrivalRate, ChunkTimes, GeneratorSpec
-from flinkcore.replay.time_plane.paused_spans import PausedSpans, summary_interval_ms
+from flinkcore.replay.time_plane.paused_spans import NOT_READ, PausedSpans, summary_interval_ms
 from flinkcore.replay.time_plane.record_store import RecordStore
 from flinkcore.replay.time_plane.time_cut import TimeCut
 from flinkcore.replay.time_plane.timeline import (
@@ -79,8 +79,8 @@ def combine(
     ----------
     chunks : iterable of ChunkTimes
         Of all chunks of the log, in any order, built with the same generator and rate, and with the interval that
-        `summary_interval_ms` gives. Memory is bounded by the timeline, the idle and paused spans, and the splits
-        of all chunks, if they are made one by one.
+        `summary_interval_ms` gives; those with indices below 0 are of what waits in the checkpoint. Memory is bounded
+        by the timeline, the idle and paused spans, and the splits of all chunks, if they are made one by one.
     generator : GeneratorSpec
     interval_ms : int
         The auto-watermark interval, from 0 to 2**60.
@@ -120,7 +120,10 @@ def combine(
         places[[numbers[value] for value in values]] = np.arange(len(values))
         log = _LogTimes(values, before, by_arrival)
         starts = [
-            log.add(chunk.times, places[chunk.splits], check_bases=rate is not None) for chunk in ordered
+            log.add_waiting(chunk.times, places[chunk.splits])
+            if chunk.times.index < 0
+            else log.add(chunk.times, places[chunk.splits], check_bases=rate is not None)
+            for chunk in ordered
         ]
         before.check_goes_on(values, log.least_arrival_ms, log.events)
         merge = None
@@ -161,7 +164,7 @@ def combine(
             arrival_ms=np.concatenate([np.empty(0, np.int64), *(arrivals for _, _, arrivals in starts)]),
         ),
         floors=_floors(ordered),
-        paused=_paused_spans(replay_range, merge),
+        paused=_paused_spans(replay_range, merge, stops),
         rate=rate,
         by_arrival=by_arrival,
         restored_arrival_ms=before.last_arrival_ms,
@@ -277,6 +280,20 @@ class _LogTimes:
         self.max_timestamp_ms[at] = np.maximum(self.max_timestamp_ms[at], of_chunk["max_timestamp_ms"])
         self.events[at] += of_chunk["events"]
         return splits, bases, arrivals_before
+
+    def add_waiting(self, chunk: ChunkTimes, splits: Int32s) -> tuple[Int32s, Int64s, Int64s]:
+        """Add events that wait in the checkpoint, as `add`: their rows and arrivals have been counted before."""
+        live = chunk.times["events"] > 0
+        of_chunk = {name: column[live] for name, column in chunk.times.items()}
+        at = splits[live]
+        for name in ("first_arrival_ms", "min_timestamp_ms"):
+            column = getattr(self, name)
+            column[at] = np.minimum(column[at], of_chunk[name])
+        for name in ("last_arrival_ms", "max_timestamp_ms"):
+            column = getattr(self, name)
+            column[at] = np.maximum(column[at], of_chunk[name])
+        self.events[at] += of_chunk["events"]
+        return splits, np.zeros(len(splits), np.int64), np.full(len(splits), MIN_TIMESTAMP)
 
     def ends(self) -> tuple[int, int]:
         """The first and the last arrival; there is an event, here or before."""
@@ -419,11 +436,14 @@ def _split_times(values: list[Any], log: _LogTimes, merge: SplitMerge | None) ->
     )
 
 
-def _paused_spans(replay_range: tuple[int, int] | None, merge: SplitMerge | None) -> PausedSpans:
+def _paused_spans(replay_range: tuple[int, int] | None, merge: SplitMerge | None, stops: bool) -> PausedSpans:
     if merge is None or replay_range is None:
         return PausedSpans.none()
     split, from_ms, to_ms = _by_split(merge.paused_spans())
-    return PausedSpans(split, from_ms, to_ms, np.minimum(to_ms + 1, replay_range[1]))
+    read_ms = np.minimum(to_ms + 1, replay_range[1])
+    if stops:  # only a split that is not resumed is paused up to the last arrival
+        read_ms[to_ms == replay_range[1]] = NOT_READ
+    return PausedSpans(split, from_ms, to_ms, read_ms)
 
 
 def _by_split(spans: tuple[Int64s, ...]) -> tuple[Int64s, ...]:

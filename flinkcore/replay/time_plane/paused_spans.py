@@ -13,6 +13,8 @@ One log is one source of one group, and each of its splits a subtask of it, alig
 - The generator of a paused split is called at ticks as ever, so that a watermark may come of what was read
   before. The clock by which it measures idleness stands still.
 - A split that has no more events is not idle by that: it holds the others back until its idle timeout is over.
+- Where the job stops with a checkpoint, paused splits stay paused. What waits is in the checkpoint, and the next log
+  reads it when it resumes the split.
 
 Who is ahead depends on nothing but the log and the settings, and so does every result.
 
@@ -29,12 +31,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import gcd
+from typing import Final
 
 import numpy as np
 
 from flinkcore._native.event_log import hold_back
+from flinkcore.common.constants import MAX_TIMESTAMP
 from flinkcore.common.watermark_strategy import WatermarkAlignmentParams
 from flinkcore.replay.log.arrays import Int32s, Int64s
+
+NOT_READ: Final = MAX_TIMESTAMP
+"""In place of the time at which an event is read: it waits for another log."""
 
 
 def summary_interval_ms(interval_ms: int, alignment: WatermarkAlignmentParams | None) -> int:
@@ -61,13 +68,18 @@ class PausedSpans:
     from_ms, to_ms : numpy.ndarray of int64, shape (n_spans,)
         The updates that paused and resumed it; one that is paused at the end is so up to the last arrival.
     read_ms : numpy.ndarray of int64, shape (n_spans,)
-        When that is read which arrives after the one and up to the other.
+        When that is read which arrives after the one and up to the other; `NOT_READ`: it waits for another log.
     """
 
     split: Int64s
     from_ms: Int64s
     to_ms: Int64s
     read_ms: Int64s
+
+    @property
+    def outlast_log(self) -> bool:
+        """Whether some split is still paused where the log ends, and its events wait for another one."""
+        return NOT_READ in self.read_ms
 
     @classmethod
     def none(cls) -> PausedSpans:

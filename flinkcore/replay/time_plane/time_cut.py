@@ -15,6 +15,9 @@ is idle. With both logs at once it would have held it back from the start.
 
 A replay of several logs is cut after the last event of them all, so that all of their cuts have one last arrival. A log
 without splits so far has a split None, as long as it has no other: it holds its replay back as one split does.
+
+What waits for a paused split lies on both sides: its rows and arrivals are counted here, its events are those of
+`flinkcore.replay.log.waiting_rows`, and what the generator has seen ends at the pause.
 """
 
 from __future__ import annotations
@@ -46,6 +49,16 @@ _NEW_SPLIT: Final = {
     "channel_ms": MIN_TIMESTAMP,
     "channel_idle": 0,
 }
+_NEW_ALIGNED_SPLIT: Final = {
+    "paused": 0,
+    "paused_since_ms": 0,
+    "paused_ms": 0,
+    "sample_ms": MIN_TIMESTAMP,
+    "earlier_sample_ms": MIN_TIMESTAMP,
+}
+"""What a table has besides, unless no split differs from this."""
+
+_NEW: Final = _NEW_SPLIT | _NEW_ALIGNED_SPLIT
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +104,7 @@ class TimeCut:
     @classmethod
     def before_all(cls) -> TimeCut:
         """Before the first log."""
-        return cls(None, None, MIN_TIMESTAMP, [], {name: np.empty(0, np.int64) for name in _NEW_SPLIT})
+        return cls(None, None, MIN_TIMESTAMP, [], {name: np.empty(0, np.int64) for name in _NEW})
 
     @classmethod
     def of_no_split(cls) -> dict[str, Int64s]:
@@ -118,7 +131,7 @@ class TimeCut:
         """A column for these splits, of which some may be new."""
         numbers = {value: number for number, value in enumerate(self.split_values)}
         # A new channel stands where the valve stands, and so holds it back.
-        new = self.watermark_ms if name == "channel_ms" else _NEW_SPLIT[name]
+        new = self.watermark_ms if name == "channel_ms" else _NEW[name]
         values = self.columns[name].tolist()
         return np.array(
             [values[numbers[value]] if value in numbers else new for value in split_values], np.int64
@@ -126,7 +139,7 @@ class TimeCut:
 
     def columns_of(self, split_values: Sequence[Any]) -> dict[str, Int64s]:
         """All columns, for these splits."""
-        return {name: self.column(name, split_values) for name in _NEW_SPLIT}
+        return {name: self.column(name, split_values) for name in _NEW}
 
     def operators(self, split_values: Sequence[Any]) -> dict[str, Any]:
         """What `restore_split_merge` takes, for these splits; there was an event."""
@@ -185,7 +198,8 @@ class TimeCut:
         table.add_values("split", self.split_values)
         if self.generators is not None:
             table.add_values("generator", self.generators)
-        for name in _NEW_SPLIT:
+        is_aligned = any((self.columns[name] != new).any() for name, new in _NEW_ALIGNED_SPLIT.items())
+        for name in _NEW if is_aligned else _NEW_SPLIT:
             table.add_numbers(name, self.columns[name], pa.int64())
         return table.table(
             {
@@ -208,13 +222,15 @@ class TimeCut:
             If it is no such table, or one of its values contradicts another.
         """
         has_generators = "generator" in table.shapes
-        table.check_columns("split", *(["generator"] if has_generators else []), *_NEW_SPLIT)
+        names = _NEW if "paused" in table.batch.schema.names else _NEW_SPLIT
+        table.check_columns("split", *(["generator"] if has_generators else []), *names)
+        columns = {name: np.full(table.batch.num_rows, new) for name, new in _NEW_ALIGNED_SPLIT.items()}
         cut = cls(
             table.attributes["last_arrival_ms"],
             table.attributes["opened_ms"],
             table.attributes["watermark_ms"],
             table.values("split"),
-            {name: table.numbers(name, pa.int64()) for name in _NEW_SPLIT},
+            columns | {name: table.numbers(name, pa.int64()) for name in names},
             table.values("generator") if has_generators else None,
             table.attributes["input_watermark_ms"],
             table.attributes["operator_watermark_ms"],
@@ -227,7 +243,7 @@ class TimeCut:
         columns = self.columns
         if len(set(self.split_values)) < len(self.split_values):
             raise SchemaError("the time plane of a checkpoint has a split twice")
-        for name in ("unseen", "generator_idle", "operator_idle", "channel_idle"):
+        for name in ("unseen", "generator_idle", "operator_idle", "channel_idle", "paused"):
             self._refuse(name, (columns[name] != 0) & (columns[name] != 1), "neither 0 nor 1")
         self._refuse("rows", columns["rows"] < 0, "less than 0")
         had_events = columns["last_arrival_ms"] != MIN_TIMESTAMP
@@ -238,8 +254,12 @@ class TimeCut:
             "after the last arrival of its split",
         )
         self._refuse("rows", had_events & (columns["rows"] == 0), "none, though it had events")
+        self._refuse("sample_ms", columns["sample_ms"] > columns["watermark_ms"], "above its watermark")
+        earlier = columns["earlier_sample_ms"]
+        self._refuse("earlier_sample_ms", earlier > columns["sample_ms"], "above the sample after it")
         if self.last_arrival_ms is None or self.opened_ms is None:
             self._refuse("last_arrival_ms", had_events, "an arrival, though there was no event")
+            self._refuse("paused", columns["paused"] != 0, "though there was no event")
             if self.watermark_ms != MIN_TIMESTAMP:
                 raise SchemaError(
                     f"the time plane of a checkpoint has the watermark {self.watermark_ms} without an event"
@@ -255,10 +275,19 @@ class TimeCut:
         self._refuse(
             "last_arrival_ms", columns["last_arrival_ms"] > self.last_arrival_ms, "after the last of the log"
         )
+        self._refuse_other_pauses(self.opened_ms, self.last_arrival_ms)
         if self.watermark_ms > int(columns["channel_ms"].max()):
             raise SchemaError(
                 f"the time plane of a checkpoint has the watermark {self.watermark_ms}, and no split has reached it"
             )
+
+    def _refuse_other_pauses(self, opened_ms: int, last_arrival_ms: int) -> None:
+        since, before, paused = (self.columns[name] for name in ("paused_since_ms", "paused_ms", "paused"))
+        is_paused = paused != 0
+        outside = (since < opened_ms) | (since > last_arrival_ms)
+        self._refuse("paused_since_ms", is_paused & outside, "not within the log")
+        until = np.where(is_paused, since, last_arrival_ms)
+        self._refuse("paused_ms", (before < 0) | (before > until - opened_ms), "not within the log")
 
     def _refuse(self, name: str, is_wrong: npt.NDArray[np.bool_], what: str) -> None:
         if is_wrong.any():

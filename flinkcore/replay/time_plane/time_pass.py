@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, TypeVar
 
 from flinkcore.replay.log.chunks import Chunk
@@ -98,6 +99,10 @@ class TimePass:
             by_arrival=self.timed.log.by_arrival,
         )
 
+    def summarise_waiting(self, chunk: Chunk) -> ChunkTimes:
+        """Times of events that wait in the checkpoint, whose arrivals are known."""
+        return self.summarise(chunk, None)
+
     def position_bases(self, counts: Iterable[ChunkCounts]) -> dict[int, dict[Any, int]]:
         """Rows of each chunk's splits before it; see `flinkcore.replay.time_plane.chunk_times.position_bases`."""
         before = {}
@@ -174,6 +179,7 @@ def time_planes_of(
     *,
     ways: Sequence[Sequence[int]] = (),
     cuts: Sequence[TimeCut] = (),
+    waiting: Sequence[Sequence[Chunk]] = (),
     stops: bool = False,
 ) -> list[TimePlane]:
     """Run the first pass of a replay in this process.
@@ -190,6 +196,8 @@ def time_planes_of(
         Numbers of the logs that are read together, as of `JobPlan`; none: each is read by itself.
     cuts
         Where each log is resumed from a checkpoint; none: they start anew.
+    waiting
+        For each log the events of paused splits that wait in the checkpoint; none: of none.
     stops
         Whether the job stops with a checkpoint.
     """
@@ -198,6 +206,8 @@ def time_planes_of(
     for together in ways or [(number,) for number in range(len(passes))]:
         summaries = _summaries([passes[number] for number in together], chunks[together[0]], threads)
         times |= zip(together, by_way(summaries, len(together)), strict=True)
+    for number, of_log in enumerate(waiting):
+        times[number] = chain(map(passes[number].summarise_waiting, of_log), times[number])
     time_planes = combine_logs(passes, [times[number] for number in range(len(passes))])
     return [
         run_element_pass(time_pass.timed, time_plane, of_log, time_pass.cut)

@@ -228,6 +228,10 @@ class Checkpoint:
             )
         return self._read(tables[0], lambda table: table)
 
+    def waiting_rows(self, uid: str) -> list[TableFile]:
+        """Return the tables of events that wait for paused splits of a replay's log, in their order."""
+        return [table for part in self._parts(uid) for table in part.tables_of(TableKind.WAITING_ROWS)]
+
     def watermark_ms(self, uid: str) -> int:
         """Return the watermark of an operator, the least of its subtasks, in ms since the epoch."""
         return min(part.watermark_ms for part in self._parts(uid))

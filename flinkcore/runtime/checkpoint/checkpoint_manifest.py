@@ -100,9 +100,10 @@ _SHAPES = {
     TableKind.SPLITS: ("split", "position", "state"),
     TableKind.TIME_PLANE: ("split",),
     TableKind.WINDOWS: (),
+    TableKind.WAITING_ROWS: (),
 }
 _OPTIONAL_SHAPES = {TableKind.TIME_PLANE: ("generator",)}
-_NAMED = (TableKind.TIMERS, TableKind.KEYED_STATE, TableKind.OPERATOR_STATE)
+_NAMED = (TableKind.TIMERS, TableKind.KEYED_STATE, TableKind.OPERATOR_STATE, TableKind.WAITING_ROWS)
 
 
 def table_of_content(content: Any, where: str) -> TableFile:

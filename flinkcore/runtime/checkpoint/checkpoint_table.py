@@ -24,6 +24,7 @@ class TableKind(Enum):
     SPLITS = "splits"
     TIME_PLANE = "time_plane"
     WINDOWS = "windows"
+    WAITING_ROWS = "waiting_rows"
 
 
 @dataclass(frozen=True)

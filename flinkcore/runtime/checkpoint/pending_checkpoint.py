@@ -6,7 +6,7 @@ import uuid
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any
 
@@ -32,7 +32,7 @@ from flinkcore.runtime.checkpoint.state_tables import (
     splits_to_table,
     timers_to_table,
 )
-from flinkcore.runtime.checkpoint.table_file import TableFile, write_table
+from flinkcore.runtime.checkpoint.table_file import write_table
 from flinkcore.runtime.checkpoint.value_encoding import EqualValuesOnce
 
 
@@ -77,20 +77,16 @@ class CheckpointWriter:
         CheckpointError
             If a file cannot be written. After any error, the files written before are removed.
         """
-        attempt = uuid.uuid4().hex
-        written: list[str] = []
-        tables: list[TableFile] = []
-        try:
+        with self.part(uid, subtask, snapshot.watermark_ms, snapshot.key_group_range) as part:
             for kind, name, table in self._tables(uid, snapshot):
-                written.append(f"{self._folder}/{table_file_name(subtask, len(written), attempt)}")
-                with self._storage.writing(written[-1]):
-                    tables.append(write_table(self._storage, written[-1], kind, name, table))
-        except BaseException:
-            for file in written:
-                with suppress(OSError):
-                    self._storage.delete_file(file)
-            raise
-        return OperatorPart(uid, subtask, snapshot.key_group_range, snapshot.watermark_ms, tuple(tables))
+                part.add(kind, name, table)
+        return part.written()
+
+    def part(
+        self, uid: str, subtask: int, watermark_ms: int, key_group_range: tuple[int, int] | None = None
+    ) -> "PendingPart":
+        """Begin the part of a subtask, whose tables come one by one; parameters as of :class:`OperatorPart`."""
+        return PendingPart(self._storage, self._folder, uid, subtask, watermark_ms, key_group_range)
 
     def _tables(
         self, uid: str, snapshot: OperatorSnapshot
@@ -130,6 +126,63 @@ class CheckpointWriter:
                 f"the {what} of the operator {uid!r} have key groups from {groups.min()} to {groups.max()}, beyond "
                 f"the subtask's own {first} to {last}"
             )
+
+
+class PendingPart:
+    """The part of a subtask in the making; as a context manager, after any error what was written is removed.
+
+    Parameters
+    ----------
+    storage : CheckpointStorage
+    folder : str
+        For the files; it must exist.
+    uid, subtask, watermark_ms, key_group_range
+        As of :class:`OperatorPart`.
+    """
+
+    def __init__(
+        self,
+        storage: CheckpointStorage,
+        folder: str,
+        uid: str,
+        subtask: int,
+        watermark_ms: int,
+        key_group_range: tuple[int, int] | None,
+    ) -> None:
+        self._storage = storage
+        self._folder = folder
+        self._part = OperatorPart(uid, subtask, key_group_range, watermark_ms, ())
+        self._attempt = uuid.uuid4().hex
+        self._files: list[str] = []
+
+    def add(self, kind: TableKind, name: str, table: CheckpointTable) -> None:
+        """Write the next table, before the user's code runs again.
+
+        Raises
+        ------
+        SchemaError, CheckpointError
+            As of :meth:`CheckpointWriter.write`.
+        """
+        file = f"{self._folder}/{table_file_name(self._part.subtask, len(self._files), self._attempt)}"
+        self._files.append(file)
+        with self._storage.writing(file):
+            written = write_table(self._storage, file, kind, name, table)
+        self._part = replace(self._part, tables=(*self._part.tables, written))
+
+    def written(self) -> OperatorPart:
+        """Return the part, with the tables so far."""
+        return self._part
+
+    def __enter__(self) -> "PendingPart":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is not None:
+            for file in self._files:
+                with suppress(OSError):
+                    self._storage.delete_file(file)
 
 
 @dataclass(frozen=True)

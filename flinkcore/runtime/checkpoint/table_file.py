@@ -22,7 +22,7 @@ class TableFile:
     ----------
     kind : TableKind
     name : str
-        Of the state or the timer service; empty for other kinds.
+        Of the state or the timer service, or the number of a table of rows that wait; empty for other kinds.
     file : str
         Relative to the checkpoint's directory.
     size : int
@@ -196,7 +196,7 @@ def read_batch(data: pa.Buffer) -> pa.RecordBatch:
             raise SchemaError("its buffers are compressed, which those of a checkpoint never are")
     with pa.ipc.open_stream(pa.BufferReader(stream)) as reader:
         for field in reader.schema:
-            _require_plain_type(field.type, field.name)
+            require_plain_type(field.type, field.name)
         batches = list(reader)
     if len(batches) != 1:
         raise SchemaError(f"it has {len(batches)} batches, not 1")
@@ -233,7 +233,9 @@ def _weightless(array: pa.Array) -> tuple[int, int]:
         return _weightless(array.dictionary)
     if pa.types.is_struct(kind) or pa.types.is_union(kind):
         children = [array.field(number) for number in range(kind.num_fields)]
-    elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
+    elif pa.types.is_map(kind):
+        children = [array.keys, array.items]
+    elif pa.types.is_nested(kind):
         children = [array.values]
     else:
         return 0, 0
@@ -241,19 +243,33 @@ def _weightless(array: pa.Array) -> tuple[int, int]:
     return len(array) + sum(objects for objects, _ in found), sum(nulls for _, nulls in found)
 
 
-def _require_plain_type(kind: pa.DataType, name: str) -> None:
+def require_plain_type(kind: pa.DataType, name: str) -> None:
+    """Check that a column can have a type.
+
+    Raises
+    ------
+    SchemaError
+        If no column of a checkpoint has it.
+    """
     types = pa.types
     if types.is_dictionary(kind):
         parts = [kind.index_type, kind.value_type]
-    elif types.is_struct(kind) or types.is_union(kind) or types.is_list(kind) or types.is_large_list(kind):
+    elif types.is_nested(kind) and not any(is_kind(kind) for is_kind in _PACKED):
         parts = [kind.field(number).type for number in range(kind.num_fields)]
     elif types.is_primitive(kind) or any(is_kind(kind) for is_kind in _FLAT):
         return
     else:
-        raise SchemaError(f"its column {name!r} has the type {kind}, which no column of a checkpoint has")
+        raise SchemaError(f"the column {name!r} has the type {kind}, which no column of a checkpoint has")
     for part in parts:
-        _require_plain_type(part, name)
+        require_plain_type(part, name)
 
+
+_PACKED = [
+    getattr(pa.types, name)
+    for name in ("is_run_end_encoded", "is_list_view", "is_large_list_view")  # the views came with pyarrow 16
+    if hasattr(pa.types, name)
+]
+"""Nested types in which the same bytes may be those of many values."""
 
 _FLAT = (
     pa.types.is_null,

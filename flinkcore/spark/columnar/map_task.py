@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -14,6 +15,7 @@ from flinkcore._native.exchange import partition_rows
 from flinkcore.replay.log.chunks import Chunk
 from flinkcore.replay.plans.log_plan import LogPlan
 from flinkcore.replay.plans.partial_windows import PartialWindows
+from flinkcore.replay.results.job_checkpoint import WaitingRowsPart, WaitingRowsWriter
 from flinkcore.replay.stages.map_stage import MappedEvents, MapStage, mapped_together
 from flinkcore.replay.stages.partial_results import (
     JUDGED_ROWS,
@@ -46,6 +48,8 @@ class LogPlace:
         Of the log.
     first_chunk, first_split
         Its chunks and splits are counted from these on, so that those of all logs differ.
+    waiting_chunks
+        How many chunks it has with indices below 0, of what waits in the checkpoint.
     is_broadcast
         Whether its events go to every partition.
     first_partition
@@ -54,6 +58,7 @@ class LogPlace:
 
     number: int = 0
     first_chunk: int = 0
+    waiting_chunks: int = 0
     first_split: int = 0
     is_broadcast: bool = False
     first_partition: int = 0
@@ -103,6 +108,8 @@ class MapWay:
         How events are merged before they are sent; None: they are not.
     sends_whole_chunks
         Whether the events of a chunk go to one partition, and not each to that of its key.
+    waiting
+        Writes the events of splits that are paused where the job stops, a part for each chunk; None: there are none.
     """
 
     plan: LogPlan
@@ -114,6 +121,7 @@ class MapWay:
     place: LogPlace = LogPlace()
     merging: MergingEvents | None = None
     sends_whole_chunks: bool = False
+    waiting: WaitingRowsWriter | None = None
 
 
 @dataclass(frozen=True)
@@ -141,12 +149,13 @@ class MapTask:
         """Rows of the shuffle for the chunks of the task."""
         stages = [MapStage(way.plan, way.time_plane) for way in self.ways]
         for chunk in self.log.chunks(batches):
-            exchanges = [_ChunkExchange(way, chunk, self.progress) for way in self.ways]
-            for mapped in mapped_together(stages, chunk):
-                for exchange, of_way in zip(exchanges, mapped, strict=True):
-                    yield from exchange.send(of_way)
-            for exchange in exchanges:
-                yield from exchange.finish()
+            with ExitStack() as open_parts:
+                exchanges = [_ChunkExchange(way, chunk, self.progress, open_parts) for way in self.ways]
+                for mapped in mapped_together(stages, chunk):
+                    for exchange, of_way in zip(exchanges, mapped, strict=True):
+                        yield from exchange.send(of_way)
+                for exchange in exchanges:
+                    yield from exchange.finish()
 
 
 class _ChunkExchange:
@@ -160,12 +169,20 @@ class _ChunkExchange:
         Of the log.
     progress
         Where the task reports how far it is.
+    open_parts
+        Removes what was written of events that wait if the chunk fails.
     """
 
-    def __init__(self, way: MapWay, chunk: Chunk, progress: ProgressAddress | None) -> None:
+    def __init__(
+        self, way: MapWay, chunk: Chunk, progress: ProgressAddress | None, open_parts: ExitStack
+    ) -> None:
         self._way = way
+        self._open_parts = open_parts
+        self._chunk = chunk.index + way.place.waiting_chunks
+        self._waiting: WaitingRowsPart | None = None
+        self._n_waiting = 0
         self._writer = BlockWriter(way.slots, way.place.first_partition)
-        self._number = way.place.first_chunk + chunk.index
+        self._number = way.place.first_chunk + self._chunk
         self._own_partition = chunk.index % way.partitions
         self._merger = None if way.merging is None else way.merging.merger()
         self._sent = np.zeros(way.partitions, np.int64)
@@ -180,6 +197,7 @@ class _ChunkExchange:
         self._events_read += mapped.events_read
         self._filtered += mapped.filtered
         self._rejected.update(mapped.rejected)
+        self._leave_waiting(mapped)
         for rows in mapped.rejected_rows:
             for start, stop in pieces_of(rows, BLOCK_BYTES):
                 writer.add_rows(
@@ -198,6 +216,15 @@ class _ChunkExchange:
                 yield from writer.take()
         self._progress.advance(mapped.events_read)
 
+    def _leave_waiting(self, mapped: MappedEvents) -> None:
+        if mapped.waiting is None:
+            return
+        if self._waiting is None:
+            assert self._way.waiting is not None  # else no split is paused at the end
+            self._waiting = self._open_parts.enter_context(self._way.waiting.part(self._chunk))
+        self._n_waiting += mapped.n_waiting
+        self._waiting.add(mapped.waiting)
+
     def finish(self) -> Iterator[pa.RecordBatch]:
         """Send what is left, and a manifest to each partition."""
         writer, number = self._writer, self._number
@@ -210,7 +237,10 @@ class _ChunkExchange:
             "events_read": self._events_read,
             "filtered": self._filtered,
             "rejected": dict(self._rejected),
+            "waiting": self._n_waiting,
         }
+        if self._waiting is not None:
+            read |= {"log": self._way.place.number, "part": self._waiting.written().to_content()}
         for partition, n_rows in enumerate(self._sent.tolist()):
             manifest = {"chunk": number, "rows": n_rows}
             writer.add_manifest(

@@ -18,7 +18,7 @@ from flinkcore.replay.planned_job import ChunkTask
 from flinkcore.replay.plans.job_plan import JobPlan
 from flinkcore.replay.plans.operators import Forward
 from flinkcore.replay.plans.partial_windows import PartialWindows, partial_windows
-from flinkcore.replay.results.job_checkpoint import JobCheckpoints, StoppingJob
+from flinkcore.replay.results.job_checkpoint import JobCheckpoints, StoppingJob, WaitingRowsWriter
 from flinkcore.replay.results.progress import listener_of_run
 from flinkcore.replay.results.report import ReplayReport
 from flinkcore.replay.time_plane.job_time import JobTime, ReplayTime
@@ -37,6 +37,7 @@ from flinkcore.spark.exchange.blocks import SHUFFLE_ORDER, SHUFFLE_SCHEMA
 from flinkcore.spark.exchange.collecting import collected_in_parts
 from flinkcore.spark.exchange.packed_timeline import PackedTime, PackedTimeline
 from flinkcore.spark.exchange.partitioning import chooses_partitions, to_partitions
+from flinkcore.spark.logs.log_input import FileInput
 from flinkcore.spark.logs.spark_log import SparkLog, UnreadDataFrame
 from flinkcore.spark.sessions.session import short_job
 from flinkcore.spark.sessions.spark_jobs import SparkJobs
@@ -92,8 +93,8 @@ class SparkReplay:
     def _first_pass(self) -> list[tuple[TimePlane, SparkLog]]:
         cuts = self.checkpoints.cuts
         with self.jobs.described("pass 1 of 2, times of the log"), self._shortly():
-            stops, ways = self.checkpoints.stops, self.plan.ways
-            found = run_time_passes(self._spark, self._given_logs, cuts, stops, ways)
+            stops, ways, waiting = self.checkpoints.stops, self.plan.ways, self.checkpoints.waiting
+            found = run_time_passes(self._spark, self._given_logs, cuts, stops, ways, waiting)
             self._release_with_this(log for _, log in found)
             return [
                 (
@@ -156,14 +157,22 @@ class SparkReplay:
 
     def on_chunks(self, log: int, task: ChunkTask) -> Iterator[bytes]:
         """Run a task on each chunk of the log of a number, and yield what it gives, chunk by chunk in log order."""
-        read = self._logs[log]
-        given = read.dataframe.mapInArrow(portable(self._spark, ChunksTask(read.log, task)), GIVEN.ddl)
-        with (
-            self.jobs.described("chunks of the log"),
-            closing(collected_in_parts(given, "chunk", "piece")) as rows,
-        ):
-            for row in rows:
-                yield bytes(row.payload)
+        for read in [*self._waiting_input(log), self._logs[log]]:
+            given = read.dataframe.mapInArrow(portable(self._spark, ChunksTask(read.log, task)), GIVEN.ddl)
+            with (
+                self.jobs.described("chunks of the log"),
+                closing(collected_in_parts(given, "chunk", "piece")) as rows,
+            ):
+                for row in rows:
+                    yield bytes(row.payload)
+
+    def _waiting_input(self, number: int) -> list[SparkLog]:
+        """What waits in the checkpoint for paused splits of the log of a number, as a log; none, if nothing does."""
+        chunks = self.checkpoints.waiting_of(number)
+        if not chunks:
+            return []
+        rows = FileInput(chunks)
+        return [SparkLog(self._logs[number].plan, rows, rows.dataframe(self._spark))]
 
     @cached_property
     def _job_time(self) -> JobTime:
@@ -189,12 +198,13 @@ class SparkReplay:
         output: ReduceOutput,
         schema: Any,
         progress: ProgressAddress | None = None,
-        pending: PendingCheckpoint | None = None,
+        stopping: StoppingJob | None = None,
     ) -> Any:
         """Return a DataFrame of what the reduce tasks make of their results; it runs when it is used."""
+        pending = None if stopping is None else stopping.pending
         mapped = [
             (level, log.dataframe.mapInArrow(portable(self._spark, task), SHUFFLE_SCHEMA))
-            for level, log, task in self._map_tasks(progress)
+            for level, log, task in self._map_tasks(progress, stopping)
         ]
         by_id = chooses_partitions(self._logs[0].dataframe)
         levels = self._levels
@@ -258,22 +268,32 @@ class SparkReplay:
         chunks = sum(len(self.time_planes[log].starts.chunks) for log in stage.logs)
         return chunks + sum(self._levels.partitions[each.stage] for _, each in stage.results)
 
-    def _map_tasks(self, progress: ProgressAddress | None) -> Iterator[tuple[int, SparkLog, MapTask]]:
+    def _map_tasks(
+        self, progress: ProgressAddress | None, stopping: StoppingJob | None
+    ) -> Iterator[tuple[int, SparkLog, MapTask]]:
         """What reads each log, and the first level of those to whose operators it is sent."""
         windows = partial_windows(self.plan)
         merging = None
         if isinstance(windows, PartialWindows):
             merging = MergingEvents(windows, PackedTimeline.of(self._times[0].timeline))
-        chunks = [int(time_plane.starts.chunks.max(initial=-1)) + 1 for time_plane in self.time_planes]
-        first_chunks = [0, *accumulate(chunks)]
+        numbers = range(len(self.plan.logs))
+        first_chunks = [0, *accumulate(map(self._numbers_of_chunks, numbers))]
         levels = self._levels
         level_of = {number: level for level, operators in enumerate(levels.levels) for number in operators}
-        for together in self.plan.ways:
+        waiting = [((number,), log) for number in numbers for log in self._waiting_input(number)]
+        for together, log in [*waiting, *((each, self._logs[each[0]]) for each in self.plan.ways)]:
             operators = [self.plan.stage_of_log(number) for number in together]
-            level, log = min(level_of[operator] for operator in operators), self._logs[together[0]]
+            level = min(level_of[operator] for operator in operators)
             slots = levels.slots(level, chooses_partitions(log.dataframe))
             ways = [
-                self._map_way(number, operator, first_chunks[number], slots, merging)
+                self._map_way(
+                    number,
+                    operator,
+                    first_chunks[number],
+                    slots,
+                    merging,
+                    None if stopping is None else stopping.waiting_rows(number),
+                )
                 for number, operator in zip(together, operators, strict=True)
             ]
             yield level, log, MapTask(tuple(ways), log.log, progress)
@@ -285,6 +305,7 @@ class SparkReplay:
         first_chunk: int,
         slots: tuple[int, ...],
         merging: MergingEvents | None,
+        waiting: WaitingRowsWriter | None,
     ) -> MapWay:
         time_plane, log = self._first_pass[number]
         partitions, first = self._levels.partitions[operator], self._levels.first_partitions[operator]
@@ -296,9 +317,17 @@ class SparkReplay:
             slots=slots[first : first + partitions],
             arrival_span_ms=_arrival_span_ms(time_plane),
             block_rows=self._block_rows,
-            place=LogPlace(number, first_chunk, self._times[0].first_splits[number], is_broadcast, first),
+            place=LogPlace(
+                number,
+                first_chunk,
+                len(self.checkpoints.waiting_of(number)),
+                self._times[0].first_splits[number],
+                is_broadcast,
+                first,
+            ),
             sends_whole_chunks=isinstance(self.plan.stages[operator].operator, Forward),
             merging=merging,
+            waiting=waiting,
         )
 
     def collect(self, output: ReduceOutput, stopping: StoppingJob) -> list[Any]:
@@ -317,18 +346,31 @@ class SparkReplay:
                 listener,
             ) as progress,
         ):
-            rows_of_tasks = self.dataframe(output, TASK_ROW_SCHEMA, progress, stopping.pending)
+            rows_of_tasks = self.dataframe(output, TASK_ROW_SCHEMA, progress, stopping)
             collected: list[Any] = rows_of_tasks.collect()
         return collected
+
+    def _numbers_of_chunks(self, log: int) -> int:
+        """How many numbers the chunks of a log take, with those of what waits in the checkpoint."""
+        last = int(self.time_planes[log].starts.chunks.max(initial=-1))
+        return last + 1 + len(self.checkpoints.waiting_of(log))
 
     @property
     def _chunks(self) -> int:
         return sum(len(time_plane.starts.chunks) for time_plane in self.time_planes)
 
-    def parts_before(self, counts: Iterable[bytes]) -> list[OperatorPart]:
-        """What all operators but the last have written of a checkpoint, as their reduce tasks reported it."""
-        _, passed = _flat([json.loads(count) for count in counts])
-        return [OperatorPart.of_content(each["part"]) for each in passed if "part" in each]
+    def parts_before(self, counts: Iterable[bytes], stopping: StoppingJob) -> list[OperatorPart]:
+        """What all tasks but those of the last operator have written of a checkpoint, as reduce tasks reported it."""
+        reported, passed = _flat([json.loads(count) for count in counts])
+        parts = [OperatorPart.of_content(each["part"]) for each in passed if "part" in each]
+        of_logs: dict[int, list[OperatorPart]] = {}
+        for read in (read for each in reported for read in each["read"] if "part" in read):
+            of_logs.setdefault(read["log"], []).append(OperatorPart.of_content(read["part"]))
+        for log, written in of_logs.items():
+            writer = stopping.waiting_rows(log)
+            assert writer is not None
+            parts += writer.parts(written, self._numbers_of_chunks(log))
+        return parts
 
     def report(self, counts: Iterable[bytes]) -> ReplayReport:
         """The checked report of a replay that ran to its end.
@@ -356,11 +398,13 @@ class SparkReplay:
                 own.add_counts(partition["counts"])
                 for read in partition["read"]:
                     chunks.add(read["chunk"])
-                    events_read, filtered, rejected = (
-                        read[name] for name in ("events_read", "filtered", "rejected")
+                    events_read, filtered, rejected, waiting = (
+                        read[name] for name in ("events_read", "filtered", "rejected", "waiting")
                     )
-                    report.add_read(events_read=events_read, filtered=filtered, rejected=rejected)
-                    report.add_passed_on(number, events_read - filtered - sum(rejected.values()))
+                    report.add_read(
+                        events_read=events_read, filtered=filtered, rejected=rejected, waiting=waiting
+                    )
+                    report.add_passed_on(number, events_read - filtered - sum(rejected.values()) - waiting)
         if len(chunks) != self._chunks:
             raise FlinkcoreError(
                 f"{len(chunks)} of {self._chunks} chunks came back from Spark; this is a defect of flinkcore, the "

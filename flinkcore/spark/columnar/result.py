@@ -51,7 +51,7 @@ class SparkResult(JobResult):
         self._report = report = self._replay.report(counts)
         stopping.add(read_part(row.payload) for row in rows if row.kind == CHECKPOINT)
         if stopping.pending is not None:
-            stopping.add(self._replay.parts_before(counts))
+            stopping.add(self._replay.parts_before(counts, stopping))
         self._replay.jobs.show_counts(
             {
                 "events": report.events_read,
@@ -87,7 +87,7 @@ class SparkResult(JobResult):
         last_rows = []
         with task_errors_raised(), self._replay.begin() as stopping:
             with self._replay.jobs.described(PASS_2):
-                dataframe = self._replay.dataframe(BlocksOutput(), TASK_ROW_SCHEMA, pending=stopping.pending)
+                dataframe = self._replay.dataframe(BlocksOutput(), TASK_ROW_SCHEMA, stopping=stopping)
                 rows = dataframe.toLocalIterator(prefetchPartitions=True)
             with self._replay.jobs.cancelled_on_interrupt():
                 for row in rows:

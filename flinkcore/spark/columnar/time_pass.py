@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import chain, groupby
 from operator import attrgetter
 from typing import Any
 
 import pyarrow as pa
 
+from flinkcore.replay.log.chunks import Chunk
 from flinkcore.replay.time_plane.chunk_times import ChunkCounts, ChunkTimes
 from flinkcore.replay.time_plane.time_cut import TimeCut
 from flinkcore.replay.time_plane.time_pass import (
@@ -66,6 +67,7 @@ def run_time_passes(
     cuts: Sequence[TimeCut] = (),
     stops: bool = False,
     ways: Sequence[Sequence[int]] = (),
+    waiting: Sequence[Sequence[Chunk]] = (),
 ) -> list[tuple[TimePlane, SparkLog]]:
     """Run the first pass.
 
@@ -81,6 +83,8 @@ def run_time_passes(
         Whether the job stops with a checkpoint.
     ways
         Numbers of the logs that are read together, as of `JobPlan`; none: each is read by itself.
+    waiting
+        For each log the events of paused splits that wait in the checkpoint; none: of none.
 
     Returns
     -------
@@ -114,6 +118,8 @@ def run_time_passes(
                 summaries = reading.enter_context(closing(_summaries(spark, of_ways, log)))
                 found += by_way(summaries, len(of_ways))
             times |= zip(together, found, strict=True)
+        for number, chunks in enumerate(waiting):
+            times[number] = chain(_waiting_times(spark, passes[number], chunks), times[number])
         numbers = range(len(logs))
         time_planes = combine_logs(passes, [times[number] for number in numbers])
     return list(zip(time_planes, [read[number] for number in numbers], strict=True))
@@ -158,6 +164,18 @@ def _summaries(
     ) as rows:
         for _, of_chunk in groupby(rows, key=attrgetter("chunk")):
             yield [ChunkTimes.from_ipc(bytes(row.payload)) for row in of_chunk]
+
+
+def _waiting_times(spark: Any, time_pass: TimePass, chunks: Sequence[Chunk]) -> Iterator[ChunkTimes]:
+    """Summaries of events that wait in the checkpoint."""
+    if not chunks:
+        return
+    rows = FileInput(tuple(chunks))
+    task = SummariseTask((time_pass,), rows, (None,))
+    summarised = rows.dataframe(spark).mapInArrow(portable(spark, task), _SUMMARIES.ddl)
+    with closing(_rows_of_one_job(summarised)) as found:
+        for row in found:
+            yield ChunkTimes.from_ipc(bytes(row.payload))
 
 
 def _known_counts(time_pass: TimePass, log: LogInput) -> list[ChunkCounts] | None:
