@@ -20,13 +20,14 @@ from flinkcore.common import Duration, OutputTag, Time, WatermarkStrategy
 from flinkcore.datastream import (
     CoProcessFunction,
     DataStream,
+    KeyedBatchProcessFunction,
     KeyedBroadcastProcessFunction,
     KeyedCoProcessFunction,
     KeyedProcessFunction,
     StreamExecutionEnvironment,
     TumblingEventTimeWindows,
 )
-from flinkcore.datastream.aggregates import count, sum_
+from flinkcore.datastream.aggregates import collect, count, sum_
 from flinkcore.datastream.functions import CoGroupFunction, ProcessJoinFunction
 from flinkcore.datastream.state import MapStateDescriptor, ValueStateDescriptor
 from flinkcore.spark import SparkExecutionEnvironment
@@ -355,6 +356,23 @@ def rows_and_results_as_they_come(first: DataStream, second: DataStream) -> Data
     )
 
 
+def batches_before_windows(first: DataStream, second: DataStream) -> DataStream:
+    class Pauses(KeyedBatchProcessFunction):
+        min_event_time_delay_ms = 6
+
+        def process_batch(self, elements: Any, ctx: Any) -> Iterator[Any]:
+            ctx.timer_service().register_event_time_timers(elements.key_ids, elements.timestamps + 6)
+            yield elements.results({"user": elements["user"], "row": elements["row"]})
+
+        def on_timers(self, timers: Any, ctx: Any) -> Iterator[Any]:
+            yield timers.results({"user": timers.keys["user"], "row": -timers.timestamps})
+
+    given = pa.schema({"user": pa.string(), "row": pa.int64()})
+    paused = first.union(second).key_by("user").process(Pauses(), given)
+    windows = paused.key_by("user").window(TumblingEventTimeWindows.of(Time.milliseconds(30)))
+    return windows.aggregate(n=count(), rows=collect("row"))
+
+
 JOBS: dict[str, Callable[[DataStream, DataStream], DataStream]] = {
     "connected": connected(),
     "broadcast": broadcast,
@@ -371,6 +389,7 @@ JOBS: dict[str, Callable[[DataStream, DataStream], DataStream]] = {
     "results twice": results_twice,
     "union with results": union_with_results,
     "interval join of results": interval_join_of_results,
+    "batches before windows": batches_before_windows,
     "steps at the end": steps_at_the_end,
     "rows as they come": rows_as_they_come,
     "rows and results as they come": rows_and_results_as_they_come,

@@ -2,9 +2,11 @@
 
 from collections.abc import Iterator
 from functools import partial
+from random import Random
 from threading import enumerate as enumerate_threads
 from typing import Any, ClassVar
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -20,10 +22,12 @@ from flinkcore.datastream import (
     KeyedCoProcessFunction,
     KeyedProcessFunction,
     StreamExecutionEnvironment,
+    TimeDomain,
     TumblingEventTimeWindows,
 )
 from flinkcore.datastream.aggregates import collect, count, max_, sum_
 from flinkcore.datastream.functions import KeyedBatchProcessFunction, ReduceFunction
+from flinkcore.datastream.state import ValueStateDescriptor
 from flinkcore.datastream.window import CountTrigger, GlobalWindows
 from flinkcore.errors import ConfigurationError, DataError, SchemaError, UserCodeError
 
@@ -350,17 +354,146 @@ def test_what_cannot_follow_an_operator_is_refused() -> None:
             stream.execute()
 
 
-def test_such_jobs_have_no_functions_over_batches() -> None:
-    class Batches(KeyedBatchProcessFunction):
-        def process_batch(self, batch: Any, ctx: Any) -> Any:
-            return None
+class BatchesUntilQuiet(KeyedBatchProcessFunction):
+    """A row for each element, and one for each timer, 5 ms after the last element of its key."""
 
+    min_event_time_delay_ms = 5
+
+    def process_batch(self, elements: Any, ctx: Any) -> Iterator[Any]:
+        last = elements.last_of_keys()
+        timers = ctx.timer_service()
+        timers.delete_event_time_timers(elements.key_ids[last])
+        timers.register_event_time_timers(elements.key_ids[last], elements.timestamps[last] + 5)
+        yield elements.results({"user": elements["user"], "n": elements.timestamps})
+
+    def on_timers(self, timers: Any, ctx: Any) -> Iterator[Any]:
+        yield timers.results({"user": timers.keys["user"], "n": -timers.timestamps}, np.arange(len(timers)))
+
+
+class RowsUntilQuiet(KeyedProcessFunction):
+    """The same, row by row."""
+
+    def open(self, runtime_context: Any) -> None:
+        self.timer = runtime_context.get_state(ValueStateDescriptor("timer"))
+
+    def process_element(self, value: Any, ctx: Any) -> Iterator[Any]:
+        if self.timer.value() is not None:
+            ctx.timer_service().delete_event_time_timer(self.timer.value())
+        self.timer.update(ctx.timestamp() + 5)
+        ctx.timer_service().register_event_time_timer(ctx.timestamp() + 5)
+        yield value.user, ctx.timestamp()
+
+    def on_timer(self, timestamp: int, ctx: Any) -> Iterator[Any]:
+        yield ctx.get_current_key(), -timestamp
+
+
+class BatchesByTheClock(KeyedBatchProcessFunction):
+    """A row for each timer of processing time, 7 ms after an element; two of it for one of event time."""
+
+    min_event_time_delay_ms = 3
+    min_processing_time_delay_ms = 7
+
+    def process_batch(self, elements: Any, ctx: Any) -> None:
+        timers = ctx.timer_service()
+        timers.register_processing_time_timers(elements.key_ids, elements.processing_times + 7)
+        timers.register_event_time_timers(elements.key_ids, elements.timestamps + 3)
+
+    def on_timers(self, timers: Any, ctx: Any) -> Any:
+        times = 1 if timers.time_domain is TimeDomain.PROCESSING_TIME else 2
+        rows = np.repeat(np.arange(len(timers)), times)
+        numbers = timers.timestamps[rows] * 10 + np.tile(np.arange(times), len(timers))
+        return timers.results({"user": timers.keys["user"].take(pa.array(rows)), "n": numbers}, rows)
+
+
+class RowsByTheClock(KeyedProcessFunction):
+    """The same, row by row."""
+
+    def process_element(self, value: Any, ctx: Any) -> None:
+        timers = ctx.timer_service()
+        timers.register_processing_time_timer(timers.current_processing_time() + 7)
+        timers.register_event_time_timer(ctx.timestamp() + 3)
+
+    def on_timer(self, timestamp: int, ctx: Any) -> Iterator[Any]:
+        for number in range(1 if ctx.time_domain() is TimeDomain.PROCESSING_TIME else 2):
+            yield ctx.get_current_key(), timestamp * 10 + number
+
+
+GIVEN = pa.schema({"user": pa.string(), "n": pa.int64()})
+
+
+@pytest.mark.parametrize("parallelism", [1, 3])
+def test_timers_of_a_function_over_batches_give_results_in_order_as_those_of_single_rows(
+    parallelism: int,
+) -> None:
+    stream = random_log(parallelism)
+
+    def seen_by(function: Any) -> dict[str, list[Any]]:
+        given = stream.key_by("user").process(function, GIVEN)
+        told = given.key_by("user").process(Sees(), SEEN).to_arrow().to_pylist()
+        return {
+            key: [row for row in told if row["key"] == key] for key in sorted({row["key"] for row in told})
+        }
+
+    found = seen_by(BatchesByTheClock())
+    assert found == seen_by(RowsByTheClock())
+    assert list(found) == list("abcdefg")
+
+
+def random_log(parallelism: int) -> DataStream:
+    random = Random(7)
+    at = sorted(random.randrange(3_000) for _ in range(800))
+    rows = [(random.choice("abcdefg"), time - random.randrange(8), time) for time in at]
+    return log(rows, parallelism, bound_ms=8)
+
+
+@pytest.mark.parametrize("parallelism", [1, 3])
+def test_results_of_a_function_over_batches_come_to_the_next_operator_as_those_of_single_rows(
+    parallelism: int,
+) -> None:
+    stream = random_log(parallelism)
+
+    def seen_by(function: Any) -> list[Any]:
+        given = stream.key_by("user").process(function, GIVEN)
+        told = given.key_by("user").process(Sees(), SEEN).to_arrow().to_pylist()
+        counted = given.key_by("user").window(TumblingEventTimeWindows.of(Time.milliseconds(100)))
+        windows = counted.aggregate(n=count(), all=collect("n"), last=max_("n")).to_arrow().to_pylist()
+        return [sorted(map(str, told)), sorted(map(str, windows))]
+
+    assert seen_by(BatchesUntilQuiet()) == seen_by(RowsUntilQuiet())
+
+
+def test_a_function_over_batches_says_which_rows_its_results_are_for_where_another_operator_follows() -> None:
+    class Gives(KeyedBatchProcessFunction):
+        min_event_time_delay_ms = 1_000
+
+        def __init__(self, rows: Any) -> None:
+            self.rows = rows
+
+        def process_batch(self, elements: Any, ctx: Any) -> Any:
+            batch = {"user": elements["user"], "n": elements.timestamps}
+            return batch if self.rows is None else elements.results(batch, self.rows)
+
+    cases: list[tuple[Any, str]] = [
+        (None, r"do not say which elements or timers they are for, .*elements\.results\(batch, rows\)"),
+        ([0], "gave 7 results, and 1 rows that they are for"),
+        ([*range(6), 7], "for the rows 0 to 7, but the batch has 7"),
+        ([*range(6), 0.5], "as the rows that results are for: give their numbers"),
+    ]
+    for rows, message in cases:
+        given = log(ROWS).key_by("user").process(Gives(rows), GIVEN)
+        with pytest.raises(UserCodeError, match=message):
+            given.key_by("user").process(Sees(), SEEN).to_arrow()
+        if rows is None:
+            assert given.to_arrow().num_rows == len(ROWS)
+
+
+def test_a_function_over_batches_behind_another_operator_is_refused() -> None:
     counted = log(ROWS).key_by("user").window(TumblingEventTimeWindows.of(Time.milliseconds(10)))
     keyed = counted.aggregate(n=count()).key_by("user")
     with pytest.raises(
-        ConfigurationError, match="Batches is a function over batches, which a job with several"
+        ConfigurationError, match="BatchesUntilQuiet is a function over batches, which takes rows of logs"
     ):
-        keyed.process(Batches(), SEEN).execute()
+        keyed.process(BatchesUntilQuiet(), GIVEN).execute()
 
 
 def test_a_side_output_that_is_asked_for_need_not_be_named_before() -> None:

@@ -41,6 +41,7 @@ from flinkcore.datastream.functions.join_functions import (
 from flinkcore.datastream.functions.keyed_batch_process_function import (
     BatchResults,
     KeyedBatchProcessFunction,
+    RowResults,
 )
 from flinkcore.datastream.functions.process_functions import (
     BaseBroadcastProcessFunction,
@@ -112,6 +113,7 @@ __all__ = [
     "ReduceFunction",
     "ReduceFunctionWrapper",
     "Results",
+    "RowResults",
     "RuntimeContext",
     "SinkFunction",
     "SourceContext",

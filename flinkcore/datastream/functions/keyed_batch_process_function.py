@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from flinkcore.datastream.functions.function import Function
 from flinkcore.datastream.time_domain import TimeDomain
@@ -15,6 +15,21 @@ if TYPE_CHECKING:
 
 BatchResults: TypeAlias = Iterable[Any] | None
 """What a function over batches yields or returns: batches of the main output, ``(tag, batch)`` for a side output."""
+
+
+class RowResults(NamedTuple):
+    """Results of a function over batches that say which element or timer each is for; see ``elements.results(...)``.
+
+    Attributes
+    ----------
+    batch
+        Results, as a function may yield them.
+    rows : int array (n_results,) or None
+        Rows of the elements or timers; None: one result for each.
+    """
+
+    batch: Any
+    rows: Any
 
 
 class _Batch(ABC):
@@ -42,6 +57,21 @@ class _Batch(ABC):
 
     def __len__(self) -> int:
         return len(self.key_ids)
+
+    def results(self, batch: Any, rows: Any = None) -> RowResults:
+        """Return results that say which of these elements or timers each is for, to be yielded.
+
+        They have the timestamps of these. Where another operator follows, all results must be given so; elsewhere it
+        makes no difference.
+
+        Parameters
+        ----------
+        batch
+            A ``pyarrow.RecordBatch`` or ``Table``, or a dict from column names to columns.
+        rows : int array (n_results,), optional
+            For each result the row of its element or timer; None: one for each, in their order.
+        """
+        return RowResults(batch, rows)
 
 
 class KeyedBatchProcessFunction(Function):
@@ -83,6 +113,10 @@ class KeyedBatchProcessFunction(Function):
       a batch gets its later elements in one of the next batches, and other keys do not wait. So carry nothing over from
       one key to another.
     * How many elements a batch has, and which, is not promised. A batch may span many steps of the watermark.
+
+    **Another operator behind it** takes results in order: yield ``elements.results(batch, rows)`` or
+    ``timers.results(batch, rows)``, with the row of the element or timer that each result is for, whose timestamp it
+    then has. The function itself takes rows of logs.
 
     **What you must declare.** Which timers the elements of a batch will register is not known before the function is
     called. The class declares bounds as attributes, set in the class or in `__init__`:
@@ -178,8 +212,8 @@ class KeyedBatchProcessFunction(Function):
         -------
         iterable or None
             Yield batches, or return an iterable of them: a ``pyarrow.RecordBatch`` or ``Table``, or a dict from column
-            names to equally long Arrow or numpy columns or lists. A pair of an `OutputTag` and a batch goes to that
-            side output.
+            names to equally long Arrow or numpy columns or lists; or ``elements.results(batch, rows)``. A pair of an
+            `OutputTag` and a batch goes to that side output.
         """
 
     def on_timers(

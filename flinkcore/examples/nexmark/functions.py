@@ -1,4 +1,4 @@
-"""The process functions of Nexmark's queries: for single rows, and for batches of rows of many keys."""
+"""The process functions of Nexmark's queries, over batches of rows of many keys."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from flinkcore.common import MAX_TIMESTAMP, Row
-from flinkcore.datastream import KeyedBatchProcessFunction, KeyedCoProcessFunction, RuntimeContext
-from flinkcore.datastream.state import ListState, ListStateDescriptor, ValueState, ValueStateDescriptor
+from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
+from flinkcore.datastream import KeyedBatchProcessFunction, RuntimeContext
 from flinkcore.examples.nexmark.generator import AUCTION, BID, PERSON, TIME, splitmix64
 
 SOLD_BY_PERSONS = pa.schema(
@@ -44,49 +43,92 @@ NO_TIMERS = 1 << 60
 Rows = npt.NDArray[np.intp]
 
 
-class WinningBids(KeyedCoProcessFunction):
+class WinningBids(KeyedBatchProcessFunction):
     """Gives the highest bid for an auction while it was open, the earliest of several, when it expires.
 
     Bids may come before their auction, and wait for it; after it has expired, none is looked at.
     """
 
+    min_event_time_delay_ms = 1  # an auction lasts at least so long
+
+    OF_AUCTION = WINNING_BIDS.names[:10]
+    OF_BID = ("price", "bid_date_time", "bidder", "bid_extra")
+
     def open(self, runtime_context: RuntimeContext) -> None:
-        self.auction: ValueState[Row] = runtime_context.get_state(ValueStateDescriptor("auction"))
-        self.has_expired: ValueState[bool] = runtime_context.get_state(ValueStateDescriptor("has expired"))
-        self.best: ValueState[Row] = runtime_context.get_state(ValueStateDescriptor("best"))
-        self.waiting: ListState[Row] = runtime_context.get_list_state(ListStateDescriptor("waiting"))
+        # Before its auction, a key has no times at which a bid counts; after that, too, but then none waits.
+        self.opened = runtime_context.get_column_state("opened", np.int64, MAX_TIMESTAMP)
+        self.expires = runtime_context.get_column_state("expires", np.int64, MIN_TIMESTAMP)
+        self.is_known = runtime_context.get_column_state("is known", np.bool_, False)
+        self.auctions = runtime_context.get_column_state("auction", object, None)
+        self.best = runtime_context.get_column_state("best bid", object, None)
+        self.waiting = runtime_context.get_column_state("bids before the auction", object, None)
 
-    def process_element1(self, value: Row, ctx: KeyedCoProcessFunction.Context) -> None:
-        self.auction.update(value)
-        for bid in self.waiting.get():
-            self._take(value, bid)
-        self.waiting.clear()
-        opened_ms = ctx.timestamp()
-        assert opened_ms is not None
-        lasts = value.expires - value.date_time
-        ctx.timer_service().register_event_time_timer(opened_ms + round(lasts.total_seconds() * 1_000))
+    def process_batch(
+        self, elements: KeyedBatchProcessFunction.ElementBatch, ctx: KeyedBatchProcessFunction.Context
+    ) -> None:
+        is_bid = elements["stream"].to_numpy().astype(np.bool_)
+        self._open(elements, np.flatnonzero(~is_bid), ctx)
+        key_ids, times = elements.key_ids, elements.timestamps
+        counts = (self.opened.array[key_ids] <= times) & (times <= self.expires.array[key_ids])
+        self._offer(elements, np.flatnonzero(is_bid & counts))
+        waits = np.flatnonzero(is_bid & ~self.is_known.array[key_ids])
+        for key_id, *bid in zip(key_ids[waits].tolist(), *_lists(elements, waits, *self.OF_BID), strict=True):
+            _append(self.waiting.array, key_id, tuple(bid))
 
-    def process_element2(self, value: Row, ctx: KeyedCoProcessFunction.Context) -> None:
-        auction = self.auction.value()
-        if auction is not None:
-            self._take(auction, value)
-        elif not self.has_expired.value():
-            self.waiting.add(value)
+    def _open(
+        self,
+        elements: KeyedBatchProcessFunction.ElementBatch,
+        rows: Rows,
+        ctx: KeyedBatchProcessFunction.Context,
+    ) -> None:
+        """Note auctions, and the best bids that have waited for them."""
+        key_ids, opened = elements.key_ids[rows], elements.timestamps[rows]
+        expires = elements["expires"].view(pa.int64()).to_numpy(zero_copy_only=False)[rows].astype(np.int64)
+        self.is_known.array[key_ids] = True
+        self.opened.array[key_ids] = opened
+        self.expires.array[key_ids] = expires
+        ctx.timer_service().register_event_time_timers(key_ids, expires)
+        waiting, best = self.waiting.array, self.best.array
+        for key_id, *auction in zip(key_ids.tolist(), *_lists(elements, rows, *self.OF_AUCTION), strict=True):
+            self.auctions.array[key_id] = tuple(auction)
+            if waiting[key_id]:
+                first, last = self.opened.array[key_id], self.expires.array[key_id]
+                valid = [bid for bid in waiting[key_id] if first <= bid[1] <= last]
+                best[key_id] = min(valid, key=_rank, default=None)
+                waiting[key_id] = None
 
-    def _take(self, auction: Row, bid: Row) -> None:
-        if not auction.date_time <= bid.bid_date_time <= auction.expires:
-            return
-        best = self.best.value()
-        if best is None or (-bid.price, bid.bid_date_time) < (-best.price, best.bid_date_time):
-            self.best.update(bid)
+    def _offer(self, elements: KeyedBatchProcessFunction.ElementBatch, rows: Rows) -> None:
+        """Take bids that count, if they are better than the ones before."""
+        prices = elements["price"].to_numpy(zero_copy_only=False)[rows]
+        key_ids = elements.key_ids[rows]
+        order = np.lexsort((elements.timestamps[rows], -prices, key_ids))
+        first = order[np.flatnonzero(np.diff(key_ids[order], prepend=-1))]
+        best = self.best.array
+        for key_id, *bid in zip(
+            key_ids[first].tolist(), *_lists(elements, rows[first], *self.OF_BID), strict=True
+        ):
+            if best[key_id] is None or _rank(bid) < _rank(best[key_id]):
+                best[key_id] = tuple(bid)
 
-    def on_timer(self, timestamp: int, ctx: KeyedCoProcessFunction.OnTimerContext) -> Iterator[list[Any]]:
-        best, auction = self.best.value(), self.auction.value()
-        if best is not None and auction is not None:
-            yield [*auction, *best]
-        self.auction.clear()
-        self.best.clear()
-        self.has_expired.update(True)
+    def on_timers(
+        self, timers: KeyedBatchProcessFunction.TimerBatch, ctx: KeyedBatchProcessFunction.Context
+    ) -> Iterator[Any]:
+        key_ids = timers.key_ids
+        pairs = zip(self.auctions.array[key_ids], self.best.array[key_ids], strict=True)
+        won, rows = [], []
+        for row, (auction, bid) in enumerate(pairs):
+            if bid is not None:
+                price, bid_date_time, bidder, bid_extra = bid
+                won.append((*auction, auction[0], bidder, price, bid_date_time, bid_extra))
+                rows.append(row)
+        yield timers.results(_table(won, WINNING_BIDS), rows)
+        for state in (self.opened, self.expires, self.auctions, self.best):
+            state.clear(key_ids)
+
+
+def _rank(bid: Sequence[Any]) -> tuple[int, int]:
+    """The highest price comes first, and then the earliest time."""
+    return -bid[0], bid[1]
 
 
 class SellersOfAuctions(KeyedBatchProcessFunction):

@@ -143,8 +143,10 @@ def winning_bids(streams: Streams) -> DataStream:
     bids = streams.bids.select(
         "auction", "bidder", "price", bid_date_time=pc.field("date_time"), bid_extra=pc.field("extra")
     )
-    both = streams.auctions.select(*_OF_AUCTION.names).connect(bids)
-    return both.key_by("id", "auction").process(WinningBids(), WINNING_BIDS, timestamp_column="closed")
+    auctions = streams.auctions.select(*_OF_AUCTION.names)
+    of_bid = _fields(BID, "auction", "bidder", "price", bid_date_time="date_time", bid_extra="extra")
+    by_auction = _united(auctions, bids, schemas=(_OF_AUCTION, of_bid), keys=("id", "auction"))
+    return by_auction.process(WinningBids(), WINNING_BIDS)
 
 
 def q4(streams: Streams) -> DataStream:

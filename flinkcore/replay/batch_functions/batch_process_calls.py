@@ -239,7 +239,7 @@ class BatchProcessCalls(KeyedBatchProcessFunction.Context):
         try:
             given = method(subject, self)
             if given is not None:
-                self._outputs.add_all(given)
+                self._outputs.add_all(given, len(subject))
         except Exception as failure:
             raise UserCodeError(
                 f"{self._name}.{name} failed at {described()}: {in_words(failure)}"

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from flinkcore.common import OutputTag
+from flinkcore.datastream.functions import RowResults
 from flinkcore.errors import DataError, SchemaError
 from flinkcore.replay.log.joined_batches import joined
 from flinkcore.runtime.messages import shown
@@ -28,9 +30,17 @@ class BatchProcessOutputs:
         Of the main output.
     tags : sequence of OutputTag
         Side outputs that are wanted, each with its schema.
+    place : callable, optional
+        Called with the rows of elements or timers that results are for, as they come; None: that is not asked for.
     """
 
-    def __init__(self, output_type: pa.Schema, tags: Sequence[OutputTag]) -> None:
+    def __init__(
+        self,
+        output_type: pa.Schema,
+        tags: Sequence[OutputTag],
+        place: Callable[[npt.NDArray[np.int64]], None] | None = None,
+    ) -> None:
+        self._place = place
         self._schemas: dict[OutputTag | None, pa.Schema] = {None: output_type}
         self._schemas.update({tag: tag.type_info for tag in tags})
         self._held: dict[OutputTag | None, list[pa.RecordBatch]] = {tag: [] for tag in self._schemas}
@@ -44,8 +54,8 @@ class BatchProcessOutputs:
         """Whether so many rows are held that they should be taken."""
         return self._held_rows >= HELD_ROWS
 
-    def add_all(self, given: Any) -> None:
-        """Take what a call of the function yielded or returned.
+    def add_all(self, given: Any, n_rows: int) -> None:
+        """Take what a call of the function for so many elements or timers yielded or returned.
 
         Raises
         ------
@@ -56,8 +66,15 @@ class BatchProcessOutputs:
         """
         before = self._held_bytes
         for result in _results(given):
-            if isinstance(result, tuple) and len(result) == 2 and isinstance(result[0], OutputTag):
+            if isinstance(result, RowResults):
+                self._add_of_rows(result, n_rows)
+            elif isinstance(result, tuple) and len(result) == 2 and isinstance(result[0], OutputTag):
                 self._add(*result)
+            elif self._place is not None:
+                raise SchemaError(
+                    "it gave results that do not say which elements or timers they are for, and another operator takes "
+                    "them in order: yield elements.results(batch, rows) or timers.results(batch, rows)"
+                )
             else:
                 self._add(None, result)
             if self._held_bytes - before > CALL_BYTES:
@@ -66,18 +83,37 @@ class BatchProcessOutputs:
                     "it has. Let it end, or give the rest at a timer"
                 )
 
-    def _add(self, tag: OutputTag | None, given: Any) -> None:
+    def _add_of_rows(self, results: RowResults, n_rows: int) -> None:
+        given = self._add(None, results.batch)
+        rows = np.arange(given) if results.rows is None else np.asarray(results.rows)
+        if rows.size == 0:
+            rows = np.empty(0, np.int64)
+        if rows.ndim != 1 or rows.dtype.kind not in "iu":
+            raise SchemaError(
+                f"it gave {shown(results.rows)} as the rows that results are for: give their numbers"
+            )
+        if len(rows) != given:
+            raise DataError(f"it gave {given:,} results, and {len(rows):,} rows that they are for")
+        if given and not 0 <= rows.min() <= rows.max() < n_rows:
+            raise DataError(
+                f"it gave results for the rows {rows.min():,} to {rows.max():,}, but the batch has {n_rows:,}"
+            )
+        if self._place is not None and given:
+            self._place(rows.astype(np.int64))
+
+    def _add(self, tag: OutputTag | None, given: Any) -> int:
         columns = _columns(given, tag)
         schema = self._schemas.get(tag)
         if schema is None:
             self._dropped += _n_rows(columns, tag)
-            return
+            return 0
         batch = _record_batch(columns, schema, tag)
         if batch.num_rows:
             self._held[tag].append(batch)
             self._rows[tag] += batch.num_rows
             self._held_rows += batch.num_rows
             self._held_bytes += batch.nbytes
+        return int(batch.num_rows)
 
     def take(self) -> Iterator[tuple[OutputTag | None, pa.RecordBatch]]:
         """Give what has come since the last time, by side output; results under None."""
@@ -96,7 +132,9 @@ class BatchProcessOutputs:
 def _results(given: Any) -> Iterable[Any]:
     if isinstance(given, pa.RecordBatch | pa.Table | Mapping):
         return [given]
-    if isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], OutputTag):
+    if isinstance(given, RowResults) or (
+        isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], OutputTag)
+    ):
         return [given]
     if isinstance(given, str | bytes | pa.Array | pa.ChunkedArray | np.ndarray) or not hasattr(
         given, "__iter__"

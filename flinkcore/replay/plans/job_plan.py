@@ -202,8 +202,7 @@ def make_plan(graph: StreamGraph, configuration: ExecutionConfig) -> JobPlan:
     planner.stage(last)
     logs, stages = planner.named_logs(), planner.stages
     stages[-1] = _followed_by(stages[-1], tuple(map(column_op, behind)))
-    if len(stages) > 1:
-        _refuse_functions_over_batches(stages)
+    _refuse_functions_over_batches(stages)
     _check_tags(logs, stages)
     refuse_equal_uids([*(log.watermarks_uid for log in logs), *(stage.uid for stage in stages)])
     _check_alignment(logs)
@@ -373,10 +372,10 @@ def _check_results_input(number: int, each: StageInput, operator: KeyedOperator)
 
 def _refuse_functions_over_batches(stages: Sequence[StagePlan]) -> None:
     for stage in stages:
-        if isinstance(stage.operator, BatchProcess):
+        if isinstance(stage.operator, BatchProcess) and stage.results:
             raise ConfigurationError(
-                f"{stage.operator.function_name} is a function over batches, which a job with several "
-                "operators cannot run: make it a KeyedProcessFunction"
+                f"{stage.operator.function_name} is a function over batches, which takes rows of logs, and here "
+                "results of another operator come to it: make it a KeyedProcessFunction"
             )
 
 

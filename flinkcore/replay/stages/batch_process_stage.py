@@ -21,12 +21,15 @@ import numpy as np
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.datastream import TimeDomain
 from flinkcore.replay.batch_functions.batch_process_calls import BatchProcessCalls
+from flinkcore.replay.batch_functions.batch_process_columns import ElementColumns
 from flinkcore.replay.batch_functions.batch_process_outputs import BatchProcessOutputs
 from flinkcore.replay.batch_functions.batch_process_snapshot import BatchProcessSnapshots
 from flinkcore.replay.log.arrays import Int64s, RowNumbers
 from flinkcore.replay.plans.operators import BatchProcess
+from flinkcore.replay.stages.batch_result_places import BatchResultPlaces
+from flinkcore.replay.stages.placed_events import PlacedEvents, order_of
 from flinkcore.replay.stages.stage import Stage, StageContext
-from flinkcore.replay.stages.stage_output import StageOutput
+from flinkcore.replay.stages.stage_output import PlacedOutput, StageOutput
 from flinkcore.replay.time_plane.timeline import Timeline
 from flinkcore.replay.time_plane.total_order import Events
 from flinkcore.runtime.checkpoint import OperatorSnapshot
@@ -94,7 +97,11 @@ class BatchProcessStage(Stage[Events]):
         self._watermark_ms = MIN_TIMESTAMP
         self._processed = 0
         self._fired = dict.fromkeys(TimeDomain, 0)
-        self._outputs = BatchProcessOutputs(process.output_type, process.tags)
+        self._number = context.number
+        self._places = BatchResultPlaces(context.number) if context.places_results else None
+        self._outputs = BatchProcessOutputs(
+            process.output_type, process.tags, None if self._places is None else self._places.add
+        )
         self._calls = BatchProcessCalls(
             copied_function(process.function),
             plan.data_schema(),
@@ -148,16 +155,40 @@ class BatchProcessStage(Stage[Events]):
         yield from self._fire(key_ids[due], watermarks[due], arrivals[due])
         columns = key_ids, events.timestamps, watermarks, arrivals
         taken, waiting = self._cuts.take(*columns)
-        self._calls.process_batch(elements.take(taken) if len(waiting) else elements)
+        if len(waiting):
+            self._process_rows(events, elements, taken)
+        else:
+            self._place_elements(events, None)
+            self._calls.process_batch(elements)
         rows, begins, ends = _grouped(waiting, key_ids)
         while len(begins):
             due = rows[begins]
             yield from self._fire(key_ids[due], watermarks[due], arrivals[due])
             taken = self._cuts.take_waiting(*columns, rows, begins, ends)
-            self._calls.process_batch(elements.take(np.sort(taken)))
+            self._process_rows(events, elements, np.sort(taken))
             still = begins < ends
             begins, ends = begins[still], ends[still]
         self._processed += len(arrivals)
+
+    def _process_rows(self, events: Events, elements: ElementColumns, rows: Int64s) -> None:
+        self._place_elements(events, rows)
+        self._calls.process_batch(elements.take(rows))
+
+    def _place_elements(self, events: Events, rows: Int64s | None) -> None:
+        """Note where results for elements, or some rows of them, come in order."""
+        if self._places is not None:
+            order = order_of(events, self._number)
+            if rows is None:
+                self._places.of_elements(events.timestamps, order)
+            else:
+                self._places.of_elements(events.timestamps[rows], tuple(column[rows] for column in order))
+
+    def advance(self, until_ms: int) -> Iterator[StageOutput]:
+        steps = np.searchsorted(self._timeline.clock_ms, [until_ms])
+        watermark_ms = int(self._timeline.watermark_after(steps)[0])
+        self._watermark_ms = max(self._watermark_ms, watermark_ms)
+        yield from self._fire_before(self._watermark_ms, until_ms)
+        yield from self._taken()
 
     def finish(self) -> Iterator[StageOutput]:
         """Let everything happen that is due by the end of the log, and fire all event-time timers."""
@@ -220,7 +251,10 @@ class BatchProcessStage(Stage[Events]):
 
     def _taken(self) -> Iterator[StageOutput]:
         for tag, batch in self._outputs.take():
-            yield StageOutput(tag, [batch])
+            if tag is None and self._places is not None:
+                yield PlacedOutput(None, [], PlacedEvents.of(batch, *self._places.take()))
+            else:
+                yield StageOutput(tag, [batch])
 
     # ---- timers ----
 
@@ -274,6 +308,7 @@ class BatchProcessStage(Stage[Events]):
             key_ids, times, steps = key_ids[order], times[order], steps[order]
             self._event_time.poll(key_ids)
             watermarks = self._timeline.watermark_after(steps + 1)
+            self._place_timers(key_ids, times, self._moments.clocks[steps], steps, by_watermark=True)
             # The step lasts until all that it reaches has fired: the floor stays below it.
             floors = np.minimum(self._timeline.watermark_after(steps), watermarks - 1)
             self._call_on_timers(
@@ -285,8 +320,16 @@ class BatchProcessStage(Stage[Events]):
             order = np.lexsort((times, due))
             key_ids, times, due, steps = key_ids[order], times[order], due[order], steps[order]
             self._processing_time.poll(key_ids)
+            self._place_timers(key_ids, times, due, steps, by_watermark=False)
             watermarks = self._timeline.watermark_after(steps)
             self._call_on_timers(TimeDomain.PROCESSING_TIME, key_ids, times, watermarks, watermarks, due)
+
+    def _place_timers(
+        self, key_ids: Int64s, times: Int64s, clocks: Int64s, steps: Int64s, by_watermark: bool
+    ) -> None:
+        if self._places is not None:
+            groups = self._calls.key_groups(key_ids)
+            self._places.of_timers(key_ids, groups, times, clocks, steps, by_watermark)
 
     def _call_on_timers(
         self,
