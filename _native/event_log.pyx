@@ -456,12 +456,165 @@ def hold_back(
                 arrivals_ms[i] = read_ms[first]
 
 
+# ---- packed columns ----------------------------------------------------------------------------------------------
+# Blocks of values, each as its least value and the differences from that, in as few bytes as hold the greatest of them.
+
+
+cdef enum:
+    BLOCK = 256  # values
+
+cdef struct BlockHeader:
+    int64_t least
+    int64_t width  # bytes of a difference: 0, 1, 2, 4 or 8
+
+
+ctypedef fused Difference:
+    uint8_t
+    uint16_t
+    uint32_t
+    uint64_t
+
+
+cdef inline void _put(const int64_t* values, int64_t n, int64_t least, Difference* differences) noexcept nogil:
+    cdef int64_t i
+    for i in range(n):
+        differences[i] = <Difference> (<uint64_t> values[i] - <uint64_t> least)
+
+
+cdef inline void _get(const Difference* differences, int64_t n, int64_t least, int64_t* values) noexcept nogil:
+    cdef int64_t i
+    for i in range(n):
+        values[i] = <int64_t> (<uint64_t> least + <uint64_t> differences[i])
+
+
+cdef inline int64_t _differences_size(int64_t n, int64_t width) noexcept nogil:
+    return (n * width + 7) & ~<int64_t> 7  # headers stay aligned
+
+
+cdef int64_t _pack_block(const int64_t* values, int64_t n, uint8_t* packed) noexcept nogil:
+    cdef BlockHeader* header = <BlockHeader*> packed
+    cdef int64_t i, least = values[0], greatest = values[0]
+    cdef uint64_t span
+    for i in range(1, n):
+        least = min(least, values[i])
+        greatest = max(greatest, values[i])
+    span = <uint64_t> greatest - <uint64_t> least
+    header.least = least
+    packed += sizeof(BlockHeader)
+    if span == 0:
+        header.width = 0
+    elif span < 1 << 8:
+        header.width = 1
+        _put(values, n, least, packed)
+    elif span < 1 << 16:
+        header.width = 2
+        _put(values, n, least, <uint16_t*> packed)
+    elif span < <uint64_t> 1 << 32:
+        header.width = 4
+        _put(values, n, least, <uint32_t*> packed)
+    else:
+        header.width = 8
+        _put(values, n, least, <uint64_t*> packed)
+    return <int64_t> sizeof(BlockHeader) + _differences_size(n, header.width)
+
+
+cdef int64_t _unpack_block(const uint8_t* packed, int64_t size, int64_t n, int64_t* values) noexcept nogil:
+    # How many bytes the block has; -1: it is none.
+    cdef const BlockHeader* header = <const BlockHeader*> packed
+    cdef int64_t taken, i
+    if size < <int64_t> sizeof(BlockHeader) or not 0 <= header.width <= 8:
+        return -1
+    taken = <int64_t> sizeof(BlockHeader) + _differences_size(n, header.width)
+    if taken > size:
+        return -1
+    packed += sizeof(BlockHeader)
+    if header.width == 1:
+        _get(packed, n, header.least, values)
+    elif header.width == 2:
+        _get(<const uint16_t*> packed, n, header.least, values)
+    elif header.width == 4:
+        _get(<const uint32_t*> packed, n, header.least, values)
+    elif header.width == 8:
+        _get(<const uint64_t*> packed, n, header.least, values)
+    elif header.width == 0:
+        for i in range(n):
+            values[i] = header.least
+    else:
+        return -1
+    return taken
+
+
+def packed_integers(const int64_t[::1] values not None):
+    """Pack integers that are close to their neighbours, such as times in the order of a log, into few bytes. O(n).
+
+    Parameters
+    ----------
+    values : numpy.ndarray of int64, shape (n,)
+
+    Returns
+    -------
+    numpy.ndarray of uint8
+        For `unpacked_integers`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> packed = packed_integers(np.arange(1_000_000_000_000, 1_000_000_001_024))
+    >>> packed.nbytes
+    1088
+    """
+    import numpy as np
+
+    cdef int64_t n = values.shape[0], block, first, n_bytes = 0
+    cdef int64_t n_blocks = (n + BLOCK - 1) // BLOCK
+    cdef uint8_t[::1] packed = np.empty(n_blocks * <int64_t> sizeof(BlockHeader) + 8 * n, np.uint8)
+    with nogil:
+        for block in range(n_blocks):
+            first = block * BLOCK
+            n_bytes += _pack_block(&values[first], min(BLOCK, n - first), &packed[n_bytes])
+    return packed.base[:n_bytes].copy()
+
+
+def unpacked_integers(const uint8_t[::1] packed not None, int64_t n):
+    """The integers that `packed_integers` packed. O(n).
+
+    Parameters
+    ----------
+    packed : numpy.ndarray of uint8
+    n : int
+        How many they are.
+
+    Returns
+    -------
+    numpy.ndarray of int64, shape (n,)
+
+    Raises
+    ------
+    DataError
+        If so many were not packed there.
+    """
+    import numpy as np
+
+    cdef int64_t[::1] values = np.empty(n, np.int64)
+    cdef int64_t block, first, at = 0, size = packed.shape[0], taken = 0
+    with nogil:
+        for block in range((n + BLOCK - 1) // BLOCK):
+            first = block * BLOCK
+            taken = -1 if at == size else _unpack_block(&packed[at], size - at, min(BLOCK, n - first), &values[first])
+            if taken < 0:
+                break
+            at += taken
+    if taken < 0 or at != size:
+        raise DataError(f"{size} bytes are not those of {n} integers")
+    return values.base
+
+
 # ---- the total order ---------------------------------------------------------------------------------------------
 
 
 def order_events(
     const int64_t[::1] arrivals_ms not None,
-    const int64_t[::1] positions not None,
+    const int64_t[::1] positions,
     const int32_t[::1] codes not None,
     const int32_t[::1] places not None,
     const int32_t[::1] splits not None,
@@ -474,8 +627,8 @@ def order_events(
     ----------
     arrivals_ms : numpy.ndarray of int64, shape (n_rows,)
         As recorded.
-    positions : numpy.ndarray of int64, shape (n_rows,)
-        Position of each row in its split within the chunk.
+    positions : numpy.ndarray of int64, shape (n_rows,), or None
+        Position of each row in its split within the chunk; None: they are not wanted.
     codes : numpy.ndarray of int32, shape (n_rows,)
         Index into `places`.
     places : numpy.ndarray of int32, shape (n_codes,)
@@ -491,7 +644,7 @@ def order_events(
     -------
     tuple of numpy.ndarray, each of shape (n_rows,)
         `(arrivals_ms int64, splits int32, positions int64)`: the running maximum of the arrivals in each split, the
-        number of the split, and the position in the whole split.
+        number of the split, and the position in the whole split, or None.
 
     Raises
     ------
@@ -502,24 +655,33 @@ def order_events(
 
     cdef int64_t i, n = arrivals_ms.shape[0], n_splits = splits.shape[0]
     cdef int32_t place
-    if positions.shape[0] != n or codes.shape[0] != n:
-        raise DataError(f"{n} arrivals, {positions.shape[0]} positions and {codes.shape[0]} split codes: not one each")
+    cdef int64_t* position_of = NULL
+    cdef const int64_t* position_in_chunk = NULL
+    cdef int64_t[::1] whole = None
+    cdef int64_t n_positions = n if positions is None else positions.shape[0]
+    if n_positions != n or codes.shape[0] != n:
+        raise DataError(f"{n} arrivals, {n_positions} positions and {codes.shape[0]} split codes: not one each")
     if bases.shape[0] != n_splits or running_arrivals_ms.shape[0] != n_splits:
         raise DataError(
             f"{n_splits} splits, {bases.shape[0]} bases, {running_arrivals_ms.shape[0]} arrivals: not one each"
         )
     check_codes(codes, places.shape[0])
     check_codes(places, n_splits)
-    cdef int64_t[::1] arrival_of = np.empty(n, np.int64), position_of = np.empty(n, np.int64)
+    cdef int64_t[::1] arrival_of = np.empty(n, np.int64)
     cdef int32_t[::1] split_of = np.empty(n, np.int32)
+    if positions is not None:
+        whole = np.empty(n, np.int64)
+        if n:
+            position_of, position_in_chunk = &whole[0], &positions[0]
     with nogil:
         for i in range(n):
             place = places[codes[i]]
             running_arrivals_ms[place] = max(running_arrivals_ms[place], arrivals_ms[i])
             arrival_of[i] = running_arrivals_ms[place]
             split_of[i] = splits[place]
-            position_of[i] = bases[place] + positions[i]
-    return arrival_of.base, split_of.base, position_of.base
+            if position_of != NULL:
+                position_of[i] = bases[place] + position_in_chunk[i]
+    return arrival_of.base, split_of.base, None if whole is None else whole.base
 
 
 # ---- checksums of events -----------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ allowed lateness. How many events are late under which bound is how many of thes
 import numpy as np
 
 import cython
-from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t, uint8_t, uint64_t
+from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 
 from flinkcore.errors import ConfigurationError, DataError
@@ -19,7 +19,7 @@ from flinkcore.errors import ConfigurationError, DataError
 from flinkcore._native.call_guard cimport Call, begin_call
 from flinkcore._native.event_log cimport check_codes
 from flinkcore._native.keys cimport mix_int64
-from flinkcore._native.memory cimport Buffer, buffer_append, buffer_free, buffer_resize
+from flinkcore._native.memory cimport Buffer, buffer_append, buffer_free
 from flinkcore._native.panes cimport AlignedWindows, aligned_start, checked_windows
 
 
@@ -38,6 +38,7 @@ cdef enum:
     SMALL = 256
     PER_DOUBLING = 128
     MAGNITUDES = SMALL + 55 * PER_DOUBLING  # of numbers below 2**63
+    LISTED = 1 << 13  # so many numbers, behind which most events do not lie, are looked up by themselves
 
 
 cdef inline int64_t _magnitude(int64_t number) noexcept nogil:
@@ -63,7 +64,8 @@ cdef int _bounds_set_up(Bounds* bounds, const int64_t[::1] values) except -1:
         raise ConfigurationError("bounds are from 0 to 2**63 - 1 ms, one at least")
     bounds.values = <int64_t*> malloc(bounds.n * sizeof(int64_t))
     bounds.below = <int32_t*> malloc((MAGNITUDES + 1) * sizeof(int32_t))
-    if bounds.values == NULL or bounds.below == NULL:
+    bounds.listed = <int32_t*> malloc(LISTED * sizeof(int32_t))
+    if bounds.values == NULL or bounds.below == NULL or bounds.listed == NULL:
         raise MemoryError(f"{bounds.n} bounds")
     for i in range(bounds.n):
         if i and values[i] <= values[i - 1]:
@@ -74,13 +76,21 @@ cdef int _bounds_set_up(Bounds* bounds, const int64_t[::1] values) except -1:
             below += 1
         bounds.below[magnitude] = below
     bounds.below[MAGNITUDES] = <int32_t> bounds.n
+    below = 0
+    for i in range(LISTED):
+        while below < bounds.n and bounds.values[below] <= i:
+            below += 1
+        bounds.listed[i] = below
     return 0
 
 
 cdef inline int64_t _bounds_up_to(const Bounds* bounds, int64_t number) noexcept nogil:
     # How many bounds are not above the number, which is not negative.
-    cdef int64_t magnitude = _magnitude(number)
-    cdef int64_t low = bounds.below[magnitude], high = bounds.below[magnitude + 1], middle
+    cdef int64_t magnitude, low, high, middle
+    if number < LISTED:
+        return bounds.listed[number]
+    magnitude = _magnitude(number)
+    low, high = bounds.below[magnitude], bounds.below[magnitude + 1]
     while low < high:
         middle = (low + high) >> 1
         if bounds.values[middle] <= number:
@@ -179,80 +189,162 @@ cdef int64_t _cut_of(const AlignedWindows* windows) noexcept nogil:
 
 
 # ---- counting ----------------------------------------------------------------------------------------------------
+# Events that arrive between two steps of the timeline meet the same watermark. So they are counted in runs, and those of a run that
+# are in the same slice, and therefore equally late for its windows, at once.
 
 
-cdef int _count_own(
-    LatenessCounter counter,
-    const int64_t* timestamps,
-    const int64_t* arrivals,
-    const int32_t* splits,
-    const int64_t* steps,
-    const int64_t* watermarks,
-    const uint8_t* leapt,
-    int64_t n,
-    int64_t* in_force,
-) except -1 nogil:
-    cdef int64_t i, behind, n_bounds
+cdef int64_t _steps_before(const int64_t* clocks, int64_t n, int64_t near, int64_t arrival) noexcept nogil:
+    # How many ticks come before an arrival: none of the same time does. O(log d) where the answer is d ticks from `near`.
+    cdef int64_t low = near, high = near, reach = 1, middle
+    while low > 0 and clocks[low - 1] >= arrival:
+        high = low - 1
+        low = max(low - reach, 0)
+        reach *= 2
+    while high < n and clocks[high] < arrival:
+        low = high + 1
+        high = min(high + reach, n)
+        reach *= 2
+    while low < high:
+        middle = (low + high) >> 1
+        if clocks[middle] < arrival:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+cdef void _count_silence(SplitCounts* all_splits, const int64_t* arrivals, const int32_t* splits, int64_t n) noexcept nogil:
     cdef SplitCounts* split
+    cdef int64_t first = 0, last, silence
+    while first < n:
+        split = &all_splits[splits[first]]
+        silence = split.longest_silence
+        last = arrivals[first] if split.last_arrival == INT64_MIN else split.last_arrival
+        while first < n and split == &all_splits[splits[first]]:
+            silence = max(silence, arrivals[first] - last)
+            last = arrivals[first]
+            first += 1
+        split.longest_silence = silence
+        split.last_arrival = last
+
+
+cdef int _count_run(
+    LatenessCounter counter, SplitCounts* split, const int64_t* timestamps, int64_t n, int64_t watermark, bint leapt
+) except -1 nogil:
+    # Events of one split that meet the same watermark.
+    cdef int64_t i, behind, n_bounds, worst = -1, beyond_own = 0
+    if split.late == NULL:
+        split.late = <int64_t*> calloc(counter.n_groups, sizeof(int64_t))
+        if split.late == NULL:
+            with gil:
+                raise MemoryError("the late events of a split")
     for i in range(n):
-        in_force[i] = watermarks[steps[i]]
-        split = &counter.splits[splits[i]]
-        split.events += 1
-        if split.last_arrival != INT64_MIN:
-            split.longest_silence = max(split.longest_silence, arrivals[i] - split.last_arrival)
-        split.last_arrival = arrivals[i]
-        if timestamps[i] > in_force[i]:
+        if timestamps[i] > watermark:
             continue
-        behind = _behind(in_force[i], timestamps[i], 0)
+        behind = _behind(watermark, timestamps[i], 0)
+        worst = max(worst, behind)
         n_bounds = _bounds_up_to(&counter.bounds, behind)
         counter.late[n_bounds] += 1
-        split.loses_none = max(split.loses_none, behind if behind == INT64_MAX else behind + 1)
-        if split.late == NULL:
-            split.late = <int64_t*> calloc(counter.n_groups, sizeof(int64_t))
-            if split.late == NULL:
-                with gil:
-                    raise MemoryError("the late events of a split")
         split.late[counter.groups[n_bounds]] += 1
-        if n_bounds > counter.own:
-            split.after_leaps += leapt[steps[i]] != 0
+        beyond_own += n_bounds > counter.own
+    split.events += n
+    split.loses_none = max(split.loses_none, worst if worst == INT64_MAX else worst + 1)
+    if leapt:
+        split.after_leaps += beyond_own
     return 0
 
 
-cdef int _count_windows(
-    WindowCounts* counts, const Bounds* bounds, const int64_t* timestamps, const int64_t* in_force, int64_t n
-) except -1 nogil:
+cdef inline void _count_late(
+    WindowCounts* counts, const Bounds* bounds, int64_t last, int64_t watermark, int64_t events
+) noexcept nogil:
+    cdef int64_t k, behind
+    if watermark < last:
+        return
+    for k in range(counts.n_lateness):
+        behind = _behind(watermark, last, counts.lateness[k])
+        if behind >= 0:
+            counts.late[k * (bounds.n + 1) + _bounds_up_to(bounds, behind)] += events
+
+
+cdef void _count_waiting(WindowCounts* counts, const Bounds* bounds, RecentSlice* recent, int64_t watermark) noexcept nogil:
+    recent.slice.least = min(recent.slice.least, watermark)
+    recent.slice.greatest = max(recent.slice.greatest, watermark)
+    _count_late(counts, bounds, recent.last, watermark, recent.waiting)
+    recent.waiting = 0
+
+
+cdef RecentSlice* _recent_slice(
+    WindowCounts* counts, const Bounds* bounds, int64_t timestamp, int64_t watermark
+) except NULL nogil:
+    # The slice of a timestamp, in place of another one if it was not met lately.
     cdef const AlignedWindows* windows = &counts.windows
-    cdef int64_t i, k, timestamp, watermark, start, rest, last = INT64_MIN, number, behind
-    cdef int64_t from_ms = INT64_MAX, until_ms = INT64_MIN  # of the slice of the last event
-    cdef int64_t per_slide = 1 if counts.cut == windows.slide else 2
-    cdef bint in_window = False
-    cdef Slice* of_event = NULL
+    cdef int64_t per_slide = 1 if counts.cut == windows.slide else 2, start, number
+    cdef RecentSlice* recent
+    cdef int32_t i
+    for i in range(RECENT_SLICES):
+        recent = &counts.recent[i]
+        if recent.from_ms <= timestamp < recent.until_ms:
+            return recent
+    recent = &counts.recent[counts.next_recent]
+    counts.next_recent = (counts.next_recent + 1) % RECENT_SLICES
+    if recent.waiting:
+        _count_waiting(counts, bounds, recent, watermark)
+    start = aligned_start(timestamp, windows.offset, windows.slide)
+    number = (start - windows.offset) // windows.slide * per_slide
+    recent.from_ms, recent.until_ms = start, start + counts.cut
+    if timestamp - start >= counts.cut:
+        number += 1
+        recent.from_ms, recent.until_ms = start + counts.cut, start + windows.slide
+    recent.last = (aligned_start(timestamp, windows.offset, windows.size) if windows.cumulative else start) + windows.size - 1
+    recent.slice = _slice(&counts.slices, number) if timestamp <= recent.last else NULL
+    return recent
+
+
+cdef int _count_windows(
+    WindowCounts* counts, const Bounds* bounds, const int64_t* timestamps, int64_t n, int64_t watermark
+) except -1 nogil:
+    # Events that meet the same watermark.
+    cdef RecentSlice* recent = &counts.recent[0]
+    cdef int64_t i
     for i in range(n):
-        timestamp = timestamps[i]
-        watermark = in_force[i]
-        if not from_ms <= timestamp < until_ms:
-            start = aligned_start(timestamp, windows.offset, windows.slide)
-            rest = timestamp - start
-            number = (start - windows.offset) // windows.slide * per_slide
-            from_ms, until_ms = start, start + counts.cut
-            if rest >= counts.cut:
-                number += 1
-                from_ms, until_ms = start + counts.cut, start + windows.slide
-            last = (aligned_start(timestamp, windows.offset, windows.size) if windows.cumulative else start) + windows.size - 1
-            in_window = timestamp <= last
-            if in_window:
-                of_event = _slice(&counts.slices, number)
-        if not in_window:
-            last = timestamp  # an event in no window is late by itself
+        if not recent.from_ms <= timestamps[i] < recent.until_ms:
+            recent = _recent_slice(counts, bounds, timestamps[i], watermark)
+        if recent.slice != NULL:
+            recent.waiting += 1
         else:
-            of_event.least = min(of_event.least, watermark)
-            of_event.greatest = max(of_event.greatest, watermark)
-        if watermark < last:
-            continue
-        for k in range(counts.n_lateness):
-            behind = _behind(watermark, last, counts.lateness[k])
-            if behind >= 0:
-                counts.late[k * (bounds.n + 1) + _bounds_up_to(bounds, behind)] += 1
+            _count_late(counts, bounds, timestamps[i], watermark, 1)  # an event in no window is late by itself
+    for i in range(RECENT_SLICES):
+        if counts.recent[i].waiting:
+            _count_waiting(counts, bounds, &counts.recent[i], watermark)
+    return 0
+
+
+cdef int _count(
+    LatenessCounter counter, const int64_t* timestamps, const int64_t* arrivals, const int32_t* splits, int64_t n
+) except -1 nogil:
+    cdef const int64_t* clocks = &counter.clocks[0] if counter.clocks.shape[0] else NULL
+    cdef const int64_t* watermarks = &counter.watermarks[0] if counter.clocks.shape[0] else NULL
+    cdef int64_t n_steps = counter.clocks.shape[0], steps, after, until, watermark, first = 0, begin, end
+    cdef uint64_t advance
+    cdef WindowCounts* windows = <WindowCounts*> counter.windows.data
+    cdef bint leapt
+    cdef int64_t i
+    while first < n:
+        counter.steps = steps = _steps_before(clocks, n_steps, counter.steps, arrivals[first])
+        after = clocks[steps - 1] if steps else INT64_MIN
+        until = clocks[steps] if steps < n_steps else INT64_MAX
+        watermark = watermarks[steps - 1] if steps else INT64_MIN
+        advance = <uint64_t> watermark - <uint64_t> watermarks[steps - 2] if steps > 1 else 0
+        leapt = advance > <uint64_t> counter.bounds.values[counter.own]
+        begin = first
+        while first < n and (after < arrivals[first] <= until or first == begin):
+            end = first + 1
+            while end < n and splits[end] == splits[first] and after < arrivals[end] <= until:
+                end += 1
+            _count_run(counter, &counter.splits[splits[first]], timestamps + first, end - first, watermark, leapt)
+            first = end
+        for i in range(_n_windows(counter)):
+            _count_windows(&windows[i], &counter.bounds, timestamps + begin, first - begin, watermark)
     return 0
 
 
@@ -278,13 +370,16 @@ cdef class LatenessCounter:
 
     Parameters
     ----------
+    clocks_ms, watermarks_ms : numpy.ndarray of int64, shape (n_steps,)
+        Ascending: when the watermarks of bound 0 come, each after all events that have arrived by then.
     bounds_ms : numpy.ndarray of int64, shape (n_bounds,)
         Ascending, from 0 to 2**63 - 1.
     groups : numpy.ndarray of int32, shape (n_bounds + 1,)
         What late events of a split are counted by: an index for each number of bounds under which an event is late,
         ascending from 0 on.
     own : int
-        Number of the bound under which events are counted that are late after leaps.
+        Number of the bound under which events are counted that are late after leaps: while a watermark is in force that
+        was an advance by more than this bound.
     splits : int
         Number of splits.
 
@@ -292,12 +387,23 @@ cdef class LatenessCounter:
     ------
     ConfigurationError
         If the bounds or the groups are not so.
+    DataError
+        If there is not one clock for each watermark.
     """
 
     def __cinit__(
-        self, const int64_t[::1] bounds_ms not None, const int32_t[::1] groups not None, int64_t own, int32_t splits
+        self,
+        const int64_t[::1] clocks_ms not None,
+        const int64_t[::1] watermarks_ms not None,
+        const int64_t[::1] bounds_ms not None,
+        const int32_t[::1] groups not None,
+        int64_t own,
+        int32_t splits,
     ):
         cdef int64_t i
+        _column(clocks_ms, watermarks_ms.shape[0], "clocks_ms")
+        self.clocks = clocks_ms
+        self.watermarks = watermarks_ms
         _bounds_set_up(&self.bounds, bounds_ms)
         if not 0 <= own < self.bounds.n:
             raise ConfigurationError(f"bound number {own} of {self.bounds.n}")
@@ -324,6 +430,7 @@ cdef class LatenessCounter:
         cdef WindowCounts* counts = <WindowCounts*> self.windows.data
         free(self.bounds.values)
         free(self.bounds.below)
+        free(self.bounds.listed)
         free(self.groups)
         free(self.late)
         if self.splits != NULL:
@@ -335,7 +442,6 @@ cdef class LatenessCounter:
             free(counts[i].late)
             _slices_free(&counts[i].slices)
         buffer_free(&self.windows)
-        buffer_free(&self.in_force)
 
     def add_windows(
         self, *, int64_t size, int64_t slide, int64_t offset, bint cumulative, const int64_t[::1] allowed_lateness_ms not None
@@ -369,6 +475,11 @@ cdef class LatenessCounter:
         counts.slices.mask = 0
         counts.slices.keys = NULL
         counts.slices.pages = NULL
+        counts.next_recent = 0
+        for i in range(RECENT_SLICES):
+            counts.recent[i].from_ms = INT64_MAX
+            counts.recent[i].until_ms = INT64_MIN
+            counts.recent[i].waiting = 0
         counts.lateness = <int64_t*> malloc((n + 1) * sizeof(int64_t))
         counts.late = <int64_t*> calloc(n * (self.bounds.n + 1) + 1, sizeof(int64_t))
         if counts.lateness == NULL or counts.late == NULL:
@@ -377,7 +488,7 @@ cdef class LatenessCounter:
             counts.lateness[i] = allowed_lateness_ms[i]
 
     def begin(self, const int32_t[::1] splits not None, const int64_t[::1] arrivals_ms not None):
-        """Say when the last events of splits have arrived, before the first one that is counted.
+        """Say when the last events of splits have arrived, before the first of which `arrived` is told.
 
         Parameters
         ----------
@@ -397,29 +508,13 @@ cdef class LatenessCounter:
         for i in range(splits.shape[0]):
             self.splits[splits[i]].last_arrival = arrivals_ms[i]
 
-    def update(
-        self,
-        const int64_t[::1] timestamps_ms not None,
-        const int64_t[::1] arrivals_ms not None,
-        const int32_t[::1] splits not None,
-        const int64_t[::1] steps not None,
-        const int64_t[::1] watermarks_ms not None,
-        const uint8_t[::1] leapt not None,
-    ):
-        """Take in events, in any order but for the silence between arrivals.
+    def arrived(self, const int64_t[::1] arrivals_ms not None, const int32_t[::1] splits not None):
+        """Take in when events of each split arrived, in the order of the log: also those that are not counted.
 
         Parameters
         ----------
-        timestamps_ms : numpy.ndarray of int64, shape (n_rows,)
-            Such that no window of theirs overflows.
         arrivals_ms : numpy.ndarray of int64, shape (n_rows,)
         splits : numpy.ndarray of int32, shape (n_rows,)
-        steps : numpy.ndarray of int64, shape (n_rows,)
-            How many steps of the timeline come before the event.
-        watermarks_ms : numpy.ndarray of int64, shape (n_steps + 1,)
-            The watermark of bound 0 that is in force after so many steps; -2**63: none.
-        leapt : numpy.ndarray of uint8, shape (n_steps + 1,)
-            Whether the last of so many steps was a leap.
 
         Raises
         ------
@@ -427,34 +522,43 @@ cdef class LatenessCounter:
             If the columns do not fit together.
         """
         cdef Call call = begin_call(&self.guard, self)
-        cdef int64_t i, n = timestamps_ms.shape[0]
-        cdef WindowCounts* counts = <WindowCounts*> self.windows.data
+        cdef int64_t n = splits.shape[0]
         cdef const int64_t* arrivals = _column(arrivals_ms, n, "arrivals_ms")
-        if splits.shape[0] != n or steps.shape[0] != n:
-            raise DataError(f"{n} timestamps, {splits.shape[0]} splits and {steps.shape[0]} steps: not one each")
-        if leapt.shape[0] != watermarks_ms.shape[0]:
-            raise DataError(f"{leapt.shape[0]} steps may be leaps, of {watermarks_ms.shape[0]}")
+        check_codes(splits, self.n_splits)
+        if n:
+            with nogil:
+                _count_silence(self.splits, arrivals, &splits[0], n)
+
+    def update(
+        self,
+        const int64_t[::1] timestamps_ms not None,
+        const int64_t[::1] arrivals_ms not None,
+        const int32_t[::1] splits not None,
+    ):
+        """Count events, in any order.
+
+        Parameters
+        ----------
+        timestamps_ms : numpy.ndarray of int64, shape (n_rows,)
+            Such that no window of theirs overflows.
+        arrivals_ms : numpy.ndarray of int64, shape (n_rows,)
+        splits : numpy.ndarray of int32, shape (n_rows,)
+
+        Raises
+        ------
+        DataError
+            If the columns do not fit together.
+        """
+        cdef Call call = begin_call(&self.guard, self)
+        cdef int64_t n = timestamps_ms.shape[0]
+        cdef const int64_t* arrivals = _column(arrivals_ms, n, "arrivals_ms")
+        if splits.shape[0] != n:
+            raise DataError(f"{n} timestamps and {splits.shape[0]} splits: not one each")
         if n == 0:
             return
         check_codes(splits, self.n_splits)
-        for i in range(n):
-            if not 0 <= steps[i] < watermarks_ms.shape[0]:
-                raise DataError(f"row {i} comes after {steps[i]} steps of a timeline of {watermarks_ms.shape[0] - 1}")
-        buffer_resize(&self.in_force, n * sizeof(int64_t))
         with nogil:
-            _count_own(
-                self,
-                &timestamps_ms[0],
-                arrivals,
-                &splits[0],
-                &steps[0],
-                &watermarks_ms[0],
-                &leapt[0],
-                n,
-                <int64_t*> self.in_force.data,
-            )
-            for i in range(_n_windows(self)):
-                _count_windows(&counts[i], &self.bounds, &timestamps_ms[0], <const int64_t*> self.in_force.data, n)
+            _count(self, &timestamps_ms[0], arrivals, &splits[0], n)
 
     def counts(self):
         """What has been counted, as columns that `add` takes.
@@ -479,7 +583,9 @@ cdef class LatenessCounter:
         for i in range(n):
             late[i] = self.late[i]
         result = {"late": late.base}
-        found = np.array([i for i in range(self.n_splits) if self.splits[i].events], np.int64)
+        found = np.array(
+            [i for i in range(self.n_splits) if self.splits[i].events or self.splits[i].longest_silence], np.int64
+        )
         n_found = found.shape[0]
         columns = np.empty((4, n_found), np.int64)
         split_late = np.zeros((n_found, self.n_groups), np.int64)

@@ -1,10 +1,11 @@
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 _Int32s = npt.NDArray[np.int32]
 _Int64s = npt.NDArray[np.int64]
+_PositionsT = TypeVar("_PositionsT", _Int64s, None)
 
 def json_depth(text: bytes) -> int: ...
 def integer_codes(
@@ -29,13 +30,15 @@ def add_to_checksum(
 ) -> None: ...
 def order_events(
     arrivals_ms: _Int64s,
-    positions: _Int64s,
+    positions: _PositionsT,
     codes: _Int32s,
     places: _Int32s,
     splits: _Int32s,
     bases: _Int64s,
     running_arrivals_ms: _Int64s,
-) -> tuple[_Int64s, _Int32s, _Int64s]: ...
+) -> tuple[_Int64s, _Int32s, _PositionsT]: ...
+def packed_integers(values: _Int64s) -> npt.NDArray[np.uint8]: ...
+def unpacked_integers(packed: npt.NDArray[np.uint8], n: int) -> _Int64s: ...
 def steps_before(
     clocks_ms: _Int64s,
     step_splits: _Int64s,

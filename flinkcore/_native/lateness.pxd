@@ -1,5 +1,5 @@
 # Lateness of events under every bound of out-of-orderness at once.
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint64_t
 
 from flinkcore._native.call_guard cimport CallGuard
 from flinkcore._native.memory cimport Buffer
@@ -10,6 +10,7 @@ cdef struct Bounds:
     int64_t n
     int64_t* values   # (n,): ascending, from 0 on
     int32_t* below    # by magnitude: how many bounds lie below the least number of that magnitude
+    int32_t* listed   # of each small number: how many bounds are not above it
 
 
 cdef struct Slice:
@@ -26,6 +27,18 @@ cdef struct SliceTable:
     Slice** pages     # (mask + 1,): NULL where there is none
 
 
+cdef struct RecentSlice:
+    int64_t from_ms
+    int64_t until_ms  # exclusive
+    int64_t last      # last moment of the last window with it
+    int64_t waiting   # events of the present watermark, to be counted when it changes
+    Slice* slice      # NULL: it is in no window
+
+
+cdef enum:
+    RECENT_SLICES = 4
+
+
 cdef struct WindowCounts:
     AlignedWindows windows
     int64_t cut              # where a slide is cut in two, since windows end there; the slide: it is not
@@ -33,10 +46,12 @@ cdef struct WindowCounts:
     int64_t* lateness        # (n_lateness,)
     int64_t* late            # (n_lateness, n + 1)
     SliceTable slices
+    RecentSlice[RECENT_SLICES] recent
+    int32_t next_recent      # which of them gives way
 
 
 cdef struct SplitCounts:
-    int64_t events
+    int64_t events           # counted
     int64_t loses_none       # the least bound at which no event is late
     int64_t after_leaps      # events late at the own bound while the watermark stood where it had leapt to
     int64_t last_arrival     # -2**63: none yet
@@ -46,6 +61,9 @@ cdef struct SplitCounts:
 
 cdef class LatenessCounter:
     cdef CallGuard guard
+    cdef const int64_t[::1] clocks
+    cdef const int64_t[::1] watermarks
+    cdef int64_t steps       # before the last event
     cdef Bounds bounds
     cdef int64_t own         # number of the own bound
     cdef int32_t n_splits
@@ -54,4 +72,3 @@ cdef class LatenessCounter:
     cdef int64_t* late       # (n + 1,)
     cdef SplitCounts* splits
     cdef Buffer windows      # WindowCounts
-    cdef Buffer in_force     # scratch: watermarks of a batch

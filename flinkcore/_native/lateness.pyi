@@ -9,20 +9,21 @@ _Int64s = npt.NDArray[np.int64]
 
 @final
 class LatenessCounter:
-    def __new__(cls, bounds_ms: _Int64s, groups: _Int32s, own: int, splits: int) -> Self: ...
+    def __new__(
+        cls,
+        clocks_ms: _Int64s,
+        watermarks_ms: _Int64s,
+        bounds_ms: _Int64s,
+        groups: _Int32s,
+        own: int,
+        splits: int,
+    ) -> Self: ...
     def add_windows(
         self, *, size: int, slide: int, offset: int, cumulative: bool, allowed_lateness_ms: _Int64s
     ) -> None: ...
     def begin(self, splits: _Int32s, arrivals_ms: _Int64s) -> None: ...
-    def update(
-        self,
-        timestamps_ms: _Int64s,
-        arrivals_ms: _Int64s,
-        splits: _Int32s,
-        steps: _Int64s,
-        watermarks_ms: _Int64s,
-        leapt: npt.NDArray[np.uint8],
-    ) -> None: ...
+    def arrived(self, arrivals_ms: _Int64s, splits: _Int32s) -> None: ...
+    def update(self, timestamps_ms: _Int64s, arrivals_ms: _Int64s, splits: _Int32s) -> None: ...
     def add(self, counts: dict[str, _Int64s]) -> None: ...
     def counts(self) -> dict[str, _Int64s]: ...
 

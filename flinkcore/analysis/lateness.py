@@ -86,6 +86,7 @@ def lateness_of(
         raise ConfigurationError("allowed_lateness names no length of time: leave it out, or name one")
     asked = None if bounds is None else [bound_ms(each, "bound") for each in bounds]
 
+    planned.keep_times()
     time_plane = planned.time_planes[0]
     highest = highest_exact_bound(time_plane)
     for each in (own_ms, *(asked or ())):
@@ -104,7 +105,7 @@ def lateness_of(
     groups = np.searchsorted(np.searchsorted(counted, shown), np.arange(len(counted) + 1)).astype(np.int32)
     task = CountLateness.of(log, time_plane, counted, groups, kinds, latenesses)
     counter, filtered, rejected = task.counter(), 0, 0
-    for given in planned.on_chunks(0, task):
+    for given in planned.on_times(task):
         of_chunk = add_counts(counter, given)
         filtered, rejected = filtered + of_chunk[0], rejected + of_chunk[1]
     counts = counter.counts()

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, Final, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from flinkcore._native.lateness import LatenessCounter
 from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
@@ -27,7 +25,8 @@ from flinkcore.replay.plans.log_plan import LogPlan
 from flinkcore.replay.plans.native_windows import slide_of, window_kernel
 from flinkcore.replay.stages.map_stage import MapStage
 from flinkcore.replay.time_plane.column_ipc import read_columns, write_columns
-from flinkcore.replay.time_plane.timeline import Timeline, TimePlane
+from flinkcore.replay.time_plane.kept_times import KeptChunk
+from flinkcore.replay.time_plane.timeline import TimePlane
 
 TimeWindows: TypeAlias = TumblingEventTimeWindows | SlidingEventTimeWindows | CumulativeEventTimeWindows
 """Windows whose bounds follow from the timestamp alone."""
@@ -157,26 +156,11 @@ class CountLateness:
             tuple(allowed_lateness_ms),
         )
 
-    @cached_property
-    def _timeline(self) -> Timeline:
-        return Timeline(self.clock_ms, self.watermark_ms)
-
-    @cached_property
-    def _watermarks_ms(self) -> Int64s:
-        """By number of steps, the watermark in force after so many."""
-        return self._timeline.watermark_after(np.arange(len(self.watermark_ms) + 1))
-
-    @cached_property
-    def _leapt(self) -> npt.NDArray[np.uint8]:
-        """By number of steps, whether the last of them was an advance by more than the own bound."""
-        leapt = np.zeros(len(self.watermark_ms) + 1, np.uint8)
-        leapt[2:] = np.diff(self.watermark_ms) > self.own_bound_ms
-        return leapt
-
     def counter(self) -> LatenessCounter:
         """Return a counter of no events yet."""
         own = int(np.searchsorted(self.bounds_ms, self.own_bound_ms))
-        counter = LatenessCounter(self.bounds_ms, self.groups, own, len(self.time_plane.split_values))
+        splits = len(self.time_plane.split_values)
+        counter = LatenessCounter(self.clock_ms, self.watermark_ms, self.bounds_ms, self.groups, own, splits)
         for window in self.windows:
             counter.add_windows(
                 size=window.size_ms,
@@ -189,21 +173,36 @@ class CountLateness:
 
     def __call__(self, chunk: Chunk) -> Iterator[bytes]:
         """Yield what has been counted, for `add_counts`."""
-        counter, timeline = self.counter(), self._timeline
-        if not self.time_plane.by_arrival:
-            starts = self.time_plane.starts
-            entries = starts.entries(chunk.index)
-            counter.begin(starts.split[entries], starts.arrival_ms[entries])
+        counter = self._counter_of(chunk.index)
         filtered = rejected = 0
         for mapped in MapStage(self.plan, self.time_plane).read(chunk):
             events = mapped.events
-            steps = timeline.steps_before(events.arrivals, events.splits, events.positions)
-            counter.update(
-                events.timestamps, events.arrivals, events.splits, steps, self._watermarks_ms, self._leapt
-            )
+            counter.arrived(mapped.arrivals, mapped.splits)
+            counter.update(events.timestamps, events.arrivals, events.splits)
             filtered += mapped.filtered
             rejected += mapped.rejected.total()
-        yield write_columns(KIND, {"filtered": filtered, "rejected": rejected}, counter.counts())
+        yield _counted(counter, filtered, rejected)
+
+    def of_kept(self, index: int, kept: KeptChunk) -> Iterator[bytes]:
+        """Yield the same of a chunk whose times have been kept."""
+        counter, clock = self._counter_of(index), self.time_plane.enter(index)
+        for batch in kept.batches:
+            arrivals, splits = clock.order_recorded(batch)
+            counter.arrived(arrivals, splits)
+            counter.update(batch.timestamp_ms, arrivals, splits)
+        yield _counted(counter, kept.filtered, kept.rejected)
+
+    def _counter_of(self, index: int) -> LatenessCounter:
+        counter = self.counter()
+        if not self.time_plane.by_arrival:
+            starts = self.time_plane.starts
+            entries = starts.entries(index)
+            counter.begin(starts.split[entries], starts.arrival_ms[entries])
+        return counter
+
+
+def _counted(counter: LatenessCounter, filtered: int, rejected: int) -> bytes:
+    return write_columns(KIND, {"filtered": filtered, "rejected": rejected}, counter.counts())
 
 
 def add_counts(counter: LatenessCounter, data: bytes) -> tuple[int, int]:

@@ -570,8 +570,8 @@ class LatenessFrontier:
             delays = f"delays results by {shown_duration(bound)}"
         else:
             delays = (
-                f"results of {shown_windows(self.by_window[0].window)} come {shown_duration(wait.median_ms, 2)} after "
-                f"the end of their window (median; 99 % within {shown_duration(wait.p99_ms, 2)})"
+                f"results of {shown_windows(self.by_window[0].window)} come "
+                f"{_shown_delay(wait.median_ms, wait.p99_ms, 'the end of their window')}"
             )
         return (
             f"A bound of {shown_duration(bound)} loses {shown_share(lost[self._place(bound)])} of the events, and "
@@ -636,7 +636,7 @@ class LatenessFrontier:
             cells = [shown_duration(bound), shown_share(late / self.events), f"{late:,}"]
             if windows is not None:
                 cells.append(f"{windows.incomplete(bound):,} of {windows.windows:,}")
-                cells += ["-" if wait is None else shown_duration(wait, 2) for wait in waits[bound][2:]]
+                cells += ["-" if wait is None else _shown_wait(wait) for wait in waits[bound][2:]]
             rows.append(cells)
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         aligned = ["  ".join(map(str.rjust, row, widths)) for row in rows]
@@ -684,6 +684,20 @@ class LatenessFrontier:
                 )
             lines.append(text)
         return lines if len(lines) > 1 else []
+
+
+def _shown_wait(wait_ms: int) -> str:
+    return shown_duration(wait_ms, 2) if wait_ms >= 0 else f"{shown_duration(-wait_ms, 2)} early"
+
+
+def _shown_delay(median_ms: int, p99_ms: int, end: str) -> str:
+    """When results come, as seen from an end."""
+    median, p99 = (shown_duration(abs(wait_ms), 2) for wait_ms in (median_ms, p99_ms))
+    if median_ms >= 0:
+        return f"{median} after {end} (median; 99 % within {p99})"
+    if p99_ms >= 0:
+        return f"{median} before {end} (median; 99 % within {p99} after it)"
+    return f"{median} before {end} (median; 99 % at least {p99} before it)"
 
 
 def _durations(column: pa.ChunkedArray) -> pa.Array:

@@ -5,14 +5,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from math import ceil
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from models.memory_disk import MEMORY
 
+from flinkcore.analysis.lateness_frontier import LatenessFrontier
 from flinkcore.common import Duration, Row, Time, WatermarkStrategy
 from flinkcore.datastream import (
     DataStream,
@@ -24,6 +30,7 @@ from flinkcore.datastream import (
 from flinkcore.datastream.aggregates import count
 from flinkcore.datastream.transformations import StreamGraph
 from flinkcore.datastream.window import CumulativeEventTimeWindows
+from flinkcore.replay import planned_job
 from flinkcore.replay.planned_job import PlannedJob
 
 STRIDES = st.sampled_from([0, 0, 1, 1, 2, 3, 7, 40, -1, -5, 90, 250, 700])
@@ -86,7 +93,11 @@ class LateForWatermark(KeyedProcessFunction):
 
 
 def stream(
-    table: pa.Table, bound: int, parts: tuple[int | None, int | None], interval: int, has_arrival: bool
+    table: pa.Table | str,
+    bound: int,
+    parts: tuple[int | None, int | None],
+    interval: int,
+    has_arrival: bool,
 ) -> DataStream:
     idle, aligned = parts
     strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(bound))
@@ -107,6 +118,49 @@ def stream(
         .assign_timestamps_and_watermarks(strategy)
         .filter(pc.field("after"))
     )
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    table=logs(),
+    window=WINDOWS,
+    own=st.sampled_from([0, 7, 100]),
+    parts=STRATEGIES,
+    interval=st.sampled_from([0, 7, 200]),
+    has_arrival=st.booleans(),
+    filters=st.booleans(),
+    group_rows=st.sampled_from([4, 11, 100]),
+    most_bytes=st.sampled_from([0, 200, 400, 1 << 20]),
+)
+def test_times_that_are_kept_have_the_figures_of_those_that_are_read_again(
+    table: pa.Table,
+    window: Any,
+    own: int,
+    parts: tuple[int | None, int | None],
+    interval: int,
+    has_arrival: bool,
+    filters: bool,
+    group_rows: int,
+    most_bytes: int,
+) -> None:
+    def frontier(log: pa.Table | str) -> LatenessFrontier:
+        events = stream(log, own, parts, interval, has_arrival)
+        if not filters:  # the one behind the strategy
+            events = DataStream(events._environment, events._transformation.inputs()[0])
+        return events.lateness([window], [Time.milliseconds(0), Time.milliseconds(10)])  # type: ignore[return-value]
+
+    with (
+        TemporaryDirectory(dir=MEMORY) as folder,
+        patch.object(planned_job, "CHUNK_BYTES", 1),
+        patch.object(planned_job, "KEPT_BYTES", most_bytes),
+    ):
+        path = str(Path(folder, "log.parquet"))
+        pq.write_table(table, path, row_group_size=group_rows)
+        found, expected = frontier(path), frontier(table)
+    pairs = (found, expected), (found.splits, expected.splits), (found.by_window[0], expected.by_window[0])
+    for of_found, of_expected in pairs:
+        for name in vars(of_found).keys() - {"by_window", "splits"}:
+            np.testing.assert_equal(getattr(of_found, name), getattr(of_expected, name), name)
 
 
 def planned(job: DataStream) -> PlannedJob:

@@ -177,11 +177,6 @@ def _update_times(summary: TimeSummary) -> object:
     return summary.update(np.zeros(ROWS, np.int32), np.zeros(1, np.int32), NUMBERS, NUMBERS)
 
 
-def _count_lateness(counter: LatenessCounter) -> object:
-    steps, watermarks = np.zeros(ROWS, np.int64), np.full(2, -(2**63), np.int64)
-    return counter.update(NUMBERS, NUMBERS, GROUPS, steps, watermarks, np.zeros(2, np.uint8))
-
-
 SHARED: dict[type, Shared] = {
     Accumulators: Shared(
         _accumulators,
@@ -303,14 +298,17 @@ SHARED: dict[type, Shared] = {
         {"add_chunk": lambda it: _add_chunk(it, 10)},
     ),
     LatenessCounter: Shared(
-        lambda: LatenessCounter(np.arange(4), np.arange(5, dtype=np.int32), 0, 1),
-        _count_lateness,
+        lambda: LatenessCounter(
+            NUMBERS[:1] - 1, NUMBERS[-1:], np.arange(4), np.arange(5, dtype=np.int32), 0, 1
+        ),
+        lambda it: it.update(NUMBERS, NUMBERS, GROUPS),
         {
             "add_windows": lambda it: it.add_windows(
                 size=10, slide=10, offset=0, cumulative=False, allowed_lateness_ms=np.zeros(1, np.int64)
             ),
             "begin": lambda it: it.begin(np.zeros(1, np.int32), NUMBERS[:1]),
-            "update": _count_lateness,
+            "update": lambda it: it.update(NUMBERS[:10], NUMBERS[:10], GROUPS[:10]),
+            "arrived": lambda it: it.arrived(NUMBERS[:10], GROUPS[:10]),
             "add": lambda it: it.add({}),
             "counts": lambda it: it.counts(),
         },

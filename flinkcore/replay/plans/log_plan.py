@@ -82,6 +82,11 @@ class LogPlan(TimedLog):
         """The side output of rejected rows; None: there is none."""
         return self.log.on_bad_row if isinstance(self.log.on_bad_row, OutputTag) else None
 
+    @property
+    def takes_all_events(self) -> bool:
+        """Whether all events that move the watermark reach the key, and none is rejected there."""
+        return len(self.keys) != 1 and not any(isinstance(op, Filter) for op in self.after)
+
     def data_columns(self) -> list[str]:
         """Return the columns that the data plane needs of what `before` gives, in their order there."""
         given = visible(output_schema(self.before, self.log.schema)).names

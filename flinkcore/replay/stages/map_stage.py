@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from flinkcore.common import OutputTag
 from flinkcore.errors import DataError
-from flinkcore.replay.log.arrays import Int64s
+from flinkcore.replay.log.arrays import Int32s, Int64s
 from flinkcore.replay.log.chunks import Chunk
 from flinkcore.replay.log.event_reader import TimedBatch, read_together
 from flinkcore.replay.plans.log_plan import REASON, LogPlan
@@ -29,6 +29,8 @@ class MappedEvents:
     ----------
     events
         What goes on to the keyed operator.
+    arrivals, splits
+        Of all events that move the watermark: also of those that filters behind it took out.
     events_read
         Rows of the batch as read.
     filtered
@@ -42,6 +44,8 @@ class MappedEvents:
     """
 
     events: LogEvents
+    arrivals: Int64s
+    splits: Int32s
     events_read: int
     filtered: int
     rejected: Counter[str] = field(default_factory=Counter)
@@ -91,6 +95,8 @@ class MapStage:
             events, waiting = _parted(events, clock.arrived_ms)
         mapped = MappedEvents(
             events,
+            events.arrivals,
+            events.splits,
             events_read=timed.rows_read,
             filtered=timed.filtered,
             rejected=Counter(timed.rejected.counts),

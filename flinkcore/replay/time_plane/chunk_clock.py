@@ -1,6 +1,6 @@
 """The place of a chunk's events in the total order of the replay."""
 
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -9,6 +9,20 @@ from flinkcore.errors import SourceError
 from flinkcore.replay.log.arrays import Int32s, Int64s
 from flinkcore.replay.time_plane.chunk_times import ArrivalRate, TimedEvents, TimesChecksum, arrivals_of
 from flinkcore.replay.time_plane.paused_spans import PausedSpans
+
+
+class RecordedTimes(Protocol):
+    """Times of a batch of events in log order, with their arrivals as recorded or as they follow from positions."""
+
+    @property
+    def arrival_ms(self) -> Int64s: ...
+    @property
+    def split_codes(self) -> Int32s: ...
+    @property
+    def split_values(self) -> list[Any]: ...
+
+
+_PositionsT = TypeVar("_PositionsT", Int64s, None)
 
 
 class ChunkClock:
@@ -83,25 +97,38 @@ class ChunkClock:
         ConfigurationError
             If the batch has no recorded arrivals, and the time plane no rate.
         """
+        places = self._places_of(timed.split_values)
+        recorded = arrivals_of(timed, self._bases[places], self._rate)
+        self.checksum.add(timed, recorded, places)
+        return self._in_order(recorded, timed.positions, timed.split_codes, places)
+
+    def order_recorded(self, recorded: RecordedTimes) -> tuple[Int64s, Int32s]:
+        """Arrivals and splits of the next batch as of `order`, of times that the first pass itself has read."""
+        places = self._places_of(recorded.split_values)
+        arrivals, numbers, _ = self._in_order(recorded.arrival_ms, None, recorded.split_codes, places)
+        return arrivals, numbers
+
+    def _places_of(self, split_values: list[Any]) -> Int32s:
         try:
-            places = np.array([self._places[value] for value in timed.split_values], np.int32)
+            return np.array([self._places[value] for value in split_values], np.int32)
         except KeyError as error:
             raise SourceError(
                 f"split {error.args[0]!r} of chunk {self.chunk_index} was not there when the timeline was "
                 "computed; the log has changed during the replay"
             ) from None
-        recorded = arrivals_of(timed, self._bases[places], self._rate)
-        self.checksum.add(timed, recorded, places)
+
+    def _in_order(
+        self, recorded: Int64s, positions: _PositionsT, split_codes: Int32s, places: Int32s
+    ) -> tuple[Int64s, Int32s, _PositionsT]:
         if self._by_arrival:
-            arrivals, positions = recorded, timed.positions
-            numbers = self._splits[places[timed.split_codes]]
+            arrivals, numbers = recorded, self._splits[places[split_codes]]
         elif len(places) == 1:
-            arrivals, numbers, positions = self._order_split(int(places[0]), recorded, timed.positions)
+            arrivals, numbers, positions = self._order_split(int(places[0]), recorded, positions)
         else:
             arrivals, numbers, positions = order_events(
                 recorded,
-                timed.positions,
-                timed.split_codes,
+                positions,
+                split_codes,
                 places,
                 self._splits,
                 self._bases,
@@ -110,11 +137,16 @@ class ChunkClock:
         self.arrived_ms = arrivals
         return self._paused.held_back(arrivals, numbers, self._n_splits), numbers, positions
 
-    def _order_split(self, place: int, recorded: Int64s, positions: Int64s) -> tuple[Int64s, Int32s, Int64s]:
+    def _order_split(
+        self, place: int, recorded: Int64s, positions: _PositionsT
+    ) -> tuple[Int64s, Int32s, _PositionsT]:
         """`order_events` of a batch that is all of one split, without copies where they would change nothing."""
+        n_rows = len(recorded)
         arrivals = running_maximum(recorded, self._running_arrivals_ms[place : place + 1])
         base, split = int(self._bases[place]), self._splits[place]
-        if len(self._numbers) < len(positions) or (self._numbers[:1] != split).any():
-            self._numbers = np.full(len(positions), split, np.int32)
+        if len(self._numbers) < n_rows or (self._numbers[:1] != split).any():
+            self._numbers = np.full(n_rows, split, np.int32)
             self._numbers.flags.writeable = False
-        return arrivals, self._numbers[: len(positions)], positions + base if base else positions
+        if base and positions is not None:
+            positions = positions + base
+        return arrivals, self._numbers[:n_rows], positions

@@ -390,8 +390,8 @@ class ChunkTimesBuilder:
         self._done = _RecordedUpTo(restored_arrival_ms)
         self._checksum = TimesChecksum(is_checked)
 
-    def add(self, batch: TimedEvents) -> None:
-        """Take in the chunk's next batch."""
+    def add(self, batch: TimedEvents) -> Int64s:
+        """Take in the chunk's next batch, and return its arrivals as recorded, or by rate."""
         _count_rows(self._rows, batch)
         self._rows_read += batch.rows_read
         if self._values is None or batch.split_values != self._values:
@@ -404,6 +404,7 @@ class ChunkTimesBuilder:
             self._floors.append((self._rows_read, earliest))
         self._done.look_for(batch, self._splits)
         self._checksum.add(batch, arrivals, self._splits)
+        return arrivals
 
     def finish(self) -> ChunkTimes:
         """The summary; no batch can be taken in afterwards."""

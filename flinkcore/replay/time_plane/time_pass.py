@@ -21,6 +21,7 @@ from flinkcore.replay.time_plane.chunk_times import (
 )
 from flinkcore.replay.time_plane.combine_times import combine
 from flinkcore.replay.time_plane.element_pass import run_element_pass
+from flinkcore.replay.time_plane.kept_times import KeptTimes
 from flinkcore.replay.time_plane.paused_spans import summary_interval_ms
 from flinkcore.replay.time_plane.tick_clock import TickClock
 from flinkcore.replay.time_plane.time_cut import TimeCut
@@ -148,7 +149,10 @@ class TimePass:
 
 
 def summarised_together(
-    passes: Sequence[TimePass], chunk: Chunk, bases: Sequence[dict[int, dict[object, int]] | None]
+    passes: Sequence[TimePass],
+    chunk: Chunk,
+    bases: Sequence[dict[int, dict[object, int]] | None],
+    kept: KeptTimes | None = None,
 ) -> list[ChunkTimes]:
     """Times of a chunk of a log that is used on several ways, and is read once for all of them.
 
@@ -160,15 +164,21 @@ def summarised_together(
         Of the log.
     bases
         For each pass, as of `TimePass.summarise`.
+    kept
+        Keeps the times of the chunk, of the only pass.
     """
     warnings: list[str] = []
     builders = [
         time_pass.builder(chunk, before, warnings) for time_pass, before in zip(passes, bases, strict=True)
     ]
     readers = [time_pass.reader() for time_pass in passes]
+    if kept is not None:
+        kept.begin(chunk.index)
     for batches in read_together(readers, chunk, warnings=warnings):
         for builder, batch in zip(builders, batches, strict=True):
-            builder.add(batch)
+            arrivals = builder.add(batch)
+            if kept is not None:
+                kept.add(chunk.index, batch, arrivals)
     return [builder.finish() for builder in builders]
 
 
@@ -181,6 +191,7 @@ def time_planes_of(
     cuts: Sequence[TimeCut] = (),
     waiting: Sequence[Sequence[Chunk]] = (),
     stops: bool = False,
+    kept: KeptTimes | None = None,
 ) -> list[TimePlane]:
     """Run the first pass of a replay in this process.
 
@@ -200,11 +211,13 @@ def time_planes_of(
         For each log the events of paused splits that wait in the checkpoint; none: of none.
     stops
         Whether the job stops with a checkpoint.
+    kept
+        Keeps the times of all events of the only log, as far as they have room.
     """
     passes = time_passes(logs, cuts, stops)
     times: dict[int, Iterable[ChunkTimes]] = {}
     for together in ways or [(number,) for number in range(len(passes))]:
-        summaries = _summaries([passes[number] for number in together], chunks[together[0]], threads)
+        summaries = _summaries([passes[number] for number in together], chunks[together[0]], threads, kept)
         times |= zip(together, by_way(summaries, len(together)), strict=True)
     for number, of_log in enumerate(waiting):
         times[number] = chain(map(passes[number].summarise_waiting, of_log), times[number])
@@ -255,7 +268,7 @@ def by_way(summaries: Iterator[Sequence[ChunkTimes]], ways: int) -> list[Iterabl
 
 
 def _summaries(
-    passes: Sequence[TimePass], chunks: Sequence[Chunk], threads: int
+    passes: Sequence[TimePass], chunks: Sequence[Chunk], threads: int, kept: KeptTimes | None
 ) -> Iterator[list[ChunkTimes]]:
     def on_all(task: Callable[[Chunk], Summary]) -> Iterator[Summary]:
         if threads == 1 or len(chunks) == 1:
@@ -269,4 +282,4 @@ def _summaries(
     if first.rate is not None:
         counts = list(on_all(lambda chunk: first.known_counts(chunk) or first.count(chunk)))
         bases = [time_pass.position_bases(counts) for time_pass in passes]
-    yield from on_all(lambda chunk: summarised_together(passes, chunk, bases))
+    yield from on_all(lambda chunk: summarised_together(passes, chunk, bases, kept))

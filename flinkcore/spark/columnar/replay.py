@@ -14,7 +14,7 @@ import numpy as np
 
 from flinkcore.datastream.pipeline_executor import ProgressChoice
 from flinkcore.errors import FlinkcoreError
-from flinkcore.replay.planned_job import ChunkTask
+from flinkcore.replay.planned_job import ChunkTask, TimesTask
 from flinkcore.replay.plans.job_plan import JobPlan
 from flinkcore.replay.plans.operators import Forward
 from flinkcore.replay.plans.partial_windows import PartialWindows, partial_windows
@@ -173,6 +173,13 @@ class SparkReplay:
             return []
         rows = FileInput(chunks)
         return [SparkLog(self._logs[number].plan, rows, rows.dataframe(self._spark))]
+
+    def keep_times(self) -> None:
+        """Keep nothing: the second pass runs in other processes."""
+
+    def on_times(self, task: TimesTask) -> Iterator[bytes]:
+        """Run a task on the times of each chunk of the only log, as `on_chunks` does."""
+        return self.on_chunks(0, task)
 
     @cached_property
     def _job_time(self) -> JobTime:
