@@ -682,7 +682,8 @@ def global_windows(*, str trigger, int64_t every=1, bint purges=False):
     """
     cdef WindowKernel kernel
     made = window_trigger(trigger, every, purges)
-    reach = every if made.kind == TriggerKind.ON_CONTINUOUS_EVENT_TIME else 1
+    # No other trigger looks at timestamps, which results of processing-time timers do not have.
+    reach = every if made.kind == TriggerKind.ON_CONTINUOUS_EVENT_TIME else 0
     kernel = window_kernel("triggered_windows", sizeof(TriggeredWindows), &VERBS, 0, INT64_MIN + 2 * reach, INT64_MAX - 2 * reach)
     (<TriggeredWindows*> kernel.state).trigger = made
     return kernel

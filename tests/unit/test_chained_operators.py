@@ -1,5 +1,6 @@
 """Operators behind operators in an embedded replay."""
 
+from collections import Counter
 from collections.abc import Iterator
 from functools import partial
 from random import Random
@@ -28,7 +29,12 @@ from flinkcore.datastream import (
 from flinkcore.datastream.aggregates import collect, count, max_, sum_
 from flinkcore.datastream.functions import KeyedBatchProcessFunction, ReduceFunction
 from flinkcore.datastream.state import ValueStateDescriptor
-from flinkcore.datastream.window import CountTrigger, GlobalWindows
+from flinkcore.datastream.window import (
+    ContinuousEventTimeTrigger,
+    CountTrigger,
+    EventTimeTrigger,
+    GlobalWindows,
+)
 from flinkcore.errors import ConfigurationError, DataError, SchemaError, UserCodeError
 
 SEEN = pa.schema(
@@ -247,6 +253,25 @@ def test_results_of_processing_time_timers_have_no_timestamp() -> None:
     windows = delayed.key_by("user").window(TumblingEventTimeWindows.of(Time.milliseconds(10)))
     with pytest.raises(DataError, match="results of processing-time timers have none"):
         windows.aggregate(n=count()).to_arrow()
+
+
+def test_windows_without_bounds_take_results_without_timestamps() -> None:
+    results = log(ROWS).key_by("user").process(Delays(), DELAYED)
+    expected = Counter(results.to_arrow()["user"].to_pylist())
+    delayed = results.key_by("user")
+    for each in (
+        delayed.window(GlobalWindows.create_with_end_of_stream_trigger()),
+        delayed.window(GlobalWindows.create()).trigger(EventTimeTrigger()),
+    ):
+        counted = each.aggregate(n=count()).to_arrow()
+        assert dict(zip(*(counted[name].to_pylist() for name in ("user", "n")), strict=True)) == expected
+    single = delayed.count_window(1).aggregate(n=count()).to_arrow()
+    assert Counter(single["user"].to_pylist()) == expected
+    continuous = delayed.window(GlobalWindows.create()).trigger(
+        ContinuousEventTimeTrigger.of(Time.milliseconds(5))
+    )
+    with pytest.raises(DataError, match="results of processing-time timers have none"):
+        continuous.aggregate(n=count()).to_arrow()
 
 
 def test_side_outputs_of_all_operators_are_there(tmp_path: Any) -> None:

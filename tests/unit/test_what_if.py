@@ -17,6 +17,7 @@ from flinkcore.datastream import (
     KeyedProcessFunction,
     OutputTag,
     StreamExecutionEnvironment,
+    TimeDomain,
     TumblingEventTimeWindows,
 )
 from flinkcore.datastream.aggregates import collect, count, max_, sum_
@@ -155,6 +156,29 @@ def test_results_of_functions_are_compared_by_keys_that_are_named() -> None:
     assert other["different"] == sum(late) > 0
     with pytest.raises(ConfigurationError, match="name their columns in keys="):
         job.what_if([bounded(10_000)])
+
+
+class Reminds(KeyedProcessFunction):
+    """Says a while after each event how far the watermark has come by then."""
+
+    def process_element(self, value: Row, ctx: KeyedProcessFunction.Context) -> None:
+        timers = ctx.timer_service()
+        timers.register_processing_time_timer(timers.current_processing_time() + 250)
+
+    def on_timer(self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext) -> Iterator[tuple[Any, ...]]:
+        if ctx.time_domain() is TimeDomain.PROCESSING_TIME:
+            yield ctx.get_current_key(), timestamp, ctx.timer_service().current_watermark()
+
+
+def test_results_of_processing_time_timers_are_compared() -> None:
+    reminders = pa.schema({"key": pa.string(), "at": pa.int64(), "reached": pa.int64()})
+    found = events().key_by("key").process(Reminds(), reminders).what_if([bounded(500)], keys=["key", "at"])
+    own, other = found.to_arrow().to_pylist()
+    assert other["results"] == own["results"] > 300
+    assert (other["missing"], other["additional"]) == (0, 0)
+    differences = found.differences(1)
+    assert differences.num_rows == other["different"] > 300
+    assert pc.subtract(differences["reached"], differences["reached_if"]).unique().to_pylist() == [300]
 
 
 ODD = {
