@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from operator import methodcaller
+from os import PathLike
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
 
 import numpy as np
@@ -40,6 +41,8 @@ from flinkcore.analysis.key_rows import (
 from flinkcore.analysis.key_story import told
 from flinkcore.analysis.saving_bounds import SessionsByLateness, lateness_needed
 from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
+from flinkcore.common.html_text import html_lines
+from flinkcore.datastream.pipeline_executor import load_analysis
 from flinkcore.datastream.window import WindowStagger
 from flinkcore.errors import ConfigurationError
 from flinkcore.replay.log.arrays import Int64s
@@ -135,6 +138,28 @@ class KeyHistory:
         return (
             f"<KeyHistory of {self.key}: {self.events.num_rows:,} events, {self.firings.num_rows:,} results>"
         )
+
+    def to_html(self, path: str | PathLike[str], title: str | None = None) -> None:
+        """Write the history as a page with a picture and the story, which is one file and needs no network.
+
+        Parameters
+        ----------
+        path
+            A local file, which is replaced.
+        title
+            Of the page; by default the key.
+
+        Raises
+        ------
+        ConfigurationError
+            If a library of ``flinkcore[report]`` is not installed.
+        SourceError
+            If the page cannot be written.
+        """
+        load_analysis("why_page")(self, path, title)
+
+    def _repr_html_(self) -> str:
+        return html_lines(str(self))
 
     def at(self, window: Any) -> KeyHistory:
         """Return the part of the history that is about some windows.

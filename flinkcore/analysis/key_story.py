@@ -24,7 +24,9 @@ def told(history: KeyHistory) -> Iterator[str]:
     is_time = pa.types.is_timestamp(history.events.schema.field("timestamp").type)
     logs = len(set(history.events.column("log").to_pylist()))
     story = _Story(is_time, logs, history.kind == "function")
-    events, firings, timers = (_rows(table) for table in (history.events, history.firings, history.timers))
+    events, firings, timers = (
+        rows_in_ms(table) for table in (history.events, history.firings, history.timers)
+    )
     yield ", ".join(f"{name} = {value!r}" for name, value in history.key.items())
     yield f"  {_counts(events)}; {_many(len(firings), 'firing')}{'; times in UTC' * is_time}"
     yield from (f"  note: {note}" for note in history.notes)
@@ -45,8 +47,8 @@ def _place(each: dict[str, Any], kind: int) -> tuple[int, ...]:
     return (arrival, -1, _LARGEST, kind) if number is None else (arrival, -1, number, kind)
 
 
-def _rows(table: pa.Table) -> list[dict[str, Any]]:
-    """Rows with times as numbers of ms."""
+def rows_in_ms(table: pa.Table) -> list[dict[str, Any]]:
+    """Return rows with times as numbers of ms."""
     columns = []
     for field, column in zip(table.schema, table.columns, strict=True):
         if pa.types.is_timestamp(field.type):

@@ -14,13 +14,16 @@ from flinkcore.analysis.charts import (
     VEGA_LITE,
     Chart,
     chart_of_firings,
+    chart_of_key,
     charts_of_frontier,
     charts_of_log,
 )
+from flinkcore.analysis.key_history import KeyHistory
+from flinkcore.analysis.key_story import told
 from flinkcore.analysis.lateness import lateness_of
 from flinkcore.analysis.log_summary import ArrivalGrid, Firings, summarised_log
 from flinkcore.common.extras import library
-from flinkcore.common.html_text import html_table
+from flinkcore.common.html_text import html_lines, html_table
 from flinkcore.common.shown_times import format_timestamp
 from flinkcore.errors import ConfigurationError, DataError, SourceError
 from flinkcore.replay.log.log_sources import LogFiles, TableSource
@@ -97,7 +100,22 @@ def write_page(report: ReplayReport, path: str | PathLike[str], title: str | Non
     title = f"Replay of {', '.join(names)}" if title is None else title
     sections = [_head(report, title), _counts(report)]
     sections += [*_log_sections(planned, names), *_frontier(planned), *_results(planned, source)]
-    page = _page(title, sections, vl_convert.javascript_bundle(_SCRIPT, VEGA_LITE))
+    _write(path, _page(title, sections, vl_convert.javascript_bundle(_SCRIPT, VEGA_LITE)))
+
+
+def write_key_page(history: KeyHistory, path: str | PathLike[str], title: str | None = None) -> None:
+    """Write the history of a key as a page; parameters as of `KeyHistory.to_html`."""
+    vl_convert = library("vl_convert", "report", "to_html()")
+    head, *story = told(history)
+    title = f"Why: {head}" if title is None else title
+    sections = [f"<h1>{escape(title)}</h1>"]
+    if history.events.num_rows:
+        sections.append(_figure(chart_of_key(history)))
+    sections.append(f"<h2>What happened</h2>{html_lines(chr(10).join(story))}")
+    _write(path, _page(title, sections, vl_convert.javascript_bundle(_SCRIPT, VEGA_LITE)))
+
+
+def _write(path: str | PathLike[str], page: str) -> None:
     try:
         Path(path).write_text(page, encoding="utf-8")
     except OSError as error:

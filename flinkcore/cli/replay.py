@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
+import sys
 import webbrowser
 from collections.abc import Sequence
 from pathlib import Path
@@ -116,7 +118,11 @@ def add_commands(commands: Any) -> None:
 
     demo = commands.add_parser("demo", help="replay a small real log of flights that comes with the package")
     demo.add_argument("--output", metavar="DIR", default="flinkcore-demo", help="directory for the results")
-    demo.add_argument("--open", action="store_true", help="open the page of the report in a browser")
+    demo.add_argument(
+        "--open",
+        action=argparse.BooleanOptionalAction,
+        help="open the page of the report in a browser; if not said, in a terminal of a desktop",
+    )
     add_engine(demo)
     demo.set_defaults(call=_demo)
 
@@ -179,5 +185,14 @@ def _demo(arguments: argparse.Namespace) -> None:
     from flinkcore.examples import flights
 
     page = flights.run(environment_of(arguments), Path(arguments.output), False if arguments.quiet else None)
-    if arguments.open and page is not None:
+    opens = _is_at_a_desktop() if arguments.open is None else arguments.open
+    if opens and page is not None:
         webbrowser.open(page.absolute().as_uri())
+
+
+def _is_at_a_desktop() -> bool:
+    """Whether somebody sits at a terminal, and a browser would not take the place of it."""
+    has_windows = sys.platform in ("darwin", "win32") or any(
+        map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY"))
+    )
+    return sys.stdout.isatty() and has_windows

@@ -56,6 +56,7 @@ def add_commands(commands: Any) -> None:
         metavar="DIR",
         help="directory for events.parquet, firings.parquet and timers.parquet, besides the text",
     )
+    why.add_argument("--report", metavar="FILE", help="page (HTML) with a picture of the key, and the text")
     add_engine(why, default="embedded")
     why.set_defaults(call=_why)
 
@@ -95,6 +96,10 @@ def _why(arguments: argparse.Namespace) -> None:
     key = _key(arguments.key)
     at = None if arguments.at is None else _at(arguments.at)
     check_output(arguments.output)
+    if arguments.report:
+        from flinkcore.analysis.page import check_page
+
+        check_page(arguments.report)
     times = times_of(arguments)
     if arguments.engine == "spark":
         # An invalid job is reported at once, not after the start of Spark.
@@ -105,3 +110,6 @@ def _why(arguments: argparse.Namespace) -> None:
     print(history)
     if arguments.output:
         print(f"events, firings and timers: {arguments.output}")
+    if arguments.report:
+        history.to_html(arguments.report)
+        print(f"report: {arguments.report}")

@@ -263,6 +263,9 @@ class KeyStory(Protocol):
     def notes(self) -> list[str]:
         """What is not known, and why."""
 
+    def to_html(self, path: str | PathLike[str], title: str | None = None) -> None:
+        """Write it as a page with a picture, which is one file and needs no network."""
+
     def at(self, window: Any) -> KeyStory:
         """Return the part that is about some windows: those that a time falls into, or one by its start and end."""
 
@@ -334,6 +337,7 @@ ANALYSES: Final[Mapping[str, str]] = {
     "lateness": "flinkcore.analysis.lateness:lateness_of",
     "page": "flinkcore.analysis.page:write_page",
     "why": "flinkcore.analysis.key_history:key_history",
+    "why_page": "flinkcore.analysis.page:write_key_page",
 }
 """Analyses of planned jobs, and where each is: a stream finds them by name, as they lie above it."""
 

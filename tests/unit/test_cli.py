@@ -1,6 +1,7 @@
 """The command line, in this process and with the embedded engine."""
 
 import ast
+import io
 import json
 import logging
 import os
@@ -29,6 +30,7 @@ from flinkcore.datastream import (
 )
 from flinkcore.datastream.window import CumulativeEventTimeWindows
 from flinkcore.errors import ConfigurationError
+from flinkcore.examples import flights
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "seed_trace.jsonl"
 INTERVAL_MS = 200
@@ -126,6 +128,39 @@ def test_the_demo_draws_its_report_and_opens_it_if_asked(
     assert opened == []
     assert main([*arguments, "--open"]) == 0
     assert opened == [page.as_uri()]
+
+
+@pytest.mark.usefixtures("pages")
+@pytest.mark.parametrize(
+    ("is_terminal", "display", "options", "opens"),
+    [
+        (True, ":0", [], True),
+        (True, ":0", ["--no-open"], False),
+        (True, None, [], False),
+        (False, ":0", [], False),
+    ],
+)
+def test_the_demo_opens_its_report_where_somebody_sees_it(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    is_terminal: bool,
+    display: str | None,
+    options: list[str],
+    opens: bool,
+) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr(webbrowser, "open", opened.append)
+    monkeypatch.setattr(flights, "run", lambda *_: tmp_path / "report.html")
+    monkeypatch.setattr(sys, "platform", "linux")
+    shown = io.StringIO()
+    monkeypatch.setattr(shown, "isatty", lambda: is_terminal)
+    monkeypatch.setattr(sys, "stdout", shown)
+    monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
+    monkeypatch.delenv("DISPLAY", raising=False)
+    if display is not None:
+        monkeypatch.setenv("DISPLAY", display)
+    assert main(["demo", "--engine", "embedded", *options]) == 0
+    assert bool(opened) is opens
 
 
 def test_the_demo_writes_results_and_tells_where(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -45,6 +45,17 @@ def test_the_documentation_shows_what_is_printed(capsys: pytest.CaptureFixture[s
     assert [line for line in shown if line not in told] == ["..."]
 
 
+def test_a_page_is_drawn_if_a_file_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("vl_convert")
+    page = tmp_path / "why.html"
+    arguments = [*FLIGHTS, "--key", "origin=HNL", "--at", "2001-01-02T11:00"]
+    assert main([*arguments, "--report", str(page)]) == 0
+    assert capsys.readouterr().out.endswith(f"report: {page}\n")
+    assert "Events and firings of the key" in page.read_text(encoding="utf-8")
+    assert main([*arguments, "--report", str(tmp_path / "missing" / "why.html")]) == 1
+    assert "a report cannot be written to" in capsys.readouterr().err
+
+
 def test_the_tables_are_written_if_a_directory_is_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -4,7 +4,8 @@ import json
 import pickle
 import re
 import sys
-from html import unescape
+from collections import Counter
+from html import escape, unescape
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from flinkcore.analysis.charts import VEGA_LITE
 from flinkcore.common import Duration, Time, WatermarkStrategy
 from flinkcore.datastream import DataStream, StreamExecutionEnvironment, TumblingEventTimeWindows
 from flinkcore.datastream.aggregates import count
@@ -153,6 +155,60 @@ def test_every_chart_is_vega_lite(tmp_path: Path) -> None:
     assert all((name, "Lateness") in drawn for name in logs)
     frontiers = {name for name, title in drawn if title == "What each bound loses"}
     assert frontiers == {"idle", "aligned"}
+
+
+def short_windows(stream: DataStream) -> DataStream:
+    keyed = stream.key_by("key").window(TumblingEventTimeWindows.of(Time.seconds(5)))
+    return keyed.allowed_lateness(1000).aggregate(n=count())
+
+
+def test_the_page_of_a_key_draws_its_events_and_firings_and_tells_its_story(tmp_path: Path) -> None:
+    history = short_windows(events()).why("<k0>")
+    history.to_html(tmp_path / "why.html")
+    page = (tmp_path / "why.html").read_text(encoding="utf-8")
+    assert "Why: key = &#x27;&lt;k0&gt;&#x27;" in page
+    ((title, spec),) = charts(page).items()
+    vl_convert.vegalite_to_vega(spec, vl_version=VEGA_LITE)
+    assert title == "Events and firings of the key"
+    drawn = [(each["clock"], each["time"]) for each in values(spec)]
+    happened = history.events.select(["arrival", "timestamp"]).to_pydict()
+    assert sorted(drawn) == sorted(zip(*happened.values(), strict=True))
+    behind = history.events.column("behind_watermark").to_pylist()
+    fates = Counter(each["fate"] for each in values(spec))
+    assert fates["behind the watermark, but in time"] + fates["late"] == sum(behind) > fates["late"] > 0
+    bars = values(spec["layer"][0])
+    fired = history.firings.select(["arrival", "window_start", "window_end"]).to_pydict()
+    assert sorted((each["clock"], each["start"], each["time"]) for each in bars) == sorted(
+        zip(*fired.values(), strict=True)
+    )
+    late_firings = sum(history.firings.column("late_firing").to_pylist())
+    assert Counter(each["fate"] for each in bars)["fires again"] == late_firings > 0
+    assert all(each["time"] < each["clock"] for each in values(spec["layer"][2]))
+    for line in str(history).splitlines()[1:]:
+        assert escape(line) in page
+
+
+def test_the_page_of_a_function_and_of_a_key_without_events_can_be_had(tmp_path: Path) -> None:
+    function = events().key_by("key").process(Passing(), LOG.schema)
+    function.why("<k1>").to_html(tmp_path / "why.html", "Title & all")
+    page = (tmp_path / "why.html").read_text(encoding="utf-8")
+    assert "<h1>Title &amp; all</h1>" in page
+    assert len(values(charts(page)["Events and firings of the key"]["layer"][0])) == 43
+    short_windows(events()).why("nobody").to_html(tmp_path / "why.html")
+    assert charts((tmp_path / "why.html").read_text(encoding="utf-8")) == {}
+
+
+def test_of_many_events_of_a_key_the_late_ones_are_drawn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("flinkcore.analysis.charts._SHOWN_EVENTS", 5)
+    history = short_windows(events()).why("<k0>")
+    history.to_html(tmp_path / "why.html")
+    spec = charts((tmp_path / "why.html").read_text(encoding="utf-8"))["Events and firings of the key"]
+    late = history.events.column("fate").to_pylist().count("late")
+    fates = [each["fate"] for each in values(spec)]
+    assert len(fates) == 5
+    assert fates.count("late") == min(late, 5)
 
 
 def test_flights_are_drawn_with_bounded_numbers_of_points(tmp_path: Path) -> None:
