@@ -34,10 +34,17 @@ class Checksum(NamedTuple):
         return Checksum(*(a + b for a, b in zip(self, other, strict=True)))
 
 
+class Sums(NamedTuple):
+    """Count of result rows of a query of Nexmark, and the sum of some of their columns: 64 bits, which wrap around."""
+
+    rows: int
+    total: int
+
+
 class Timed(NamedTuple):
     seconds: float
-    checksum: Checksum
+    checksum: Checksum | Sums
 
 
-Answer: TypeAlias = pa.Table | Checksum | Timed
+Answer: TypeAlias = pa.Table | Checksum | Sums | Timed
 Engine: TypeAlias = Callable[[], Answer]

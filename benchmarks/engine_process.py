@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from benchmarks.cached_log import CACHE
-from benchmarks.engine import Checksum, Engine, Timed
+from benchmarks.engine import Checksum, Engine, Sums, Timed
 from benchmarks.nexmark import Bids
+from benchmarks.nexmark_log import Query
 
 ENGINES = {
     "duckdb-arrow": "benchmarks.peers.duckdb_bids:open_arrow",
@@ -42,7 +43,13 @@ ENGINES = {
     "flinkcore-spark-dataframe": "benchmarks.flinkcore_bids:open_spark_dataframe",
     "flinkcore-spark-rows": "benchmarks.flinkcore_bids:open_spark_rows",
     "flinkcore-spark-written": "benchmarks.flinkcore_bids:open_spark_written",
+    "duckdb-query": "benchmarks.peers.duckdb_query:open_query",
+    "spark-query": "benchmarks.peers.spark_query:open_query",
+    "flink-query": "benchmarks.peers.flink_query:open_query",
+    "flinkcore-query": "benchmarks.flinkcore_query:open_arrow",
+    "flinkcore-spark-query": "benchmarks.flinkcore_query:open_spark",
 }
+LOGS: dict[str, type[Bids] | type[Query]] = {kind.__name__: kind for kind in (Bids, Query)}
 ON_A_JVM = ("spark-", "flink-", "flinkcore-spark-")
 
 ROOT = Path(__file__).parents[1]
@@ -56,12 +63,13 @@ class Run(NamedTuple):
     seconds: float
     cpu_seconds: float | None
     peak_bytes: int | None
-    checksum: Checksum
+    checksum: Checksum | Sums
 
 
 class EngineProcess:
-    def __init__(self, name: str, bids: Bids, threads: int) -> None:
-        job = json.dumps({"name": name, "bids": asdict(bids), "threads": threads})
+    def __init__(self, name: str, log: Bids | Query, threads: int) -> None:
+        self._log = log
+        job = json.dumps({"name": name, "kind": type(log).__name__, "log": asdict(log), "threads": threads})
         read_end, write_end = os.pipe()
         CACHE.mkdir(exist_ok=True)
         self._process = subprocess.Popen(
@@ -82,7 +90,7 @@ class EngineProcess:
         self._process.stdin.write("run\n")
         self._process.stdin.flush()
         *measured, checksum = self._answer()
-        return Run(*measured, Checksum(*checksum))
+        return Run(*measured, self._log.checksum_type(*checksum))
 
     def _answer(self) -> Any:
         line = self._answers.readline()
@@ -100,13 +108,13 @@ class EngineProcess:
         self._answers.close()
 
 
-def serve(name: str, bids: Bids, threads: int, answers: IO[str]) -> None:
+def serve(name: str, log: Bids | Query, threads: int, answers: IO[str]) -> None:
     """Open the engine, say so, then run it once for each line of standard input."""
     on_a_jvm = name.startswith(ON_A_JVM)
     if not on_a_jvm and hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
     module, _, function = ENGINES[name].partition(":")
-    engine: Engine = getattr(importlib.import_module(module), function)(bids, threads)
+    engine: Engine = getattr(importlib.import_module(module), function)(log, threads)
     print("null", file=answers, flush=True)
     for _ in sys.stdin:
         cpu, wall = time.process_time(), time.perf_counter()
@@ -115,7 +123,7 @@ def serve(name: str, bids: Bids, threads: int, answers: IO[str]) -> None:
         peak_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         if isinstance(answer, Timed):
             seconds, answer = answer
-        checksum = answer if isinstance(answer, Checksum) else Checksum.of(answer)
+        checksum = answer if isinstance(answer, Checksum | Sums) else log.checksum(answer)
         del answer
         own = (None, None) if on_a_jvm else (cpu_seconds, peak_bytes)
         print(json.dumps([seconds, *own, checksum]), file=answers, flush=True)
@@ -124,4 +132,4 @@ def serve(name: str, bids: Bids, threads: int, answers: IO[str]) -> None:
 def main() -> None:
     job = json.loads(sys.argv[2])
     with open(int(sys.argv[3]), "w", encoding="utf-8") as answers:
-        serve(job["name"], Bids(**job["bids"]), job["threads"], answers)
+        serve(job["name"], LOGS[job["kind"]](**job["log"]), job["threads"], answers)

@@ -19,11 +19,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
 
 from benchmarks.cached_log import cached_parquet
+from benchmarks.engine import Checksum
 from flinkcore.examples.nexmark.generator import (
     BIDS_PER_ROUND,
     EVENTS_PER_ROUND,
@@ -53,6 +55,10 @@ class Bids:
     bidders: int | None = (
         None  # all bidders are so many; None: as many as they are (not in Flink's generator)
     )
+    checksum_type: ClassVar[type[Checksum]] = Checksum
+
+    def checksum(self, result: pa.Table) -> Checksum:
+        return Checksum.of(result)
 
     @property
     def bids_per_second(self) -> float:

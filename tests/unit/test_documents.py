@@ -78,6 +78,17 @@ def test_options_of_commands_are_known(pytestconfig: pytest.Config) -> None:
     assert [name for name in settings if name not in known] == []
 
 
+def test_the_figures_of_nexmark_are_those_of_the_results(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(ROOT)
+    nexmark_page = importlib.import_module("benchmarks.nexmark_page")
+    text = (ROOT / "docs" / "nexmark.md").read_text(encoding="utf-8")
+    results = nexmark_page.results_of(text)
+    section = "" if results is None else nexmark_page.figures(results)
+    assert nexmark_page.with_figures(text, section) == text, (
+        "write them by: python -m benchmarks.nexmark_page"
+    )
+
+
 def test_what_is_not_there_is_seen(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(

@@ -268,41 +268,54 @@ class BidsOfAuctions(KeyedBatchProcessFunction):
 
     OF_BID = BIDS_WITH_AUCTIONS.names[:7]
     OF_AUCTION = BIDS_WITH_AUCTIONS.names[7:]
+    UNKNOWN, WANTED, OTHER = range(3)
 
     def __init__(self, category: int) -> None:
         self.category = category
 
     def open(self, runtime_context: RuntimeContext) -> None:
+        self.kinds = runtime_context.get_column_state("kind of auction", np.int8, self.UNKNOWN)
         self.auctions = runtime_context.get_column_state("auction", object, None)
         self.waiting = runtime_context.get_column_state("bids before the auction", object, None)
 
     def process_batch(
         self, elements: KeyedBatchProcessFunction.ElementBatch, ctx: KeyedBatchProcessFunction.Context
     ) -> Iterator[Any]:
+        key_ids, kinds = elements.key_ids, self.kinds.array
         auctions, waiting = self.auctions.array, self.waiting.array
         is_bid = elements["stream"].to_numpy().astype(np.bool_)
-        joined: list[tuple[Any, ...]] = []
-        rows = np.flatnonzero(~is_bid)
+
+        opened = np.flatnonzero(~is_bid)
+        is_wanted = elements["category"].to_numpy(zero_copy_only=False)[opened] == self.category
+        kinds[key_ids[opened]] = np.where(is_wanted, self.WANTED, self.OTHER)
+        wanted = opened[is_wanted]
+        joined = []
         for key_id, *auction in zip(
-            elements.key_ids[rows].tolist(), *_lists(elements, rows, *self.OF_AUCTION), strict=True
+            key_ids[wanted].tolist(), *_lists(elements, wanted, *self.OF_AUCTION), strict=True
         ):
-            is_wanted = auction[self.OF_AUCTION.index("category")] == self.category
-            auctions[key_id] = tuple(auction) if is_wanted else ()
-            if is_wanted and waiting[key_id]:
-                joined += [(*bid, *auction) for bid in waiting[key_id]]
-            waiting[key_id] = None
-        # Most bids are for auctions that are known not to be wanted.
-        rows = np.flatnonzero(is_bid)
-        known = auctions[elements.key_ids[rows]]
-        rows = rows[[auction != () for auction in known]]
-        for key_id, *bid in zip(
-            elements.key_ids[rows].tolist(), *_lists(elements, rows, *self.OF_BID), strict=True
-        ):
-            if auctions[key_id] is None:
-                _append(waiting, key_id, tuple(bid))
-            else:
-                joined.append((*bid, *auctions[key_id]))
+            auctions[key_id] = tuple(auction)
+            joined += [(*bid, *auction) for bid in waiting[key_id] or ()]
+        waiting[key_ids[opened]] = None
         yield _table(joined, BIDS_WITH_AUCTIONS)
+
+        kind_of_rows = np.where(is_bid, kinds[key_ids], self.OTHER)
+        yield self._with_auctions(elements, np.flatnonzero(kind_of_rows == self.WANTED))
+        early = np.flatnonzero(kind_of_rows == self.UNKNOWN)
+        for key_id, *bid in zip(key_ids[early].tolist(), *_lists(elements, early, *self.OF_BID), strict=True):
+            _append(waiting, key_id, tuple(bid))
+
+    def _with_auctions(
+        self, elements: KeyedBatchProcessFunction.ElementBatch, rows: Rows
+    ) -> dict[str, pa.Array]:
+        """Bids for auctions that are known, with these: a Python object for each auction, and none for a bid."""
+        bids = elements.batch.select(self.OF_BID).take(pa.array(rows))
+        ids, of_bids = np.unique(elements.key_ids[rows], return_inverse=True)
+        schema = pa.schema([BIDS_WITH_AUCTIONS.field(name) for name in self.OF_AUCTION])
+        auctions = _table(self.auctions.array[ids].tolist(), schema)
+        return {
+            **dict(zip(self.OF_BID, bids.columns, strict=True)),
+            **{name: column.take(pa.array(of_bids)) for name, column in auctions.items()},
+        }
 
 
 def _append(lists: npt.NDArray[Any], key_id: int, value: Any) -> None:
