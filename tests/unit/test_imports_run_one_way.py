@@ -50,6 +50,7 @@ FOLDERS = {
             "element_rows",
             "key_context",
             "processing_time",
+            "function_exits",
             "working_directory",
         ),
         *("gauges", "histogram", "task_metrics", "latency", "combined_watermark_status", "state", "timers"),

@@ -20,6 +20,7 @@ from flinkcore.errors import ConfigurationError, JobCancelledError
 from flinkcore.replay.elements.element_run import MOST_COLLECTED, RunningTasks
 from flinkcore.replay.elements.system_clock import SystemJobClock
 from flinkcore.replay.embedded.replay_threads import CANCEL_SECONDS, ReplayStoppedError, ReplayThreads
+from flinkcore.runtime.function_exits import exits_as_errors
 from flinkcore.runtime.working_directory import WorkingDirectory
 
 INTERRUPT_SECONDS: Final = 5
@@ -134,7 +135,7 @@ class _JobThread:
 
     def _work(self) -> None:
         try:
-            with closing(self._tasks):
+            with exits_as_errors(), closing(self._tasks):
                 self._tasks.open()
                 with closing(self._tasks.steps()) as steps:
                     for _ in steps:

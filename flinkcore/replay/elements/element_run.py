@@ -31,6 +31,7 @@ from flinkcore.replay.elements.job_sources import JobSources
 from flinkcore.replay.elements.pausable_call import PausableCall
 from flinkcore.replay.elements.started_job import StartedJob
 from flinkcore.runtime.copies import copied_function
+from flinkcore.runtime.function_exits import exits_as_errors
 from flinkcore.runtime.processing_time import ProcessingTimeService
 from flinkcore.runtime.tasks.operator_setup import JobContext
 from flinkcore.runtime.tasks.stream_graph import StreamGraphGenerator, StreamNode, is_async, job_vertices
@@ -108,7 +109,7 @@ class ElementRun(StartedJob):
         self._directory = directory
         self._parts: Generator[list[Any], None, None] | None = None
         super().__init__(job.name)
-        with directory.entered():
+        with directory.entered(), exits_as_errors():
             if job.collected is None or all(
                 isinstance(step, _OF_ONE_RESULT) for step in job.transformations()
             ):
@@ -139,15 +140,16 @@ class ElementRun(StartedJob):
 
     def _emitted(self) -> Generator[Any, None, None]:
         tasks, parts = self._tasks, self._parts
-        if parts is None:
-            with closing(tasks.steps()) as steps:
-                for _ in steps:
-                    yield from tasks.collected()
-            yield from tasks.collected()
-        else:
-            with closing(parts):
-                for elements in parts:
-                    yield from elements
+        with exits_as_errors():
+            if parts is None:
+                with closing(tasks.steps()) as steps:
+                    for _ in steps:
+                        yield from tasks.collected()
+                yield from tasks.collected()
+            else:
+                with closing(parts):
+                    for elements in parts:
+                        yield from elements
 
 
 class RunningTasks:

@@ -39,6 +39,7 @@ from flinkcore.replay.stages.stage_output import StageOutput
 from flinkcore.replay.time_plane.job_time import JobTime, ReplayTime
 from flinkcore.replay.time_plane.time_pass import time_planes_of
 from flinkcore.replay.time_plane.total_order import Events
+from flinkcore.runtime.function_exits import exits_as_errors
 from flinkcore.runtime.working_directory import WorkingDirectory
 
 
@@ -85,7 +86,8 @@ class EmbeddedReplay:
 
         The order of the rows depends on the parallelism alone.
         """
-        return self._directory.steps(self._outputs())
+        with exits_as_errors():
+            yield from self._directory.steps(self._outputs())
 
     def _outputs(self) -> Generator[StageOutput, None, None]:
         plan = self._plan

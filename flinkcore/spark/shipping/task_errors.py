@@ -24,7 +24,8 @@ from py4j.protocol import Py4JError
 from pyspark import cloudpickle
 from pyspark.errors import PySparkException
 
-from flinkcore.errors import ConfigurationError, FlinkcoreError, UserCodeError, WorkerLostError, in_words
+from flinkcore.errors import ConfigurationError, FlinkcoreError, WorkerLostError, in_words
+from flinkcore.runtime.function_exits import exits_as_errors
 from flinkcore.spark.shipping.worker_environment import NOT_READY
 
 MOST_BYTES: Final = 1 << 20
@@ -81,19 +82,13 @@ class PacksErrors:
         Raises
         ------
         TaskError
-            If the task raises an error of flinkcore, or a function of the user's ends the process.
+            If the task raises an error of flinkcore, or a function of the user's calls `sys.exit`.
         """
         try:
-            yield from self.task(batches)
+            with exits_as_errors():
+                yield from self.task(batches)
         except FlinkcoreError as error:
             raise self._packed(error) from None
-        except SystemExit as exit_:
-            failure = UserCodeError(
-                f"a function of the job called sys.exit({exit_.code!r}), which would end a process of Spark's: let it "
-                "raise an error"
-            )
-            failure.__cause__ = exit_
-            raise self._packed(failure) from None
 
     def _packed(self, error: FlinkcoreError) -> TaskError:
         packed = b64encode(zlib.compress(_pickled(error, 0))).decode()
