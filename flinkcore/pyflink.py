@@ -12,22 +12,26 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
+from typing import Any
 
 
-class PyFlinkFinder(MetaPathFinder):
-    """Finds the modules of PyFlink in flinkcore."""
+class PyFlinkFinder:
+    """Finds the modules of PyFlink in flinkcore; a meta path finder."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """Return how a module of PyFlink is loaded; None for any other module."""
-        return ModuleSpec(fullname, _PyFlinkLoader()) if fullname.partition(".")[0] == "pyflink" else None
+        loader: Any = _PyFlinkLoader()  # of no base: those of the library load much
+        return ModuleSpec(fullname, loader) if fullname.partition(".")[0] == "pyflink" else None
 
 
-class _PyFlinkLoader(Loader):
+class _PyFlinkLoader:
+    def create_module(self, spec: ModuleSpec) -> None:
+        """Let the import system create the module, which another one replaces."""
+
     def exec_module(self, module: ModuleType) -> None:
         _, dot, rest = module.__name__.partition(".")
         name = f"flinkcore{dot}{rest}"

@@ -15,7 +15,6 @@ from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.row import Row
 from flinkcore.datastream.aggregates import collect
 from flinkcore.datastream.functions import ProcessWindowFunction
-from flinkcore.datastream.keyed_stream import WINDOW_RESULT_COLUMNS
 from flinkcore.datastream.window import (
     CumulativeEventTimeWindows,
     EventTimeSessionWindows,
@@ -29,6 +28,7 @@ from flinkcore.datastream.window import (
     WindowStagger,
 )
 from flinkcore.datastream.window.window_assigner import TimeWindowAssigner
+from flinkcore.datastream.windowed_streams import WINDOW_RESULT_COLUMNS
 from flinkcore.replay.log.arrays import Int64s
 from flinkcore.replay.log.column_ops import HIDDEN_PREFIX
 from flinkcore.replay.plans.operators import KeyedOperator, KeyedProcess, WindowAggregation, WindowProcess

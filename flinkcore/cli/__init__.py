@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import logging
 import os
 import re
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from importlib import import_module
 from typing import Final
 
@@ -33,6 +32,7 @@ _MODULES: Final = {
 @contextmanager
 def _without_gateway_log() -> Iterator[None]:
     """Suppress py4j's log of errors that it also raises, such as a KeyboardInterrupt."""
+    import logging  # programs in one process start sooner without it
 
     def is_told_once(record: logging.LogRecord) -> bool:
         return record.module not in ("java_gateway", "clientserver")
@@ -55,34 +55,31 @@ def _has_lost_its_reader() -> bool:
     return False
 
 
-_PROGRAM_ONLY: Final = re.compile(r"what_if\(|with_columns\(|pyarrow\.compute\.|format_options=")
+_PROGRAM_ONLY: Final = r"what_if\(|with_columns\(|pyarrow\.compute\.|format_options="
 
-_OPTIONS: Final = tuple(
-    (re.compile(setting), option)
-    for setting, option in (
-        (
-            r'let on_bad_row="drop" count them, or an OutputTag collect them',
-            "let --on-bad-row drop count them",
-        ),
-        (r'set on_bad_row="drop" or to an OutputTag', "give --on-bad-row drop"),
-        (r"\bon_bad_row=?", "--on-bad-row"),
-        (r"\bwindow= (?=is a time)", "--at "),
-        (r"\bbounds=\[\.\.\.\]", "--bound"),
-        (r"\bby_split\(\)", "--by-split"),
-        (r"\brestore_from=?", "--restore-from"),
-        (r"\bstop_with_checkpoint=?", "--checkpoint"),
-        (r"\bset_parallelism(\(\.*\))?", "--parallelism"),
-        (r"(?<![\w-])(timestamp|arrival|split|format|rate)=(?=[ ,.;:]|$)", r"--\1"),
-    )
+_OPTIONS: Final = (
+    (
+        r'let on_bad_row="drop" count them, or an OutputTag collect them',
+        "let --on-bad-row drop count them",
+    ),
+    (r'set on_bad_row="drop" or to an OutputTag', "give --on-bad-row drop"),
+    (r"\bon_bad_row=?", "--on-bad-row"),
+    (r"\bwindow= (?=is a time)", "--at "),
+    (r"\bbounds=\[\.\.\.\]", "--bound"),
+    (r"\bby_split\(\)", "--by-split"),
+    (r"\brestore_from=?", "--restore-from"),
+    (r"\bstop_with_checkpoint=?", "--checkpoint"),
+    (r"\bset_parallelism(\(\.*\))?", "--parallelism"),
+    (r"(?<![\w-])(timestamp|arrival|split|format|rate)=(?=[ ,.;:]|$)", r"--\1"),
 )
-"""Settings of a program as this command names them."""
+"""Settings of a program as this command names them, as regular expressions, which few calls need."""
 
 
 def _of_shell(message: str) -> str:
     """Return a message with the command's options in place of a program's settings."""
     for setting, option in _OPTIONS:
-        message = setting.sub(option, message)
-    if _PROGRAM_ONLY.search(message):
+        message = re.sub(setting, option, message)
+    if re.search(_PROGRAM_ONLY, message):
         message += ". The command has no option for such calls of a program: write one for that"
     return message
 
@@ -107,7 +104,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     parsed = _parser(given).parse_args(given if given[:1] == ["run"] else _joined_negatives(given))
     try:
-        with warnings.catch_warnings(), _without_gateway_log():
+        on_spark = parsed.command != "run" or parsed.master is not None
+        with warnings.catch_warnings(), _without_gateway_log() if on_spark else nullcontext():
             if parsed.command != "run":
                 # The printed report has these warnings.
                 warnings.filterwarnings("ignore", category=UserWarning, module="flinkcore")

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
+import os
 import runpy
 import sys
 from collections.abc import Sequence
 from functools import partial
 from importlib import import_module
-from pathlib import Path
-from traceback import StackSummary, TracebackException
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import flinkcore
 from flinkcore.cli.spark_environment import spark_environment
 from flinkcore.common import Configuration
 from flinkcore.common.settings import check_settings, unknown_settings
 from flinkcore.datastream import StreamExecutionEnvironment
-from flinkcore.errors import ConfigurationError, FlinkcoreError, SourceError
+from flinkcore.errors import ConfigurationError, SourceError
 
-_PACKAGE = Path(flinkcore.__file__).parent
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def add_commands(commands: Any) -> None:
@@ -67,8 +66,7 @@ def run_program(arguments: argparse.Namespace) -> int:
     SystemExit
         If the program exits so.
     """
-    program = Path(arguments.program)
-    if not program.is_file():
+    if not os.path.isfile(arguments.program):
         raise SourceError(f"there is no program {arguments.program}")
     new_environment = partial(
         _new_environment,
@@ -79,13 +77,15 @@ def run_program(arguments: argparse.Namespace) -> int:
     import_module("flinkcore.pyflink")
     before = sys.argv, sys.path[:]
     sys.argv = [arguments.program, *arguments.arguments]
-    sys.path.insert(0, str(program.resolve().parent))
+    sys.path.insert(0, os.path.dirname(os.path.realpath(arguments.program)))
     StreamExecutionEnvironment.initialize_context_environment(new_environment)
     try:
         runpy.run_path(arguments.program, run_name="__main__")
         sys.stdout.flush()
     except Exception as error:
-        print(_program_traceback(error), end="", file=sys.stderr)
+        from flinkcore.cli.program_traceback import program_traceback
+
+        print(program_traceback(error), end="", file=sys.stderr)
         return 1
     finally:
         StreamExecutionEnvironment.initialize_context_environment(None)
@@ -131,38 +131,5 @@ def _new_environment(
 
 def _on_spark(master: str) -> StreamExecutionEnvironment:
     environment = spark_environment(master, "leave --master out")
-    environment.add_python_file(_PACKAGE / "pyflink.py")
+    environment.add_python_file(os.path.join(flinkcore.__path__[0], "pyflink.py"))
     return environment
-
-
-def _program_traceback(error: BaseException) -> str:
-    """Return a traceback of the program's lines; with those of flinkcore only where flinkcore itself has failed."""
-    traceback = TracebackException.from_exception(error)
-    part: TracebackException | None = traceback
-    raised: BaseException | None = error
-    while part is not None and raised is not None:
-        last = part.stack[-1].filename if part.stack else ""
-        is_defect = _is_of_flinkcore(last) and not isinstance(raised, FlinkcoreError)
-        part.stack = StackSummary.from_list(
-            [
-                frame
-                for frame in part.stack
-                if not _starts_programs(frame.filename)
-                and (is_defect or not _is_of_flinkcore(frame.filename))
-            ]
-        )
-        if part.__cause__ is not None:
-            part, raised = part.__cause__, raised.__cause__
-        else:
-            part, raised = part.__context__, raised.__context__
-    return "".join(traceback.format())
-
-
-def _starts_programs(file: str) -> bool:
-    return file in (__file__, runpy.__file__, "<frozen runpy>")
-
-
-def _is_of_flinkcore(file: str) -> bool:
-    path = Path(file)
-    is_kernel = path.parent == Path("_native")  # as Cython names it
-    return _PACKAGE in path.parents or is_kernel or file == contextlib.__file__

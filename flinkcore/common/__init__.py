@@ -1,6 +1,6 @@
 """PyFlink's ``pyflink.common`` names: time, watermark strategies and settings, without a JVM."""
 
-from typing import NoReturn
+from typing import TYPE_CHECKING, Any, Final
 
 from flinkcore.common.completable_future import CompletableFuture
 from flinkcore.common.config_options import ConfigOption, ConfigOptions
@@ -11,10 +11,10 @@ from flinkcore.common.job_client import JobClient
 from flinkcore.common.job_execution_result import JobExecutionResult
 from flinkcore.common.job_id import JobID
 from flinkcore.common.job_status import JobStatus
+from flinkcore.common.lazy_names import by_name, lazy_name
 from flinkcore.common.missing_features import MISSING_COMMON_NAMES, refuse_name
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.percentile_watermarks import PercentileOutOfOrdernessWatermarks
-from flinkcore.common.restart_strategy import RestartStrategies, RestartStrategyConfiguration
 from flinkcore.common.row import Row
 from flinkcore.common.row_kind import RowKind
 from flinkcore.common.serialization import (
@@ -38,6 +38,9 @@ from flinkcore.common.watermark_generators import (
     WatermarksWithIdleness,
 )
 from flinkcore.common.watermark_strategy import WatermarkAlignmentParams, WatermarkStrategy
+
+if TYPE_CHECKING:
+    from flinkcore.common.restart_strategy import RestartStrategies, RestartStrategyConfiguration
 
 __all__ = [
     "MAX_TIMESTAMP",
@@ -82,7 +85,12 @@ __all__ = [
     "WatermarksWithIdleness",
 ]
 
+_MODULES: Final = by_name({"restart_strategy": "RestartStrategies RestartStrategyConfiguration"})
+"""Where the names are that many programs do without."""
 
-def __getattr__(name: str) -> NoReturn:
-    """Report what to use instead of names that PyFlink has and flinkcore does not."""
-    refuse_name(__name__, name, MISSING_COMMON_NAMES)
+
+def __getattr__(name: str) -> Any:
+    """Return one of these names; report what to use instead of what PyFlink has and flinkcore does not."""
+    if name not in _MODULES:
+        refuse_name(__name__, name, MISSING_COMMON_NAMES)
+    return lazy_name(__name__, name, _MODULES)

@@ -1,16 +1,20 @@
 """A watermark generator that tolerates single events far ahead of their time."""
 
+from __future__ import annotations
+
 from bisect import bisect_left, insort
 from collections import deque
 from dataclasses import dataclass
-from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flinkcore.common.constants import MIN_TIMESTAMP
 from flinkcore.common.time import Duration, Time, bound_ms
 from flinkcore.common.watermark import Watermark
 from flinkcore.common.watermark_generators import WatermarkGenerator, WatermarkOutput
 from flinkcore.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 
 class PercentileOutOfOrdernessWatermarks(WatermarkGenerator[Any]):
@@ -106,6 +110,8 @@ def checked_percentile(percentile: float, window_size: int) -> Fraction:
         raise ConfigurationError(f"window_size must be an integer from 1, not {window_size!r}")
     if isinstance(percentile, bool) or not isinstance(percentile, int | float) or not 0 < percentile <= 1:
         raise ConfigurationError(f"percentile must be a number above 0 and at most 1, not {percentile!r}")
+    from fractions import Fraction  # programs start sooner without it
+
     exact = Fraction(repr(percentile))
     if exact < 1 and (1 - exact) * window_size < 1:
         raise ConfigurationError(

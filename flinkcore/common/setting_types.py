@@ -31,9 +31,8 @@ _NANOS: Final = {
 _SHOWN_UNITS: Final = ("d", "h", "min", "s", "ms", "µs", "ns")
 """From the coarsest to the finest: a length of time is a whole number of the first one that divides it."""
 
-_ISO_DURATION: Final = re.compile(
-    r"([-+]?)P(?:([-+]?\d+)D)?(T(?:([-+]?\d+)H)?(?:([-+]?\d+)M)?(?:([-+]?\d+)(?:[.,](\d{0,9}))?S)?)?",
-    re.IGNORECASE | re.ASCII,
+_ISO_DURATION: Final = (
+    r"([-+]?)P(?:([-+]?\d+)D)?(T(?:([-+]?\d+)H)?(?:([-+]?\d+)M)?(?:([-+]?\d+)(?:[.,](\d{0,9}))?S)?)?"
 )
 
 
@@ -115,7 +114,7 @@ def _known_unit(unit: str) -> str:
 
 
 def _iso_duration(text: str) -> Duration:
-    found = _ISO_DURATION.fullmatch(text)
+    found = re.fullmatch(_ISO_DURATION, text, re.IGNORECASE | re.ASCII)
     if found is None or found[3] in ("T", "t") or all(part is None for part in found.groups()[1:]):
         raise ValueError(text)
     sign, days, _, hours, minutes, seconds, fraction = found.groups()

@@ -1,23 +1,16 @@
 """PyFlink's ``pyflink.datastream`` names: environment, streams, windows and aggregates, as a graph only."""
 
-from typing import NoReturn
+from typing import TYPE_CHECKING, Any, Final
 
+from flinkcore.common.lazy_names import by_name, lazy_name
 from flinkcore.common.missing_features import refuse_name
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.split_origin import FILE
 from flinkcore.datastream.aggregates import Aggregate
-from flinkcore.datastream.async_data_stream import AsyncDataStream
 from flinkcore.datastream.checkpoint_config import CheckpointConfig
-from flinkcore.datastream.checkpoint_storage import (
-    CheckpointStorage,
-    FileSystemCheckpointStorage,
-    JobManagerCheckpointStorage,
-)
 from flinkcore.datastream.checkpointing_mode import CheckpointingMode
-from flinkcore.datastream.connected_streams import BroadcastConnectedStream, BroadcastStream, ConnectedStreams
 from flinkcore.datastream.data_stream import CloseableIterator, DataStream, DataStreamSink, SideOutputStream
 from flinkcore.datastream.execution_mode import RuntimeExecutionMode
-from flinkcore.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
 from flinkcore.datastream.functions import (
     AggregateFunction,
     AllWindowFunction,
@@ -55,15 +48,7 @@ from flinkcore.datastream.functions import (
     WindowFunction,
 )
 from flinkcore.datastream.functions.join_functions import TaggedUnion
-from flinkcore.datastream.joined_streams import CoGroupedStreams, IntervalJoin, IntervalJoined, JoinedStreams
-from flinkcore.datastream.keyed_stream import AllWindowedStream, KeyedStream, WindowedStream
-from flinkcore.datastream.slot_sharing_group import MemorySize, SlotSharingGroup
-from flinkcore.datastream.state_backend import (
-    EmbeddedRocksDBStateBackend,
-    HashMapStateBackend,
-    PredefinedOptions,
-    StateBackend,
-)
+from flinkcore.datastream.keyed_stream import KeyedStream
 from flinkcore.datastream.stream_execution_environment import StreamExecutionEnvironment
 from flinkcore.datastream.time_characteristic import TimeCharacteristic
 from flinkcore.datastream.time_domain import TimeDomain
@@ -73,19 +58,47 @@ from flinkcore.datastream.timerservice import (
     TimerService,
     coalesced_timestamp,
 )
-from flinkcore.datastream.window import (
-    CountWindow,
-    EventTimeSessionWindows,
-    GlobalWindow,
-    MergingWindowAssigner,
-    SlidingEventTimeWindows,
-    TimeWindow,
-    Trigger,
-    TriggerResult,
-    TumblingEventTimeWindows,
-    Window,
-    WindowAssigner,
-)
+
+if TYPE_CHECKING:
+    from flinkcore.datastream.async_data_stream import AsyncDataStream
+    from flinkcore.datastream.checkpoint_storage import (
+        CheckpointStorage,
+        FileSystemCheckpointStorage,
+        JobManagerCheckpointStorage,
+    )
+    from flinkcore.datastream.connected_streams import (
+        BroadcastConnectedStream,
+        BroadcastStream,
+        ConnectedStreams,
+    )
+    from flinkcore.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
+    from flinkcore.datastream.joined_streams import (
+        CoGroupedStreams,
+        IntervalJoin,
+        IntervalJoined,
+        JoinedStreams,
+    )
+    from flinkcore.datastream.slot_sharing_group import MemorySize, SlotSharingGroup
+    from flinkcore.datastream.state_backend import (
+        EmbeddedRocksDBStateBackend,
+        HashMapStateBackend,
+        PredefinedOptions,
+        StateBackend,
+    )
+    from flinkcore.datastream.window import (
+        CountWindow,
+        EventTimeSessionWindows,
+        GlobalWindow,
+        MergingWindowAssigner,
+        SlidingEventTimeWindows,
+        TimeWindow,
+        Trigger,
+        TriggerResult,
+        TumblingEventTimeWindows,
+        Window,
+        WindowAssigner,
+    )
+    from flinkcore.datastream.windowed_streams import AllWindowedStream, WindowedStream
 
 __all__ = [
     "FILE",
@@ -174,7 +187,26 @@ __all__ = [
     "coalesced_timestamp",
 ]
 
+_MODULES: Final = by_name(
+    {
+        "async_data_stream": "AsyncDataStream",
+        "checkpoint_storage": "CheckpointStorage FileSystemCheckpointStorage JobManagerCheckpointStorage",
+        "connected_streams": "BroadcastConnectedStream BroadcastStream ConnectedStreams",
+        "externalized_checkpoint_retention": "ExternalizedCheckpointRetention",
+        "joined_streams": "CoGroupedStreams IntervalJoin IntervalJoined JoinedStreams",
+        "slot_sharing_group": "MemorySize SlotSharingGroup",
+        "state_backend": "EmbeddedRocksDBStateBackend HashMapStateBackend PredefinedOptions StateBackend",
+        "window": "CountWindow EventTimeSessionWindows GlobalWindow MergingWindowAssigner "
+        "SlidingEventTimeWindows TimeWindow Trigger TriggerResult TumblingEventTimeWindows Window "
+        "WindowAssigner",
+        "windowed_streams": "AllWindowedStream WindowedStream",
+    }
+)
+"""Where the names are that many programs do without."""
 
-def __getattr__(name: str) -> NoReturn:
-    """Report what to use instead of names that PyFlink has and flinkcore does not."""
-    refuse_name(__name__, name)
+
+def __getattr__(name: str) -> Any:
+    """Return one of these names; report what to use instead of what PyFlink has and flinkcore does not."""
+    if name not in _MODULES:
+        refuse_name(__name__, name)
+    return lazy_name(__name__, name, _MODULES)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
 from typing import Any, Final, Literal
 
 from flinkcore.datastream.aggregates import Aggregate
+from flinkcore.datastream.output_mode import OutputMode
 from flinkcore.datastream.window import (
     ContinuousEventTimeTrigger,
     CountEvictor,
@@ -35,18 +35,6 @@ ROW_KIND: Final = "row_kind"
 
 WITH_DIFFERENCE: Final = ("count", "sum")
 """Aggregates whose differences add up to a result."""
-
-
-class OutputMode(Enum):
-    """What a window emits when it fires again, for a late row or by its trigger.
-
-    ``ACCUMULATING``: the whole new result, as in Flink's DataStream API. ``RETRACTING``: first the last result, marked
-    as withdrawn, then the new one, as in updates of Flink's Table API. ``DELTA``: only the difference.
-    """
-
-    ACCUMULATING = "accumulating"
-    RETRACTING = "retracting"
-    DELTA = "delta"
 
 
 def require_output_mode(

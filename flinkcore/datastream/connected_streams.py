@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.schemas import Schema, is_schema
@@ -25,10 +25,12 @@ from flinkcore.datastream.state import MapStateDescriptor
 from flinkcore.datastream.transformations import (
     BroadcastTransformation,
     Transformation,
-    TwoInputFunction,
     TwoInputTransformation,
 )
 from flinkcore.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from flinkcore.datastream.transformations import TwoInputFunction
 
 Key = str | Sequence[str] | KeySelector | Callable[[Any], Any]
 

@@ -11,13 +11,11 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 
 from flinkcore.common.execution_config import ExecutionConfig
 from flinkcore.common.expressions import Expression, is_expression
-from flinkcore.common.html_text import html_lines
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.time import Duration, Time
 from flinkcore.common.typeinfo import TupleTypeInfo, TypeInformation, Types
 from flinkcore.common.watermark_strategy import WatermarkStrategy
 from flinkcore.datastream.aggregates import Aggregate
-from flinkcore.datastream.columnar_windows import why_not_columnar
 from flinkcore.datastream.connectors.base import Sink
 from flinkcore.datastream.connectors.print_sink import PrintSink
 from flinkcore.datastream.declared_type import declared_type
@@ -55,7 +53,6 @@ from flinkcore.datastream.pipeline_executor import (
     StrategyComparison,
     load_analysis,
 )
-from flinkcore.datastream.slot_sharing_group import SlotSharingGroup
 from flinkcore.datastream.timestamps import StrategyOrAssigner, as_watermark_strategy
 from flinkcore.datastream.transformations import (
     ChainingStrategy,
@@ -72,9 +69,6 @@ from flinkcore.datastream.transformations import (
     WindowTransformation,
     WithColumnsTransformation,
 )
-from flinkcore.datastream.window import GlobalWindows, WindowAssigner
-from flinkcore.datastream.window.count_windows import count_assigner
-from flinkcore.datastream.window.window_assigner import require_assigner
 from flinkcore.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -84,9 +78,12 @@ if TYPE_CHECKING:
         ConnectedStreams,
     )
     from flinkcore.datastream.joined_streams import CoGroupedStreams, JoinedStreams
-    from flinkcore.datastream.keyed_stream import AllWindowedStream, KeyedStream
+    from flinkcore.datastream.keyed_stream import KeyedStream
+    from flinkcore.datastream.slot_sharing_group import SlotSharingGroup
     from flinkcore.datastream.state import MapStateDescriptor
     from flinkcore.datastream.stream_execution_environment import StreamExecutionEnvironment
+    from flinkcore.datastream.window import WindowAssigner
+    from flinkcore.datastream.windowed_streams import AllWindowedStream
 
 T = TypeVar("T")
 S = TypeVar("S", bound="ConfiguredStream")
@@ -156,6 +153,8 @@ class ConfiguredStream:
 
     def slot_sharing_group(self: S, slot_sharing_group: str | SlotSharingGroup) -> S:
         """Accept a group, or its name, without an effect: there are no slots."""
+        from flinkcore.datastream.slot_sharing_group import SlotSharingGroup
+
         if not isinstance(slot_sharing_group, str | SlotSharingGroup):
             raise ConfigurationError(
                 "a slot sharing group is a name, or made by SlotSharingGroup.builder(name), not "
@@ -243,6 +242,8 @@ class DataStream(ConfiguredStream):
         return f"{type(self).__name__}({self._input()})"
 
     def _repr_html_(self) -> str:
+        from flinkcore.common.html_text import html_lines  # for notebooks alone
+
         return html_lines(f"{type(self).__name__}\n{_numbered_steps(self._input())}")
 
     def get_execution_environment(self) -> StreamExecutionEnvironment:
@@ -405,15 +406,17 @@ class DataStream(ConfiguredStream):
 
     def window_all(self, window_assigner: WindowAssigner[Any, Any]) -> AllWindowedStream:
         """Return this stream cut into windows, without keys: all rows go to one partition; as `KeyedStream.window`."""
-        from flinkcore.datastream.keyed_stream import AllWindowedStream  # built on a subclass of this class
+        from flinkcore.datastream.windowed_streams import AllWindowedStream
 
-        return AllWindowedStream(self, require_assigner(window_assigner, "window_all"))
+        return AllWindowedStream(self, window_assigner)
 
     def count_window_all(self, size: int, slide: int = 0) -> AllWindowedStream:
         """Return this stream cut into windows of a number of rows, without keys; as `KeyedStream.count_window`.
 
         PyFlink has none.
         """
+        from flinkcore.datastream.window.count_windows import count_assigner
+
         return self.window_all(count_assigner(size, slide))
 
     def union(self, *streams: DataStream) -> DataStream:
@@ -1175,6 +1178,8 @@ class DataStream(ConfiguredStream):
         >>> frontier.bound_that_loses(0.0).to_millis()
         7000
         """
+        from flinkcore.datastream.window import GlobalWindows
+
         self._refuse_restored("lateness()")
         asked = _several(windows)
         stream: DataStream = self
@@ -1376,6 +1381,8 @@ def _several(given: T | Iterable[T] | None) -> list[T] | None:
 def _path(step: Transformation, needs_rows: bool) -> str:
     """Return how a step runs in its job, and why, if it differs from the step's own path."""
     if isinstance(step, WindowTransformation):
+        from flinkcore.datastream.columnar_windows import why_not_columnar
+
         refusal = why_not_columnar(step.assigner, step.trigger, step.evictor)
         if refusal is not None:
             return f"refused: {refusal}"
@@ -1541,12 +1548,12 @@ class CloseableIterator(Iterator[Any]):
 
 
 _ELSEWHERE = {
-    "AllWindowedStream": "keyed_stream",
+    "AllWindowedStream": "windowed_streams",
     "BroadcastConnectedStream": "connected_streams",
     "BroadcastStream": "connected_streams",
     "ConnectedStreams": "connected_streams",
     "KeyedStream": "keyed_stream",
-    "WindowedStream": "keyed_stream",
+    "WindowedStream": "windowed_streams",
 }
 
 

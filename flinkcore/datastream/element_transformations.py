@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from flinkcore.common.boundedness import Boundedness
 from flinkcore.common.output_tag import OutputTag
@@ -32,10 +32,12 @@ from flinkcore.datastream.functions.rolling_aggregation import RollingAggregatio
 from flinkcore.datastream.transformations import (
     OneInputTransformation,
     Transformation,
-    TwoInputFunction,
     two_input_name,
 )
-from flinkcore.datastream.window import WindowOperation
+
+if TYPE_CHECKING:
+    from flinkcore.datastream.transformations import TwoInputFunction
+    from flinkcore.datastream.window import WindowOperation
 
 
 class _RowByRow(Transformation):
@@ -53,7 +55,7 @@ class _WithDeclaredType(_RowByRow):
         return self.type_info
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, repr=False)
 class SourceTransformation(_WithDeclaredType):
     """Elements of a source (Flink's ``SourceTransformation``).
 
@@ -79,7 +81,7 @@ class SourceTransformation(_WithDeclaredType):
         return f"source {self.source}{strategy}"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, repr=False)
 class LegacySourceTransformation(_WithDeclaredType):
     """Elements that a source function emits (Flink's ``LegacySourceTransformation``).
 
@@ -105,7 +107,7 @@ class LegacySourceTransformation(_WithDeclaredType):
         return f"source function {function_name(self.function)}{idle}"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, repr=False)
 class ElementTransformation(_WithDeclaredType, OneInputTransformation):
     """Calls a function for each element, and for each timer that it registers.
 
@@ -158,7 +160,7 @@ class ReduceTransformation(ElementTransformation):
         return super().__str__()
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, repr=False)
 class AsyncWaitTransformation(ElementTransformation):
     """The results of calls that wait for something outside of the job, many at a time.
 
@@ -192,7 +194,7 @@ class AsyncWaitTransformation(ElementTransformation):
         return f"{super().__str__()}, {order}, {self.capacity} at a time{timeout}, {self.strategy!r}"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, repr=False)
 class ElementProcessTransformation(ElementTransformation):
     """A process function, with a key and timers if its input is keyed."""
 
@@ -212,7 +214,7 @@ class KeyedCollectTransformation(ElementProcessTransformation):
     is_of_program = False
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, repr=False)
 class ElementWindowTransformation(_WithDeclaredType, OneInputTransformation):
     """Windows of functions, over the elements of each key.
 
@@ -239,7 +241,7 @@ class ElementWindowTransformation(_WithDeclaredType, OneInputTransformation):
         return f"{self.operation} by {function_name(function)}: {self.type_info!r}"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, repr=False)
 class ConnectedTransformation(_WithDeclaredType):
     """Calls a function for each element of two streams, and for each timer that it registers.
 
@@ -252,8 +254,8 @@ class ConnectedTransformation(_WithDeclaredType):
         Type of its results.
     """
 
-    input1: Transformation = field(repr=False)
-    input2: Transformation = field(repr=False)
+    input1: Transformation
+    input2: Transformation
     function: CoMapFunction | CoFlatMapFunction | TwoInputFunction
     type_info: TypeInformation
 
@@ -287,7 +289,7 @@ class VirtualTransformation(_RowByRow, OneInputTransformation):
         return self.input.element_type
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, repr=False)
 class RepartitionTransformation(VirtualTransformation):
     """Distributes elements independently of their values (Flink's ``PartitionTransformation``)."""
 
@@ -297,7 +299,7 @@ class RepartitionTransformation(VirtualTransformation):
         return self.partitioning.value
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, repr=False)
 class KeyedTransformation(VirtualTransformation):
     """Sends each element to the subtask of its key group.
 
@@ -314,7 +316,7 @@ class KeyedTransformation(VirtualTransformation):
         return f"key by {function_name(self.key_selector)}: {self.key_type!r}"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, repr=False)
 class CustomPartitionTransformation(VirtualTransformation):
     """Sends each element to the subtask that a partitioner chooses for its key.
 
@@ -331,7 +333,7 @@ class CustomPartitionTransformation(VirtualTransformation):
         return f"partition by {function_name(self.partitioner)}"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, repr=False)
 class SideOutputTransformation(VirtualTransformation):
     """A side output of a step (Flink's ``SideOutputTransformation``)."""
 
@@ -345,7 +347,7 @@ class SideOutputTransformation(VirtualTransformation):
         return f"side output {self.output_tag.tag_id}"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, repr=False)
 class SinkTransformation(_RowByRow, OneInputTransformation):
     """The end of a stream (Flink's ``SinkTransformation``).
 

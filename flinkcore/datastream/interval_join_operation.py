@@ -9,7 +9,7 @@ from flinkcore.datastream.functions import ProcessJoinFunction
 from flinkcore.errors import ConfigurationError
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, repr=False)
 class IntervalJoinOperation:
     """An interval join: which right elements join a left one, and the function of the pairs.
 

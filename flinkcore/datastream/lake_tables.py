@@ -14,7 +14,7 @@ from flinkcore.datastream.transformations import LogData
 T = TypeVar("T", bound="LakeTable")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, repr=False)
 class LakeTable(LogData):
     """A table whose catalog or log says which data files it has; nothing of it has been read.
 
@@ -52,7 +52,7 @@ class LakeTable(LogData):
         """What messages call the table, with its version where one is asked for."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, repr=False)
 class DeltaTable(LakeTable):
     """A Delta table.
 
@@ -76,7 +76,7 @@ class DeltaTable(LakeTable):
         return f"Delta table {location}{'' if version is None else f' at version {version}'}"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, repr=False)
 class IcebergTable(LakeTable):
     """An Iceberg table.
 

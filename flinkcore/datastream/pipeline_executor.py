@@ -6,7 +6,6 @@ import importlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, cast
 
 from flinkcore.common.boundedness import Boundedness
@@ -22,11 +21,13 @@ from flinkcore.datastream.element_transformations import (
 )
 from flinkcore.datastream.time_characteristic import TimeCharacteristic
 from flinkcore.datastream.transformations import EventLogSource, StreamGraph, Transformation
-from flinkcore.datastream.window import WindowAssigner
 from flinkcore.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from flinkcore.datastream.python_dependencies import PythonArchive
+    from flinkcore.datastream.window import WindowAssigner
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from os import PathLike
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 from flinkcore.common import settings
 from flinkcore.common.configuration import Configuration
@@ -21,7 +21,6 @@ from flinkcore.common.job_client import JobClient
 from flinkcore.common.job_execution_result import JobExecutionResult
 from flinkcore.common.locations import absolute_location, path_text
 from flinkcore.common.output_tag import OutputTag
-from flinkcore.common.restart_strategy import RestartStrategies, RestartStrategyConfiguration
 from flinkcore.common.setting_types import as_text
 from flinkcore.common.settings import Setting, check_cached_files, settings_of, unknown_settings
 from flinkcore.common.split_origin import FILE, SplitOrigin
@@ -44,7 +43,6 @@ from flinkcore.datastream.element_transformations import (
 )
 from flinkcore.datastream.execution_mode import RuntimeExecutionMode
 from flinkcore.datastream.functions import ParallelSourceFunction, SourceFunction
-from flinkcore.datastream.lake_tables import DeltaTable, IcebergTable, LakeTable
 from flinkcore.datastream.pipeline_executor import (
     NO_CHECKPOINTS,
     CheckpointSettings,
@@ -53,12 +51,16 @@ from flinkcore.datastream.pipeline_executor import (
     PipelineExecutor,
     load_executor,
 )
-from flinkcore.datastream.slot_sharing_group import SlotSharingGroup
 from flinkcore.datastream.state_backend import StateBackend
 from flinkcore.datastream.time_characteristic import TimeCharacteristic
 from flinkcore.datastream.timestamps import as_watermark_strategy
 from flinkcore.datastream.transformations import EventLogSource, LogData, Transformation
 from flinkcore.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from flinkcore.common.restart_strategy import RestartStrategyConfiguration
+    from flinkcore.datastream.lake_tables import LakeTable
+    from flinkcore.datastream.slot_sharing_group import SlotSharingGroup
 
 S = TypeVar("S", bound="StreamExecutionEnvironment")
 
@@ -99,7 +101,7 @@ class StreamExecutionEnvironment:
         if executor is None and self._default_local_parallelism is not None:
             self._config.set_parallelism(self._default_local_parallelism)
         self._state_backend: StateBackend | None = None
-        self._restart_strategy: RestartStrategyConfiguration = RestartStrategies.fall_back_restart()
+        self._restart_strategy: RestartStrategyConfiguration | None = None
         self._time_characteristic = TimeCharacteristic.EventTime
         self._sinks: list[SinkTransformation] = []
         self._steps: list[Transformation] = []
@@ -166,7 +168,7 @@ class StreamExecutionEnvironment:
                 self._add_cached_files(value)
                 continue
             if setting is settings.RESTART_STRATEGY:
-                self._restart_strategy = RestartStrategies.fall_back_restart()
+                self._restart_strategy = None
             self._configuration.set(setting, value)
             self._add_python_dependencies(setting, value)
 
@@ -782,6 +784,8 @@ class StreamExecutionEnvironment:
         ConfigurationError
             If a setting is invalid, or deltalake is not installed.
         """
+        from flinkcore.datastream.lake_tables import DeltaTable
+
         library("deltalake", "delta", "from_delta")
         table: Any = path_or_table
         if isinstance(table, str | PathLike) and os.fspath(table):
@@ -839,6 +843,8 @@ class StreamExecutionEnvironment:
         ConfigurationError
             If a setting is invalid, or pyiceberg is not installed.
         """
+        from flinkcore.datastream.lake_tables import IcebergTable
+
         library("pyiceberg", "iceberg", "from_iceberg")
         if not (isinstance(table, str) and table) and not hasattr(table, "snapshot_by_id"):
             raise ConfigurationError(
@@ -948,6 +954,8 @@ class StreamExecutionEnvironment:
         -----
         Follows Flink 1.20.
         """
+        from flinkcore.common.restart_strategy import RestartStrategyConfiguration
+
         if not isinstance(restart_strategy_configuration, RestartStrategyConfiguration):
             raise ConfigurationError(
                 f"a restart strategy is one of RestartStrategies, not {restart_strategy_configuration!r}"
@@ -957,7 +965,9 @@ class StreamExecutionEnvironment:
 
     def get_restart_strategy(self) -> RestartStrategyConfiguration:
         """Return what `set_restart_strategy` has set since ``restart-strategy.type`` was; else that of the cluster."""
-        return self._restart_strategy
+        from flinkcore.common.restart_strategy import RestartStrategies
+
+        return self._restart_strategy or RestartStrategies.fall_back_restart()
 
     def add_jars(self, *jars_path: str) -> None:
         """Accept archives of Java, which have no meaning here: there is no JVM.
@@ -1049,6 +1059,8 @@ class StreamExecutionEnvironment:
 
     def register_slot_sharing_group(self: S, slot_sharing_group: SlotSharingGroup) -> S:
         """Accept a group and its resources without an effect: there are no slots."""
+        from flinkcore.datastream.slot_sharing_group import SlotSharingGroup
+
         if not isinstance(slot_sharing_group, SlotSharingGroup):
             raise ConfigurationError(
                 f"a slot sharing group is made by SlotSharingGroup.builder(name), not {slot_sharing_group!r}"

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from flinkcore.common.boundedness import Boundedness
 from flinkcore.common.expressions import Expression
@@ -16,8 +16,6 @@ from flinkcore.common.settings import NUMBER_OF_KEY_GROUPS, PARALLELISM, PARALLE
 from flinkcore.common.split_origin import SplitOrigin
 from flinkcore.common.typeinfo import TypeInformation, Types
 from flinkcore.common.watermark_strategy import WatermarkStrategy
-from flinkcore.datastream.aggregates import Aggregate
-from flinkcore.datastream.columnar_windows import OutputMode
 from flinkcore.datastream.declared_type import declared_type
 from flinkcore.datastream.functions import (
     BroadcastProcessFunction,
@@ -28,10 +26,23 @@ from flinkcore.datastream.functions import (
     KeyedCoProcessFunction,
 )
 from flinkcore.datastream.functions.reduce_function import ReduceFunction
-from flinkcore.datastream.interval_join_operation import IntervalJoinOperation
-from flinkcore.datastream.state import MapStateDescriptor
-from flinkcore.datastream.window import Evictor, Trigger, WindowAssigner, WindowOperation
+from flinkcore.datastream.output_mode import OutputMode
 from flinkcore.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from flinkcore.datastream.aggregates import Aggregate
+    from flinkcore.datastream.interval_join_operation import IntervalJoinOperation
+    from flinkcore.datastream.state import MapStateDescriptor
+    from flinkcore.datastream.window import Evictor, Trigger, WindowAssigner, WindowOperation
+
+    TwoInputFunction: TypeAlias = (
+        CoProcessFunction
+        | KeyedCoProcessFunction
+        | BroadcastProcessFunction
+        | KeyedBroadcastProcessFunction
+        | IntervalJoinOperation
+        | WindowOperation
+    )
 
 
 class ChainingStrategy(Enum):
@@ -86,7 +97,7 @@ class OperatorSettings:
         setattr(self, what, text)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, repr=False)
 class Transformation:
     """One step of a job.
 
@@ -113,7 +124,7 @@ class Transformation:
     needs_rows: ClassVar[bool] = False
     is_of_program: ClassVar[bool] = True
 
-    settings: OperatorSettings = field(default_factory=OperatorSettings, kw_only=True, repr=False)
+    settings: OperatorSettings = field(default_factory=OperatorSettings, kw_only=True)
 
     @property
     def uid(self) -> str | None:
@@ -174,7 +185,7 @@ class LogData(ABC):
         """Return the data with computed columns, new or in the place of others; None if it does not compute them."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, repr=False)
 class EventLogSource(Transformation):
     """An event log as declared by the program; nothing of it has been read.
 
@@ -234,17 +245,17 @@ class EventLogSource(Transformation):
         return f"event log {data}: timestamp {self.timestamp}, arrival {arrival}, {split}{order}"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, repr=False)
 class OneInputTransformation(Transformation):
     """A step with one input (Flink's ``OneInputTransformation``)."""
 
-    input: Transformation = field(repr=False)
+    input: Transformation
 
     def inputs(self) -> tuple[Transformation, ...]:
         return (self.input,)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, repr=False)
 class FilterTransformation(OneInputTransformation):
     """Keeps the rows where the predicate is true."""
 
@@ -254,7 +265,7 @@ class FilterTransformation(OneInputTransformation):
         return f"filter {self.predicate}"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, repr=False)
 class SelectTransformation(OneInputTransformation):
     """Replaces the columns: those named, then the computed ones."""
 
@@ -265,7 +276,7 @@ class SelectTransformation(OneInputTransformation):
         return f"select {', '.join((*self.names, *(f'{n} = {e}' for n, e in self.expressions)))}"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, repr=False)
 class WithColumnsTransformation(OneInputTransformation):
     """Adds computed columns, or replaces those of the same name."""
 
@@ -275,7 +286,7 @@ class WithColumnsTransformation(OneInputTransformation):
         return f"with columns {', '.join(f'{name} = {expression}' for name, expression in self.expressions)}"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, repr=False)
 class TimestampsAndWatermarksTransformation(OneInputTransformation):
     """Assigns timestamps and watermarks (Flink's ``TimestampsAndWatermarksTransformation``)."""
 
@@ -293,7 +304,7 @@ class TimestampsAndWatermarksTransformation(OneInputTransformation):
         return f"timestamps and watermarks: {self.strategy}"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, repr=False)
 class PartitionTransformation(OneInputTransformation):
     """Sends each row to the task of its key group (Flink's ``PartitionTransformation``)."""
 
@@ -303,7 +314,7 @@ class PartitionTransformation(OneInputTransformation):
         return f"key by {', '.join(self.key_columns)}" if self.key_columns else "all rows under one key"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, repr=False)
 class ForwardTransformation(OneInputTransformation):
     """Gives the rows of a stream as they come: the end of a job without an operator right before it."""
 
@@ -313,7 +324,7 @@ class ForwardTransformation(OneInputTransformation):
         return "rows as they come"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, repr=False)
 class WindowTransformation(OneInputTransformation):
     """Aggregates the rows of each key and window."""
 
@@ -389,7 +400,7 @@ class _FunctionTransformation(Transformation):
         return f"{', '.join(columns)}{sides}"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, repr=False)
 class ProcessTransformation(_FunctionTransformation, OneInputTransformation):
     """Calls a function for each row of each key, and for the timers that it registers.
 
@@ -438,7 +449,7 @@ class BatchProcessTransformation(ProcessTransformation):
         super().__post_init__()
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, repr=False)
 class WindowProcessTransformation(ProcessTransformation):
     """Calls functions for the rows of each key and window.
 
@@ -517,6 +528,9 @@ class StreamGraph:
 
 def two_input_name(function: object) -> str:
     """Return the name of the operator of a function of two inputs, as in PyFlink."""
+    from flinkcore.datastream.interval_join_operation import IntervalJoinOperation
+    from flinkcore.datastream.window import WindowOperation
+
     names = {
         BroadcastProcessFunction: "Co-Process-Broadcast",
         KeyedBroadcastProcessFunction: "Keyed-Co-Process-Broadcast",
@@ -530,21 +544,11 @@ def two_input_name(function: object) -> str:
     return next(name for kind, name in names.items() if isinstance(function, kind))
 
 
-TwoInputFunction = (
-    CoProcessFunction
-    | KeyedCoProcessFunction
-    | BroadcastProcessFunction
-    | KeyedBroadcastProcessFunction
-    | IntervalJoinOperation
-    | WindowOperation
-)
-
-
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, repr=False)
 class UnionTransformation(Transformation):
     """All rows of several streams with the same columns (Flink's ``UnionTransformation``)."""
 
-    united: tuple[Transformation, ...] = field(repr=False)
+    united: tuple[Transformation, ...]
 
     def inputs(self) -> tuple[Transformation, ...]:
         return self.united
@@ -557,7 +561,7 @@ class UnionTransformation(Transformation):
         return f"union of {len(self.united)} streams"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, repr=False)
 class BroadcastTransformation(OneInputTransformation):
     """Sends each row to every task (Flink's ``PartitionTransformation`` with a ``BroadcastPartitioner``).
 
@@ -577,7 +581,7 @@ class BroadcastTransformation(OneInputTransformation):
         return f"broadcast, for the states {', '.join(descriptor.name for descriptor in self.descriptors)}"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, repr=False)
 class TwoInputTransformation(_FunctionTransformation):
     """Calls a function for each row of two streams (Flink's ``TwoInputTransformation``).
 
@@ -590,8 +594,8 @@ class TwoInputTransformation(_FunctionTransformation):
         As of ``ProcessTransformation``.
     """
 
-    input1: Transformation = field(repr=False)
-    input2: Transformation = field(repr=False)
+    input1: Transformation
+    input2: Transformation
     function: TwoInputFunction
     output_type: Schema
     tags: tuple[OutputTag, ...] = ()
@@ -613,7 +617,7 @@ class TwoInputTransformation(_FunctionTransformation):
         )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, repr=False)
 class IntervalJoinTransformation(TwoInputTransformation):
     """Calls a function for the pairs of rows of a key whose timestamps are close.
 
@@ -644,7 +648,7 @@ class IntervalJoinTransformation(TwoInputTransformation):
         return f"{self.function}: {outputs}; row by row, as {name} in Python"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, repr=False)
 class WindowJoinTransformation(TwoInputTransformation):
     """Calls a function for the elements of two streams in each window of a key.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flinkcore.common.execution_config import ExecutionConfig
@@ -19,6 +18,8 @@ from flinkcore.errors import ConfigurationError
 from flinkcore.runtime.working_directory import WorkingDirectory
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from flinkcore.datastream.python_dependencies import PythonArchive
     from flinkcore.replay.elements.background_run import BackgroundRun
     from flinkcore.replay.elements.element_run import ElementRun

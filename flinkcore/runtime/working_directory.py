@@ -6,9 +6,11 @@ import os
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
-from pathlib import Path
 from threading import Lock
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 Step = TypeVar("Step")
 

@@ -26,7 +26,6 @@ from flinkcore.errors import ConfigurationError
 from flinkcore.runtime.operators import (
     BroadcastProcessOperator,
     CoProcessOperator,
-    IntervalJoinOperator,
     KeyedBroadcastProcessOperator,
     KeyedCoProcessOperator,
     KeyedProcessOperator,
@@ -34,6 +33,7 @@ from flinkcore.runtime.operators import (
     ProcessOperator,
     TimestampsAndWatermarksOperator,
 )
+from flinkcore.runtime.operators.interval_join_operator import IntervalJoinOperator
 from flinkcore.runtime.output import Output
 from flinkcore.runtime.processing_time import ProcessingTimeService
 from flinkcore.runtime.state import KeyedStateBackend

@@ -27,7 +27,6 @@ from flinkcore.datastream.functions import (
     ReduceFunction,
     WindowFunction,
 )
-from flinkcore.datastream.keyed_stream import WindowedStream
 from flinkcore.datastream.state import (
     AggregatingStateDescriptor,
     ListStateDescriptor,
@@ -62,6 +61,7 @@ from flinkcore.datastream.window import (
     Window,
     WindowAssigner,
 )
+from flinkcore.datastream.windowed_streams import WindowedStream
 
 LATE = OutputTag("late")
 LATE_RIGHT = OutputTag("late right")

@@ -31,7 +31,7 @@ from flinkcore.datastream.window import (
 from flinkcore.errors import FlinkcoreError
 from flinkcore.runtime.elements import StreamRecord, WatermarkStatus
 from flinkcore.runtime.key_context import KeyContext
-from flinkcore.runtime.operators import IntervalJoinOperator
+from flinkcore.runtime.operators.interval_join_operator import IntervalJoinOperator
 from flinkcore.runtime.processing_time import DrivenProcessingTimeService
 from flinkcore.runtime.state import DefaultKeyedStateStore, KeyedStateBackend
 from flinkcore.runtime.streaming_runtime_context import StreamingRuntimeContext, TaskInfo

@@ -18,7 +18,6 @@ from flinkcore.datastream.functions import (
     ProcessWindowFunction,
     WindowContext,
 )
-from flinkcore.datastream.keyed_stream import WindowedStream
 from flinkcore.datastream.window import (
     ContinuousEventTimeTrigger,
     CountEvictor,
@@ -37,6 +36,7 @@ from flinkcore.datastream.window import (
     TumblingEventTimeWindows,
     WindowAssigner,
 )
+from flinkcore.datastream.windowed_streams import WindowedStream
 from flinkcore.replay.plans import native_windows
 from flinkcore.replay.stages import row_results
 

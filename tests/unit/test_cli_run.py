@@ -98,7 +98,9 @@ def test_a_defect_of_flinkcore_shows_its_lines_too(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("flinkcore.datastream.data_stream.DataStream.print", lambda stream: 1 / 0)
-    monkeypatch.setattr("flinkcore.cli.run._is_of_flinkcore", lambda file: not file.startswith(str(folder)))
+    monkeypatch.setattr(
+        "flinkcore.cli.program_traceback._is_of_flinkcore", lambda file: not file.startswith(str(folder))
+    )
     assert main(["run", str(folder / "program.py"), "3"]) == 1
     assert str(Path(__file__)) in capsys.readouterr().err
 

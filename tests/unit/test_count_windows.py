@@ -27,8 +27,8 @@ from flinkcore.datastream.aggregates import (
     min_by,
     sum_,
 )
-from flinkcore.datastream.keyed_stream import WindowedStream
 from flinkcore.datastream.window import CountEvictor, CountTrigger, GlobalWindows, PurgingTrigger, Trigger
+from flinkcore.datastream.windowed_streams import WindowedStream
 from flinkcore.errors import ConfigurationError
 
 NO_WATERMARK = -(2**63)

@@ -11,7 +11,7 @@ from flinkcore.datastream.interval_join_operation import IntervalJoinOperation
 from flinkcore.datastream.state import ValueStateDescriptor
 from flinkcore.errors import ConfigurationError, DataError, LifecycleError, UserCodeError
 from flinkcore.runtime.key_context import KeyContext
-from flinkcore.runtime.operators import IntervalJoinOperator
+from flinkcore.runtime.operators.interval_join_operator import IntervalJoinOperator
 from flinkcore.runtime.processing_time import DrivenProcessingTimeService
 from flinkcore.runtime.state import KeyedStateBackend
 from flinkcore.testing import (

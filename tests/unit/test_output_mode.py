@@ -16,7 +16,6 @@ from flinkcore.datastream import (
     TumblingEventTimeWindows,
 )
 from flinkcore.datastream.aggregates import collect, count, max_, sum_
-from flinkcore.datastream.keyed_stream import WindowedStream
 from flinkcore.datastream.window import (
     ContinuousEventTimeTrigger,
     CountTrigger,
@@ -26,6 +25,7 @@ from flinkcore.datastream.window import (
     PurgingTrigger,
     SlidingEventTimeWindows,
 )
+from flinkcore.datastream.windowed_streams import WindowedStream
 from flinkcore.errors import ConfigurationError
 
 TUMBLING = TumblingEventTimeWindows.of(Time.milliseconds(10))

@@ -1,8 +1,8 @@
 """PyFlink's ``pyflink.datastream.connectors`` names: sources and sinks of elements."""
 
-from importlib import import_module
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from flinkcore.common.lazy_names import by_name, lazy_name
 from flinkcore.common.missing_features import MISSING_CONNECTOR_NAMES, refuse_name
 from flinkcore.datastream.connectors.base import (
     DeliveryGuarantee,
@@ -19,12 +19,14 @@ from flinkcore.datastream.connectors.base import (
 )
 from flinkcore.datastream.connectors.collection import CollectionSource
 from flinkcore.datastream.connectors.number_seq import NumberSequenceSource
-from flinkcore.datastream.connectors.source_reader_base import (
-    RecordEmitter,
-    RecordsBySplits,
-    SourceReaderBase,
-    SplitReader,
-)
+
+if TYPE_CHECKING:
+    from flinkcore.datastream.connectors.source_reader_base import (
+        RecordEmitter,
+        RecordsBySplits,
+        SourceReaderBase,
+        SplitReader,
+    )
 
 __all__ = [
     "CollectionSource",
@@ -47,21 +49,18 @@ __all__ = [
 ]
 
 
-_OF_FILES: Final = frozenset(
-    (
-        "BucketAssigner",
-        "FileSink",
-        "FileSource",
-        "FileSourceBuilder",
-        "OutputFileConfig",
-        "RollingPolicy",
+_MODULES: Final = by_name(
+    {
+        "file_system": "BucketAssigner FileSink FileSource FileSourceBuilder OutputFileConfig RollingPolicy "
         "StreamFormat",
-    )
+        "source_reader_base": "RecordEmitter RecordsBySplits SourceReaderBase SplitReader",
+    }
 )
+"""Where PyFlink's names of files are, and others that few programs need."""
 
 
 def __getattr__(name: str) -> Any:
-    """Return what PyFlink has here of the connector for files; report what to use instead of others."""
-    if name not in _OF_FILES:
+    """Return one of these names; report what to use instead of what PyFlink has and flinkcore does not."""
+    if name not in _MODULES:
         refuse_name(__name__, name, MISSING_CONNECTOR_NAMES)
-    return getattr(import_module("flinkcore.datastream.connectors.file_system"), name)
+    return lazy_name(__name__, name, _MODULES)

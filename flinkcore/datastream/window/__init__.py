@@ -1,57 +1,66 @@
 """PyFlink's ``pyflink.datastream.window`` names: windows, their assigners, triggers and evictors."""
 
-from flinkcore.datastream.window.count_windows import (
-    CountSlidingWindowAssigner,
-    CountTumblingWindowAssigner,
-    GlobalWindows,
-)
-from flinkcore.datastream.window.delta_function import DeltaFunction
-from flinkcore.datastream.window.evictors import (
-    CountEvictor,
-    DeltaEvictor,
-    Evictor,
-    TimeEvictor,
-    TimestampedValue,
-)
-from flinkcore.datastream.window.session_windows import (
-    DynamicEventTimeSessionWindows,
-    DynamicProcessingTimeSessionWindows,
-    EventTimeSessionWindows,
-    ProcessingTimeSessionWindows,
-    SessionWindowTimeGapExtractor,
-)
-from flinkcore.datastream.window.time_windows import (
-    CumulativeEventTimeWindows,
-    SlidingEventTimeWindows,
-    SlidingProcessingTimeWindows,
-    TumblingEventTimeWindows,
-    TumblingProcessingTimeWindows,
-)
-from flinkcore.datastream.window.triggers import (
-    ContinuousEventTimeTrigger,
-    ContinuousProcessingTimeTrigger,
-    CountTrigger,
-    DeltaTrigger,
-    EndOfStreamTrigger,
-    EventTimeTrigger,
-    NeverTrigger,
-    ProcessingTimeoutTrigger,
-    ProcessingTimeTrigger,
-    PurgingTrigger,
-    Trigger,
-    TriggerResult,
-)
-from flinkcore.datastream.window.window_assigner import MergingWindowAssigner, WindowAssigner, WindowStagger
-from flinkcore.datastream.window.window_operation import WindowOperation
-from flinkcore.datastream.window.windows import (
-    CountWindow,
-    CountWindowSerializer,
-    GlobalWindow,
-    GlobalWindowSerializer,
-    TimeWindow,
-    TimeWindowSerializer,
-    Window,
-)
+from typing import TYPE_CHECKING, Any, Final
+
+from flinkcore.common.lazy_names import by_name, lazy_name
+
+if TYPE_CHECKING:
+    from flinkcore.datastream.window.count_windows import (
+        CountSlidingWindowAssigner,
+        CountTumblingWindowAssigner,
+        GlobalWindows,
+    )
+    from flinkcore.datastream.window.delta_function import DeltaFunction
+    from flinkcore.datastream.window.evictors import (
+        CountEvictor,
+        DeltaEvictor,
+        Evictor,
+        TimeEvictor,
+        TimestampedValue,
+    )
+    from flinkcore.datastream.window.session_windows import (
+        DynamicEventTimeSessionWindows,
+        DynamicProcessingTimeSessionWindows,
+        EventTimeSessionWindows,
+        ProcessingTimeSessionWindows,
+        SessionWindowTimeGapExtractor,
+    )
+    from flinkcore.datastream.window.time_windows import (
+        CumulativeEventTimeWindows,
+        SlidingEventTimeWindows,
+        SlidingProcessingTimeWindows,
+        TumblingEventTimeWindows,
+        TumblingProcessingTimeWindows,
+    )
+    from flinkcore.datastream.window.triggers import (
+        ContinuousEventTimeTrigger,
+        ContinuousProcessingTimeTrigger,
+        CountTrigger,
+        DeltaTrigger,
+        EndOfStreamTrigger,
+        EventTimeTrigger,
+        NeverTrigger,
+        ProcessingTimeoutTrigger,
+        ProcessingTimeTrigger,
+        PurgingTrigger,
+        Trigger,
+        TriggerResult,
+    )
+    from flinkcore.datastream.window.window_assigner import (
+        MergingWindowAssigner,
+        WindowAssigner,
+        WindowStagger,
+    )
+    from flinkcore.datastream.window.window_operation import WindowOperation
+    from flinkcore.datastream.window.windows import (
+        CountWindow,
+        CountWindowSerializer,
+        GlobalWindow,
+        GlobalWindowSerializer,
+        TimeWindow,
+        TimeWindowSerializer,
+        Window,
+    )
 
 __all__ = [
     "ContinuousEventTimeTrigger",
@@ -97,3 +106,27 @@ __all__ = [
     "WindowOperation",
     "WindowStagger",
 ]
+
+_MODULES: Final = by_name(
+    {
+        "count_windows": "CountSlidingWindowAssigner CountTumblingWindowAssigner GlobalWindows",
+        "delta_function": "DeltaFunction",
+        "evictors": "CountEvictor DeltaEvictor Evictor TimeEvictor TimestampedValue",
+        "session_windows": "DynamicEventTimeSessionWindows DynamicProcessingTimeSessionWindows "
+        "EventTimeSessionWindows ProcessingTimeSessionWindows SessionWindowTimeGapExtractor",
+        "time_windows": "CumulativeEventTimeWindows SlidingEventTimeWindows SlidingProcessingTimeWindows "
+        "TumblingEventTimeWindows TumblingProcessingTimeWindows",
+        "triggers": "ContinuousEventTimeTrigger ContinuousProcessingTimeTrigger CountTrigger DeltaTrigger "
+        "EndOfStreamTrigger EventTimeTrigger NeverTrigger ProcessingTimeoutTrigger "
+        "ProcessingTimeTrigger PurgingTrigger Trigger TriggerResult",
+        "window_assigner": "MergingWindowAssigner WindowAssigner WindowStagger",
+        "window_operation": "WindowOperation",
+        "windows": "CountWindow CountWindowSerializer GlobalWindow GlobalWindowSerializer TimeWindow "
+        "TimeWindowSerializer Window",
+    }
+)
+"""Where the names are: most programs need few of them."""
+
+
+def __getattr__(name: str) -> Any:
+    return lazy_name(__name__, name, _MODULES)

@@ -34,7 +34,7 @@ AnyWindowFunction = (
 _FUNCTIONS = (WindowFunction, AllWindowFunction, ProcessWindowFunction, ProcessAllWindowFunction)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, repr=False)
 class WindowOperation:
     """Windows of functions: which windows elements belong to, when these fire, and which functions are called.
 

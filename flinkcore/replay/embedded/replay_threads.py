@@ -42,6 +42,7 @@ class ReplayThreads:
         self._conditions: list[tuple[AbstractContextManager[Any], Sequence[Condition]]] = []
         self._threads: list[Thread] = []
         self._interruptible: set[Thread] = set()
+        self._interrupted: set[Thread] = set()
         self._interrupts = Lock()
         self._is_stopped = False
 
@@ -73,7 +74,8 @@ class ReplayThreads:
         thread = current_thread()
         with self._interrupts:
             self._interruptible.discard(thread)
-            _raise_in(thread, None)
+            if thread in self._interrupted:
+                _raise_in(thread, None)
 
     def check(self) -> None:
         """Raise ReplayStoppedError if the replay has been stopped."""
@@ -125,6 +127,7 @@ class ReplayThreads:
         while (running := self._running()) and times != 0:
             with self._interrupts:
                 for thread in self._interruptible.intersection(running):
+                    self._interrupted.add(thread)
                     _raise_in(thread, KeyboardInterrupt)
             self._join(seconds)
             if times is None:

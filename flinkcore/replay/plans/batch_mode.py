@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from flinkcore.common.watermark_strategy import WatermarkStrategy
-from flinkcore.datastream.columnar_windows import OutputMode
+from flinkcore.datastream.output_mode import OutputMode
 from flinkcore.errors import ConfigurationError
 from flinkcore.replay.plans.operators import Forward, KeyedOperator, WindowAggregation
 

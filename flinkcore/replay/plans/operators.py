@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 
@@ -13,12 +13,11 @@ from flinkcore._native.window_operator import WindowKernel
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.datastream.aggregates import Aggregate
-from flinkcore.datastream.columnar_windows import ROW_KIND, OutputMode, columnar_trigger
+from flinkcore.datastream.columnar_windows import ROW_KIND, columnar_trigger
 from flinkcore.datastream.functions import KeyedBatchProcessFunction, KeyedProcessFunction
 from flinkcore.datastream.interval_join_operation import IntervalJoinOperation
-from flinkcore.datastream.keyed_stream import WINDOW_RESULT_COLUMNS
+from flinkcore.datastream.output_mode import OutputMode
 from flinkcore.datastream.state import MapStateDescriptor
-from flinkcore.datastream.transformations import TwoInputFunction
 from flinkcore.datastream.window import (
     CumulativeEventTimeWindows,
     EventTimeSessionWindows,
@@ -29,10 +28,14 @@ from flinkcore.datastream.window import (
     WindowAssigner,
     WindowOperation,
 )
+from flinkcore.datastream.windowed_streams import WINDOW_RESULT_COLUMNS
 from flinkcore.errors import ConfigurationError, SchemaError
 from flinkcore.replay.log.column_ops import HIDDEN_PREFIX, Columns
 from flinkcore.replay.plans.connected_inputs import ConnectedInputs
 from flinkcore.replay.plans.native_windows import window_kernel
+
+if TYPE_CHECKING:
+    from flinkcore.datastream.transformations import TwoInputFunction
 
 
 @dataclass(frozen=True)

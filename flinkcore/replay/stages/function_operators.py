@@ -37,7 +37,6 @@ from flinkcore.runtime.operators import (
     AbstractStreamOperator,
     BroadcastProcessOperator,
     CoProcessOperator,
-    IntervalJoinOperator,
     KeyedBroadcastProcessOperator,
     KeyedCoProcessOperator,
     KeyedProcessOperator,
@@ -48,6 +47,7 @@ from flinkcore.runtime.operators.interval_join_operator import (
     CLEANUP_NAMESPACE_LEFT,
     CLEANUP_NAMESPACE_RIGHT,
     CLEANUP_TIMER_NAME,
+    IntervalJoinOperator,
 )
 from flinkcore.runtime.operators.process_operators import KeyedFunctionOperator
 from flinkcore.runtime.state import KeyedStateBackend, OperatorStateBackend

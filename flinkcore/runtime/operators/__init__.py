@@ -1,6 +1,5 @@
 """Operators that process a stream element by element."""
 
-from flinkcore.runtime.operators.interval_join_operator import IntervalJoinOperator
 from flinkcore.runtime.operators.process_operators import (
     BroadcastProcessOperator,
     CoProcessOperator,
@@ -22,7 +21,6 @@ __all__ = [
     "BroadcastProcessOperator",
     "CoProcessOperator",
     "Input",
-    "IntervalJoinOperator",
     "KeyedBroadcastProcessOperator",
     "KeyedCoProcessOperator",
     "KeyedProcessOperator",

@@ -34,7 +34,6 @@ from flinkcore.datastream.functions import (
     SinkFunction,
     function_name,
 )
-from flinkcore.datastream.interval_join_operation import IntervalJoinOperation
 from flinkcore.datastream.transformations import (
     BroadcastTransformation,
     PartitionTransformation,
@@ -44,14 +43,12 @@ from flinkcore.datastream.transformations import (
     TwoInputTransformation,
     WindowProcessTransformation,
 )
-from flinkcore.datastream.window import WindowOperation
 from flinkcore.errors import ConfigurationError, DataError
 from flinkcore.runtime.copies import detached
 from flinkcore.runtime.operators import (
     AbstractStreamOperator,
     BroadcastProcessOperator,
     CoProcessOperator,
-    IntervalJoinOperator,
     KeyedBroadcastProcessOperator,
     KeyedCoProcessOperator,
     KeyedProcessOperator,
@@ -77,6 +74,7 @@ from flinkcore.runtime.tasks.stream_graph import StreamNode, is_source_node
 from flinkcore.runtime.tasks.task_output import TaskOutput
 
 if TYPE_CHECKING:
+    from flinkcore.datastream.window import WindowOperation
     from flinkcore.runtime.operators.async_wait_operator import AsyncElementQueue
 
 Conversion = Callable[[Any], Any] | None
@@ -258,6 +256,9 @@ def _connected(
     make_output: OutputMaker,
     conversion: Conversion,
 ) -> AbstractStreamOperator:
+    from flinkcore.datastream.interval_join_operation import IntervalJoinOperation  # loads windows
+    from flinkcore.datastream.window import WindowOperation
+
     function, clock = setup.copied(step.function), setup.clock
     selectors = [setup.key_selector(given) for given in step.inputs() if _is_keyed(given)]
     backend = setup.keyed_state_backend if selectors else None
@@ -274,6 +275,8 @@ def _connected(
         assert backend is not None
         return KeyedCoProcessOperator(function, selectors[0], selectors[1], output, backend, clock)
     if isinstance(function, IntervalJoinOperation):
+        from flinkcore.runtime.operators.interval_join_operator import IntervalJoinOperator
+
         assert backend is not None
         return IntervalJoinOperator(function, selectors[0], selectors[1], output, backend, clock)
     if isinstance(function, WindowOperation):

@@ -1,12 +1,9 @@
 """Timers that register further timers without end when the log has ended."""
 
-import logging
 from collections import defaultdict
 from typing import Any, Final
 
 from flinkcore.errors import UserCodeError
-
-_LOG = logging.getLogger(__name__)
 
 MANY: Final = 1_000_000
 
@@ -60,7 +57,9 @@ class UnendingTimers:
             return
         self._of_keys[key_id] += 1
         if before < self._most:
-            _LOG.warning(
+            import logging  # programs start sooner without it
+
+            logging.getLogger(__name__).warning(
                 "The end of the log has fired %s timers, most of them registered by timers that it fired; this one is "
                 "of the key %r at %d ms. Do they ever end? %s.",
                 f"{self._fired:,}",
