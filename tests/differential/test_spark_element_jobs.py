@@ -4,6 +4,7 @@ import random
 import sys
 import tracemalloc
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,7 @@ from flinkcore.datastream import (
     MapFunction,
     SinkFunction,
     SlidingEventTimeWindows,
+    SourceFunction,
     StreamExecutionEnvironment,
     TimeCharacteristic,
     TumblingEventTimeWindows,
@@ -49,6 +51,7 @@ from flinkcore.datastream.aggregates import count
 from flinkcore.datastream.connectors.base import Sink, SinkWriter, WriterContext
 from flinkcore.datastream.connectors.file_system import FileSink
 from flinkcore.datastream.connectors.number_seq import NumberSequenceSource
+from flinkcore.datastream.state import ListStateDescriptor
 from flinkcore.errors import ConfigurationError, SourceError, UserCodeError
 from flinkcore.spark import SparkExecutionEnvironment
 from flinkcore.spark.exchange import collecting
@@ -516,16 +519,79 @@ def test_the_system_clock_and_jobs_in_the_background_are_refused(spark: Any) -> 
         env.from_event_log(pa.table({"at": [1]}), timestamp="at").to_arrow()
 
 
-def test_sources_whose_ends_are_not_known_have_no_checkpoints_on_spark(spark: Any, tmp_path: Path) -> None:
-    class Stated(source_jobs.ScriptedSource, CheckpointedFunction):
-        def initialize_state(self, context: Any) -> None:
-            """There is none."""
+class Stated(SourceFunction, CheckpointedFunction):
+    """Gives numbers up to a limit, sleeps now and then, and knows how far it is."""
 
-        def snapshot_state(self, context: Any) -> None:
-            """There is none."""
+    def __init__(self, stop: int) -> None:
+        self.stop = stop
+        self.next = 0
 
-    with pytest.raises(ConfigurationError, match="neither a collection nor an event log, on Spark"):
-        on_spark(spark).add_source(Stated([])).execute_and_collect(stop_with_checkpoint=tmp_path / "c")
+    def initialize_state(self, context: Any) -> None:
+        self.state = context.get_operator_state_store().get_list_state(ListStateDescriptor("next"))
+        for number in self.state.get():
+            self.next = number
+
+    def snapshot_state(self, context: Any) -> None:
+        self.state.update([self.next])
+
+    def run(self, ctx: Any) -> None:
+        while self.next < self.stop:
+            number = self.next
+            ctx.collect_with_timestamp((number * 3 % 17 + number, "abc"[number % 3], number % 9), number)
+            if number % 5 == 0:
+                ctx.sleep(7)
+            self.next = number + 1
+
+    def cancel(self) -> None:
+        """It ends by itself."""
+
+
+@pytest.mark.parametrize("kind", ["add_source", "from_source"])
+def test_sources_stop_and_go_on_in_turn_on_spark_and_embedded(spark: Any, kind: str, tmp_path: Path) -> None:
+    def run(env: StreamExecutionEnvironment, start: int, stop: int, **checkpoints: Any) -> list[Any]:
+        env.get_config().set_auto_watermark_interval(5)
+        if kind == "add_source":
+            stream, other = (
+                env.add_source(Stated(stop)).assign_timestamps_and_watermarks(timed_elements.STRATEGY)
+                for _ in range(2)
+            )
+        else:
+            numbers = env.from_source(NumberSequenceSource(start, stop - 1), STRATEGY_OF_NUMBERS, "numbers")
+            stream = numbers.set_parallelism(1).map(lambda n: (n * 3 % 17 + n, "abc"[n % 3], n % 9))
+            elements = [(n * 5 % 17 + n, "abc"[n % 3], n % 9) for n in range(start, stop)]
+            collection = env.from_collection(elements)
+            other = collection.assign_timestamps_and_watermarks(timed_elements.STRATEGY)
+        keyed = stream.union(other).key_by(lambda row: row[1]).process(Timers()).map(as_element)
+        return list(keyed.execute_and_collect(**checkpoints))
+
+    first, second = tmp_path / "first", tmp_path / "second"
+    apart = []
+    for environments in ([embedded(1)] * 3, [on_spark(spark, 2), embedded(3), on_spark(spark, 3)]):
+        parts = run(environments[0], 0, 15, stop_with_checkpoint=first)
+        parts += run(environments[1], 15, 21, restore_from=first, stop_with_checkpoint=second)
+        parts += run(environments[2], 21, 40, restore_from=second)
+        apart.append(sorted(parts))
+    assert apart[0] == apart[1] != []
+
+
+def test_a_source_that_gives_something_else_when_it_is_read_again_is_refused(
+    spark: Any, tmp_path: Path
+) -> None:
+    class Growing(Stated):
+        def run(self, ctx: Any) -> None:
+            path = Path(self.path)
+            for number in range(path.read_text().count("x")):
+                ctx.collect((number, "a", 0))
+            with path.open("a") as file:
+                file.write("x")
+
+    source = Growing(0)
+    source.path = str(tmp_path / "grows")
+    Path(source.path).write_text("xx")
+    with pytest.raises(
+        SourceError, match=r"end at the arrival 3 ms, and when they were read before, .* at 2 ms"
+    ):
+        list(on_spark(spark).add_source(source).execute_and_collect(stop_with_checkpoint=tmp_path / "c"))
 
 
 def test_settings_that_have_no_meaning_are_refused_before_anything_runs(spark: Any) -> None:
@@ -658,6 +724,23 @@ def test_results_come_to_the_driver_a_part_at_a_time(spark: Any, monkeypatch: py
     # The driver has asked for a few of some twenty parts when it gives the first element.
     assert jobs_after - jobs_before > 10 > jobs_of_one
     assert context._jsc.getPersistentRDDs().isEmpty()
+
+
+def test_many_small_payloads_come_to_the_driver_a_part_at_a_time(
+    spark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(collecting, "COLLECTED_BYTES", 2 << 20)
+    monkeypatch.setattr(collecting, "SMALL_ROWS", 20)
+    rows = spark.range(0, 600, 1, 2).selectExpr("id", "cast(lpad(id, 20000, '0') as binary) AS payload")
+    tracemalloc.start()
+    try:
+        with closing(collecting.collected_in_parts(rows, "id")) as found:
+            numbers = [int(row.payload[-9:]) for row in found]
+        _, peak_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert numbers == list(range(600))
+    assert peak_bytes < 9 << 20 < 600 * 20_000
 
 
 def test_a_source_that_says_it_never_ends_is_refused(spark: Any) -> None:

@@ -91,8 +91,6 @@ class Scenario:
             return [[list(range(len(log.events))) for log in self.logs]]
         if not self.job.goes_into_checkpoints:
             return None
-        if self.job.of_elements and way.place != "embedded":
-            return None  # where these have no checkpoints
         arrivals, places = (
             zip(*total_order(self.logs), strict=True) if any(log.events for log in self.logs) else ((), ())
         )

@@ -16,7 +16,7 @@ from flinkcore.replay.elements.job_sources import JobSources
 from flinkcore.runtime.checkpoint import OperatorPart
 from flinkcore.runtime.tasks.stream_graph import StreamGraphGenerator, job_vertices
 from flinkcore.runtime.working_directory import WorkingDirectory
-from flinkcore.spark.elements.element_task import ElementTask
+from flinkcore.spark.elements.element_task import ElementTask, last_arrival_of
 from flinkcore.spark.elements.messages import PROGRAM, REPORTS, RunRow, merged
 from flinkcore.spark.elements.shipped_job import ShippedJob, shipped_job
 
@@ -38,13 +38,13 @@ def collected_by_messages(
         return _collected(_sent(shipped, sources.of_tasks(), None))
     if not checkpoints.stops:
         return _collected(_sent(shipped, sources.of_tasks(), checkpoints.of_tasks()))
-    of_tasks: Any = sources.of_tasks()
+    of_tasks = sources.of_tasks()
     clock = checkpoints.clock
     before = (sources.start_ms, -1) if clock is None else (clock.now_ms, clock.last_origin)
-    ends = [(source.last_arrival_ms(), source.origin) for source in of_tasks.values()]
-    stop = max([end for end in ends if end[0] is not None], default=before)
+    ends = {task: last_arrival_of(shipped, task, source) for task, source in of_tasks.items()}
+    stop = max([before, *((end, of_tasks[task].origin) for task, end in ends.items() if end is not None)])
     with checkpoints.begin() as pending:
-        rows = _sent(shipped, of_tasks, checkpoints.of_tasks(pending, stop[0]))
+        rows = _sent(shipped, of_tasks, checkpoints.of_tasks(pending, stop[0]), ends)
         parts: list[OperatorPart] = []
         for row in rows:
             if row.target == REPORTS:
@@ -53,7 +53,12 @@ def collected_by_messages(
     return _collected(rows)
 
 
-def _sent(job: ShippedJob, sources: Any, checkpoints: TaskCheckpoints | None) -> list[RunRow]:
+def _sent(
+    job: ShippedJob,
+    sources: Any,
+    checkpoints: TaskCheckpoints | None,
+    ends: dict[int, int | None] | None = None,
+) -> list[RunRow]:
     rows: list[RunRow] = []
     for level in job.levels:
         sent = []
@@ -65,7 +70,9 @@ def _sent(job: ShippedJob, sources: Any, checkpoints: TaskCheckpoints | None) ->
                 continue  # as a stage on Spark, which knows tasks by their messages
             running = ElementTask(job, task, pickle.loads(cloudpickle.dumps(checkpoints)))
             runs = (
-                running.read(sources[task]) if task in sources else running.receive(merged(iter(given_rows)))
+                running.read(sources[task], (ends or {}).get(task))
+                if task in sources
+                else running.receive(merged(iter(given_rows)))
             )
             sent += [row for some in runs for row in some]
         rows += sent

@@ -248,6 +248,7 @@ class Scripted(SourceFunction, CheckpointedFunction):
     time=st.sampled_from(TimeCharacteristic),
     idle_timeout=st.sampled_from([None, 3, 20]),
     interval=st.sampled_from([1, 7]),
+    by_messages=PLACES,
 )
 def test_a_job_over_a_source_function_that_has_states_gives_the_elements_of_the_whole_in_their_order(
     script: list[tuple[str, Element]],
@@ -256,6 +257,7 @@ def test_a_job_over_a_source_function_that_has_states_gives_the_elements_of_the_
     time: TimeCharacteristic,
     idle_timeout: int | None,
     interval: int,
+    by_messages: list[bool],
 ) -> None:
     def build(parallelism: int, start: int, stop: int) -> DataStream:
         env = environment(parallelism, interval)
@@ -267,7 +269,7 @@ def test_a_job_over_a_source_function_that_has_states_gives_the_elements_of_the_
         return stream
 
     whole = list(build(1, 0, len(script)).execute_and_collect())
-    assert in_parts(build, [1], bounds_of(cuts, len(script))) == whole
+    assert in_parts(build, [1], bounds_of(cuts, len(script)), by_messages) == whole
 
 
 @dataclass(frozen=True)
@@ -302,6 +304,7 @@ class InOneSplit(Source):
     interval=st.sampled_from([0, 1, 4]),
     rate=st.sampled_from([100, 1000]),
     has_empty_split=st.booleans(),
+    by_messages=PLACES,
 )
 def test_a_job_over_a_source_of_one_split_gives_the_elements_of_the_whole_in_their_order(
     rows: list[Element],
@@ -312,6 +315,7 @@ def test_a_job_over_a_source_of_one_split_gives_the_elements_of_the_whole_in_the
     interval: int,
     rate: int,
     has_empty_split: bool,
+    by_messages: list[bool],
 ) -> None:
     strategy = STRATEGY if has_watermarks else WatermarkStrategy.no_watermarks()
     if idleness is not None:
@@ -326,4 +330,4 @@ def test_a_job_over_a_source_of_one_split_gives_the_elements_of_the_whole_in_the
         return stream
 
     whole = list(build(1, 0, len(rows)).execute_and_collect())
-    assert in_parts(build, [1], bounds_of(cuts, len(rows))) == whole
+    assert in_parts(build, [1], bounds_of(cuts, len(rows)), by_messages) == whole

@@ -107,7 +107,7 @@ def test_a_job_goes_on_as_if_its_logs_had_not_been_cut(
 
 
 @pytest.mark.parametrize("job", [*ONE_LOG, *TWO_LOGS], ids=lambda job: job.__name__)
-@settings(deadline=None, max_examples=12)
+@settings(deadline=None, max_examples=6)
 @given(
     rows=st.lists(
         st.tuples(ROWS, st.integers(0, 1)).map(lambda row: (*row[0], row[1])), min_size=1, max_size=40

@@ -143,7 +143,7 @@ def test_two_time_planes_are_those_of_the_whole_log(
     assert sorted(placed(first, parts[0]) + placed(second, parts[1])) == sorted(placed(whole, rows))
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=120)
 @given(
     rows=logs(),
     generator=GENERATORS,

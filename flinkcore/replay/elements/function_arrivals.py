@@ -114,6 +114,15 @@ class FunctionArrivals(Origin):
         """Let all emissions go on their way, each at its time, and stop now and then, and before each wait."""
         yield from OrderedArrivals([self]).emit_all(clock)
 
+    def run_through(self) -> int | None:
+        """Let the function run to its end, and go of what it emits; return when the last emission arrives, if any."""
+        last_ms = None
+        self.wait()
+        while not self.at_end:
+            last_ms = self.next_arrival_ms
+            self._take(wait=True)
+        return last_ms
+
     def _take(self, wait: bool) -> None:
         self._next = emission = self._source.next_emission(wait)
         self.is_waiting = emission is None and not wait

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -23,7 +23,7 @@ from flinkcore.runtime.tasks.task_output import ElementCall
 from flinkcore.runtime.working_directory import WorkingDirectory
 
 if TYPE_CHECKING:
-    from flinkcore.replay.elements.function_arrivals import RestoredFunction
+    from flinkcore.replay.elements.function_arrivals import FunctionArrivals, RestoredFunction
     from flinkcore.runtime.sources.source_contexts import LockedSourceContext
     from flinkcore.runtime.sources.timestamps_and_watermarks import SourceWatermarks
     from flinkcore.runtime.sources.watermark_alignment import SourceCoordinator
@@ -49,12 +49,30 @@ class RestoredSource(NamedTuple):
 
 
 class TaskSource(Protocol):
-    """What a task of a source reads; picklable."""
+    """What a task of a source reads; picklable.
+
+    Attributes
+    ----------
+    origin : int
+        Number in the job of the origin that it is.
+    """
+
+    @property
+    def origin(self) -> int: ...
 
     def origins(self, task: StreamTask) -> list[Origin]:
         """Return what arrives, on its way into the task, which is open, and whose clock shows the start of the job.
 
         The last of it ends the task.
+        """
+
+    def last_arrival_ms(self, opened: Callable[[], StreamTask]) -> int | None:
+        """Return when its last element arrives; None: it has none.
+
+        Parameters
+        ----------
+        opened : callable
+            Opens a task for the source alone, where it must run to tell.
         """
 
 
@@ -122,7 +140,7 @@ class TaskElements:
             )
         ]
 
-    def last_arrival_ms(self) -> int | None:
+    def last_arrival_ms(self, opened: Callable[[], StreamTask]) -> int | None:
         """Return when the last element of a collection arrives; None: it has none."""
         assert isinstance(self.split, CollectionSplit)
         position = self.position + len(self.split.collection)
@@ -230,6 +248,13 @@ class TaskSplits:
             )
         ]
 
+    def last_arrival_ms(self, opened: Callable[[], StreamTask]) -> int | None:
+        """Return when the last element arrives; None: there is none. The only split is read for it."""
+        position = 0 if self.restored is None else self.restored.position
+        n_elements = sum(1 for split in self.splits for _ in split.elements())
+        arrival_ms = arrival_times(self.configuration.get_arrival_rate(), self.start_ms)
+        return arrival_ms(position + n_elements) if n_elements else None
+
     def _coordinator(self, task: StreamTask) -> SourceCoordinator | None:
         parameters = self.strategy.alignment_parameters
         if parameters is None:
@@ -278,7 +303,7 @@ class TaskLog:
             )
         ]
 
-    def last_arrival_ms(self) -> int | None:
+    def last_arrival_ms(self, opened: Callable[[], StreamTask]) -> int | None:
         """Return when the last event arrives; None: there is none."""
         found = self.reading.arrival_range
         return None if found is None else found[1]
@@ -309,12 +334,20 @@ class TaskFunction:
     start_ms: int
     restored: RestoredFunction | None = None
 
+    def last_arrival_ms(self, opened: Callable[[], StreamTask]) -> int | None:
+        """Return when the last emission arrives; None: there is none. A copy of the function runs for it."""
+        with closing(self._arrivals(opened())) as arrivals:
+            return arrivals.run_through()
+
     def origins(self, task: StreamTask) -> list[Origin]:
         """Open the task's copy of the function, and return what it emits."""
+        task.emit_latency_markers()
+        return [self._arrivals(task)]
+
+    def _arrivals(self, task: StreamTask) -> FunctionArrivals:
         from flinkcore.replay.elements.function_arrivals import FunctionArrivals
         from flinkcore.runtime.sources.stream_source import StreamSource
 
-        task.emit_latency_markers()
         restored = self.restored
         function = task.opened_source_function(self.step.function, restored and restored.states)
         source = StreamSource(
@@ -333,7 +366,7 @@ class TaskFunction:
         states: Callable[[], Mapping[str, OperatorStateSnapshot]] = dict
         if isinstance(function, CheckpointedFunction):
             states = partial(task.source_states, function)
-        return [FunctionArrivals(self.origin, source, rate, self.start_ms, task.end_source, states, restored)]
+        return FunctionArrivals(self.origin, source, rate, self.start_ms, task.end_source, states, restored)
 
 
 @dataclass(frozen=True)

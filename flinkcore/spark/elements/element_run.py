@@ -2,41 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing
 from itertools import chain, groupby
 from operator import attrgetter
-from typing import Any
+from typing import Any, Final
 
 from pyspark import cloudpickle
 
 from flinkcore.common.execution_config import ExecutionConfig
-from flinkcore.datastream.element_transformations import LegacySourceTransformation, SourceTransformation
 from flinkcore.datastream.pipeline_executor import NO_CHECKPOINTS, CheckpointSettings, ElementJob
 from flinkcore.errors import FlinkcoreError
-from flinkcore.replay.elements.element_checkpoint import ElementCheckpoints, has_none
+from flinkcore.replay.elements.element_checkpoint import ElementCheckpoints
 from flinkcore.replay.elements.element_run import commit, discard
 from flinkcore.replay.elements.started_job import StartedJob
-from flinkcore.replay.elements.task_sources import TaskElements, TaskLog, TaskSource
+from flinkcore.replay.elements.task_sources import TaskFunction, TaskSource, TaskSplits
 from flinkcore.runtime.checkpoint import PendingCheckpoint
 from flinkcore.runtime.task_metrics import TaskMetric, values_of_tasks
 from flinkcore.runtime.tasks.operator_makers import check_operators
-from flinkcore.runtime.tasks.stream_graph import (
-    JobVertex,
-    StreamGraphGenerator,
-    StreamNode,
-    job_vertices,
-)
-from flinkcore.spark.elements.element_task import PRINTED, TaskReport
+from flinkcore.runtime.tasks.stream_graph import StreamGraphGenerator, StreamNode, job_vertices
+from flinkcore.spark.elements.element_task import PRINTED, TaskReport, last_arrival_of
 from flinkcore.spark.elements.job_sources import Execute, SparkJobSources
-from flinkcore.spark.elements.level_stages import ElementStage, SourceStage
+from flinkcore.spark.elements.level_stages import (
+    LAST_ARRIVALS,
+    ElementStage,
+    LastArrivalsStage,
+    SourceStage,
+)
 from flinkcore.spark.elements.messages import PROGRAM, RUNS, RUNS_ORDER, RunRow, merged
-from flinkcore.spark.elements.shipped_job import ShippedJob
+from flinkcore.spark.elements.shipped_job import ShippedJob, shipped_job
 from flinkcore.spark.elements.shipped_sources import ShippedSources
 from flinkcore.spark.exchange.collecting import collected_in_parts
 from flinkcore.spark.exchange.partitioning import chooses_partitions, partition_slots, to_partitions
 from flinkcore.spark.sessions.spark_jobs import SparkJobs
+from flinkcore.spark.shipping.task_errors import task_errors_raised
 from flinkcore.spark.shipping.tasks import portable
+
+_TOLD_BY_TASKS: Final = TaskSplits, TaskFunction
+"""Sources of which only reading them tells when they end."""
 
 
 class SparkElementRun(StartedJob):
@@ -80,7 +83,6 @@ class SparkElementRun(StartedJob):
         vertices = job_vertices(StreamGraphGenerator(job, configuration).generate())
         self._checkpoints: ElementCheckpoints | None = None
         if checkpoints != NO_CHECKPOINTS:
-            _refuse_sources_without_known_ends(vertices)
             self._checkpoints = ElementCheckpoints(vertices, job, configuration, checkpoints)
         self._sources = SparkJobSources(
             vertices, configuration, job.time_characteristic, execute, self._checkpoints
@@ -110,9 +112,10 @@ class SparkElementRun(StartedJob):
         sources = ShippedSources.of(of_tasks)
         jobs = SparkJobs(self._spark)
         with sources.shows_unread_elements(), jobs.described(f"{self._job.job.name}"):
-            stop = None if pending is None else self._last_element(of_tasks)
+            ends = {} if pending is None else self._last_arrivals(of_tasks, sources.pickled)
+            stop = None if pending is None else self._last_element(of_tasks, ends)
             checkpoints = self._shipped_checkpoints(pending, stop)
-            rows = collected_in_parts(self._dataframe(sources.pickled, checkpoints), *RUNS_ORDER)
+            rows = collected_in_parts(self._dataframe(sources.pickled, ends, checkpoints), *RUNS_ORDER)
             first = next(rows, None)
         del sources
         with closing(rows), jobs.cancelled_on_interrupt():
@@ -120,17 +123,36 @@ class SparkElementRun(StartedJob):
             runs = (RunRow(row.target, bytes(row.first_key), bytes(row.payload)) for row in found)
             yield from self._emitted(runs, pending, stop)
 
-    def _last_element(self, sources: Mapping[int, TaskSource]) -> tuple[int, int]:
+    def _last_arrivals(
+        self, sources: Mapping[int, TaskSource], pickled: Mapping[int, bytes]
+    ) -> dict[int, int | None]:
+        """When the last element of each source arrives, by the task that reads it; None: it has none.
+
+        Tasks of a Spark job read those of which the driver does not know it: it is when the job stops, and every task
+        must know that before it ends.
+        """
+        job = shipped_job(self._pickled)
+        unknown = {task: pickled[task] for task, each in sources.items() if isinstance(each, _TOLD_BY_TASKS)}
+        ends = {
+            task: last_arrival_of(job, task, each) for task, each in sources.items() if task not in unknown
+        }
+        if unknown:
+            rows = self._spark.range(0, len(unknown), 1, len(unknown))
+            stage = LastArrivalsStage(self._pickled, unknown)
+            with task_errors_raised():
+                told = rows.mapInArrow(portable(self._spark, stage), LAST_ARRIVALS.ddl).collect()
+            ends |= {row.task: row.last_arrival_ms for row in told}
+        return ends
+
+    def _last_element(
+        self, sources: Mapping[int, TaskSource], ends: Mapping[int, int | None]
+    ) -> tuple[int, int]:
         """When the last element of all sources arrives, which is when the job stops, and the number of its origin."""
         assert self._checkpoints is not None
         clock = self._checkpoints.clock
         last = (self._sources.start_ms, -1) if clock is None else (clock.now_ms, clock.last_origin)
-        for source in sources.values():
-            assert isinstance(source, TaskElements | TaskLog)
-            last_ms = source.last_arrival_ms()
-            if last_ms is not None:
-                last = max(last, (last_ms, source.origin))
-        return last
+        found = [(last_ms, sources[task].origin) for task, last_ms in ends.items() if last_ms is not None]
+        return max([last, *found])
 
     def _shipped_checkpoints(
         self, pending: PendingCheckpoint | None, stop: tuple[int, int] | None
@@ -190,10 +212,12 @@ class SparkElementRun(StartedJob):
         for vertex in reversed(self._job.vertices):
             yield from (by_task[task] for task in vertex.tasks if task in by_task)
 
-    def _dataframe(self, sources: dict[int, bytes], checkpoints: bytes | None) -> Any:
+    def _dataframe(
+        self, sources: dict[int, bytes], ends: dict[int, int | None], checkpoints: bytes | None
+    ) -> Any:
         """Return a DataFrame of the messages to the driver."""
         rows = self._spark.range(0, len(sources), 1, len(sources))
-        runs = self._stage(rows, SourceStage(self._pickled, 0, self._slots(1), checkpoints, sources))
+        runs = self._stage(rows, SourceStage(self._pickled, 0, self._slots(1), checkpoints, sources, ends))
         for level, tasks in list(enumerate(self._job.levels))[1:]:
             ordered = to_partitions(runs, len(tasks), "slot").sortWithinPartitions(*RUNS_ORDER)
             runs = self._stage(
@@ -211,17 +235,3 @@ class SparkElementRun(StartedJob):
             return ()
         partitions = len(self._job.levels[level])
         return tuple(partition_slots(partitions, chooses_partitions(self._spark.range(1))))
-
-
-def _refuse_sources_without_known_ends(vertices: Sequence[JobVertex]) -> None:
-    """Raise a ConfigurationError if it is not known when the elements of a source end, before it has run."""
-    for vertex in vertices:
-        step = vertex.head.transformation
-        if isinstance(step, LegacySourceTransformation) or (
-            isinstance(step, SourceTransformation) and step.strategy is not None
-        ):
-            raise has_none(
-                f"{vertex.head.name}, which is neither a collection nor an event log, on Spark, where tasks run before "
-                "it is known when it ends",
-                "run the job in this process",
-            )

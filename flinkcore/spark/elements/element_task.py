@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from flinkcore.errors import FlinkcoreError, UserCodeError
+from flinkcore.errors import FlinkcoreError, SourceError, UserCodeError
 from flinkcore.replay.elements.element_arrivals import OrderedArrivals, Origin
 from flinkcore.replay.elements.job_clock import PlacedClock
 from flinkcore.replay.elements.order_key import ChainCause, root_key
@@ -174,9 +174,16 @@ class ElementTask:
 
         return collect
 
-    def read(self, source: TaskSource) -> Iterator[list[RunRow]]:
-        """Read a source to its end, and yield what the task sends."""
-        return self._sending.run(partial(self._run, partial(self._read, source)))
+    def read(self, source: TaskSource, last_arrival_ms: int | None = None) -> Iterator[list[RunRow]]:
+        """Read a source to its end, and yield what the task sends.
+
+        Parameters
+        ----------
+        source : TaskSource
+        last_arrival_ms : int, optional
+            When its last element arrives, if the job stops with a checkpoint; None: it has none.
+        """
+        return self._sending.run(partial(self._run, partial(self._read, source, last_arrival_ms)))
 
     def receive(self, messages: Iterator[Message]) -> Iterator[list[RunRow]]:
         """Process all messages to the task, which come in order, and yield what the task sends."""
@@ -198,13 +205,22 @@ class ElementTask:
                 OrderedArrivals(self._origins).close()
             self._task.cancel()
 
-    def _read(self, source: TaskSource) -> None:
+    def _read(self, source: TaskSource, last_arrival_ms: int | None) -> None:
         self._origins = source.origins(self._task)
         if self._checkpoints is not None:
             self._checkpoints.check_goes_on(self._origins)
         arrivals = OrderedArrivals(self._origins, stops=self._stop_ms is not None)
         for _ in arrivals.emit_all(self._clock):
             pass
+        if self._stop_ms is not None:
+            found_ms = self._clock.now_ms if arrivals.last_origin >= 0 else None
+            if found_ms != last_arrival_ms:
+                raise SourceError(
+                    f"the elements of {self._vertex.head.name} end at the arrival {found_ms} ms, and when they were "
+                    f"read before, to know when the job stops, at {last_arrival_ms} ms. On Spark a job that stops with "
+                    "a checkpoint reads its sources twice: let this one give the same each time, or run the job in "
+                    "one process"
+                )
 
     def _receive(self, messages: Iterator[Message]) -> None:
         inputs = [self._task.channel(number, 0) for number in range(len(self._vertex.head.inputs))]
@@ -245,6 +261,30 @@ class ElementTask:
         report = TaskReport(self._number, committables, self._context.metrics.held(), tuple(parts))
         self._writer.send(REPORTS, 0, report)
         self._sending.give(self._writer.take())
+
+
+def last_arrival_of(job: ShippedJob, number: int, source: TaskSource) -> int | None:
+    """Return when the last element of what a task of a source reads arrives; None: there is none."""
+    opened: list[StreamTask] = []
+
+    def source_alone() -> StreamTask:
+        vertex = job.vertex_of_task(number)
+        clock = PlacedClock(job.start_ms, number, lambda key: None)
+        context = JobContext(job.configuration, clock.of_task, lambda element: None, copied_function)
+        alone = replace(vertex, nodes=(replace(vertex.head, outputs=[]),))
+        opened.append(StreamTask(alone, number - vertex.first_task, context, _no_channel))
+        opened[0].open()
+        return opened[0]
+
+    try:
+        return source.last_arrival_ms(source_alone)
+    finally:
+        for task in opened:
+            task.cancel()
+
+
+def _no_channel(edge: StreamEdge, source_index: int, target_index: int) -> InputChannel:
+    raise FlinkcoreError("nothing reads a source that runs alone; this is a defect of flinkcore")
 
 
 def _given_by(giver: str, failure: UserCodeError) -> UserCodeError:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
+from typing import Final
 
 import pyarrow as pa
 
-from flinkcore.spark.elements.element_task import ElementTask
+from flinkcore.spark.elements.element_task import ElementTask, last_arrival_of
 from flinkcore.spark.elements.messages import RunRow, merged, pieces, read_runs, run_batch
 from flinkcore.spark.elements.shipped_job import ShippedJob, shipped_job
+from flinkcore.spark.exchange.row_format import RowFormat
 from flinkcore.spark.shipping.tasks import unpickled
 
 
@@ -69,9 +71,12 @@ class SourceStage(ElementStage):
     ----------
     sources : dict of int to bytes
         For each task a pickled `TaskSource`.
+    last_arrivals : dict of int to int or None
+        For each task when its last element arrives, if the job stops with a checkpoint; None: it has none.
     """
 
     sources: dict[int, bytes]
+    last_arrivals: dict[int, int | None]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield rows of the shuffle for the batches' numbers of source tasks."""
@@ -81,8 +86,38 @@ class SourceStage(ElementStage):
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 task = tasks[number]
-                read = self._task(job, task).read(unpickled(self.sources[task]))
+                source = unpickled(self.sources[task])
+                read = self._task(job, task).read(source, self.last_arrivals.get(task))
                 yield from self._sent(read, following)
+
+
+LAST_ARRIVALS: Final = RowFormat("task int, last_arrival_ms long")
+"""When the last element of a source arrives, by the task that reads it; null: it has none."""
+
+
+@dataclass(frozen=True)
+class LastArrivalsStage:
+    """Reads sources to their ends, to know when these are; picklable.
+
+    Attributes
+    ----------
+    job : bytes
+        A pickled `ShippedJob`.
+    sources : dict of int to bytes
+        For each task a pickled `TaskSource`.
+    """
+
+    job: bytes
+    sources: dict[int, bytes]
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield a row for each of the batches' numbers of source tasks."""
+        job = shipped_job(self.job)
+        tasks = list(self.sources)
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                task = tasks[number]
+                yield LAST_ARRIVALS.row(task, last_arrival_of(job, task, unpickled(self.sources[task])))
 
 
 def following_partitions(job: ShippedJob, level: int) -> dict[int, int]:
