@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from heapq import merge
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 from pyspark import StorageLevel
@@ -18,7 +18,13 @@ from flinkcore.spark.shipping.task_errors import task_errors_raised
 from flinkcore.spark.shipping.tasks import portable
 
 SMALL_PAYLOAD_BYTES = 32 << 10
-"""Payloads of up to this size are collected by the job that computes them."""
+"""Payloads of up to this size are collected by the job that computes them,"""
+
+SMALL_ROWS = 256
+"""of so many rows of each partition."""
+
+_NUMBERS_OF_PARTITION: Final = 1 << 33
+"""By which Spark numbers rows: the partition, and the row within it."""
 
 COLLECTED_BYTES = 64 << 20
 """Of the others, about so many are collected at once."""
@@ -30,8 +36,9 @@ Place: TypeAlias = tuple[Any, ...]
 def collected_in_parts(dataframe: Any, *order: str) -> Generator[Any, None, None]:
     """Yield the rows of a DataFrame in an order; close the generator to release what the executors hold.
 
-    One job computes all rows and collects those with small payloads. The executors keep the others on disk. If there
-    are any, another job deals them out in order, and collects a part at a time, as the rows are asked for.
+    One job computes all rows and collects the first of each partition, if they have small payloads. The executors keep
+    the others on disk. If there are any, another job deals them out in order, and collects a part at a time, as they
+    are asked for.
 
     Parameters
     ----------
@@ -40,24 +47,25 @@ def collected_in_parts(dataframe: Any, *order: str) -> Generator[Any, None, None
     *order : str
         Columns of integers or binaries by which the rows are ordered, together unique in each row.
     """
-    kept = dataframe.persist(StorageLevel.DISK_ONLY)
     size = F.length("payload")
+    number = F.monotonically_increasing_id() % _NUMBERS_OF_PARTITION
+    is_early = (size <= SMALL_PAYLOAD_BYTES) & (number < SMALL_ROWS)
+    kept = dataframe.withColumn("is_early", is_early).persist(StorageLevel.DISK_ONLY)
 
     def place(row: Any) -> Place:
         return tuple(row[name] for name in order)
 
     try:
         with task_errors_raised():
-            small = F.when(size <= SMALL_PAYLOAD_BYTES, F.col("payload")).alias("payload")
-            others = [name for name in kept.columns if name != "payload"]
-            rows = kept.select(*others, small, size.alias("size")).collect()
+            early = F.when(F.col("is_early"), F.col("payload")).alias("payload")
+            others = [name for name in dataframe.columns if name != "payload"]
+            rows = kept.select(*others, early, size.alias("size")).collect()
             rows.sort(key=place)
             starts = _starts_of_parts([(place(row), row.size) for row in rows if row.payload is None])
             rows = [row for row in rows if row.payload is not None]
-            large = (
-                _rows_of_parts(kept.where(size > SMALL_PAYLOAD_BYTES), order, starts) if starts else iter(())
-            )
-            yield from merge(rows, large, key=place)
+            late = kept.where("NOT is_early").drop("is_early")
+            in_parts = _rows_of_parts(late, order, starts) if starts else iter(())
+            yield from merge(rows, in_parts, key=place)
     finally:
         kept.unpersist()
 
