@@ -1,5 +1,6 @@
 """Iceberg tables as logs: snapshots, partitions, schemas that have changed, deleted rows."""
 
+import json
 import sys
 from collections.abc import Iterator
 from datetime import date, datetime, timezone
@@ -63,6 +64,18 @@ def test_a_table_is_read_in_its_current_or_any_other_snapshot(catalog: Catalog) 
     )
     assert rows(table.metadata_location) == [{"x": 4}]
     assert rows(table.metadata_location, snapshot=first) == [{"x": 1}, {"x": 2}]
+
+
+def test_a_metadata_file_names_no_class_to_load(catalog: Catalog, tmp_path: Path) -> None:
+    table = table_of(catalog, pa.table({"x": [1]}))
+    written = Path(table.metadata_location.removeprefix("file://"))
+    metadata = json.loads(written.read_text())
+    # As the arguments of a program, such a class takes the names of all properties, in their order.
+    metadata["properties"] = {"touch": "", str(tmp_path / "ran"): "", "py-io-impl": "subprocess.Popen"}
+    forged = written.with_name("forged.metadata.json")
+    forged.write_text(json.dumps(metadata))
+    assert rows(str(forged)) == [{"x": 1}]
+    assert not (tmp_path / "ran").exists()
 
 
 def test_a_snapshot_that_is_not_there_is_named_with_those_that_are(catalog: Catalog) -> None:

@@ -81,17 +81,36 @@ def opened_table(table: IcebergTable) -> Any:
     """
     if not isinstance(table.table, str):
         return table.table
-    catalogs = library("pyiceberg.catalog", "iceberg", "from_iceberg")
-    tables = library("pyiceberg.table", "iceberg", "from_iceberg")
+    catalogs = _module("catalog")
     try:
         if "/" in table.table:
-            return tables.StaticTable.from_metadata(table.table)
+            return _table_of_metadata(table.table)
         return catalogs.load_catalog().load_table(table.table)
     except Exception as error:
         raise SourceError(
             f"{table.name} cannot be opened: {error}. Give the path of a metadata file, the name of a table in the "
             "default catalog, or catalog.load_table(name)"
         ) from error
+
+
+def _table_of_metadata(location: str) -> Any:
+    """The table of a metadata file, read with what the environment says of its file system.
+
+    Not by `StaticTable.from_metadata`: it loads and calls whatever class a property in the metadata names, and a file
+    of a stranger's may name one that runs a program.
+    """
+    io = _module("io").load_file_io(location=location)
+    return _module("table").StaticTable(
+        identifier=("static-table", location),
+        metadata=_module("serializers").FromInputFile.table_metadata(io.new_input(location)),
+        metadata_location=location,
+        io=io,
+        catalog=_module("catalog.noop").NoopCatalog("static-table"),
+    )
+
+
+def _module(name: str) -> Any:
+    return library(f"pyiceberg.{name}", "iceberg", "from_iceberg")
 
 
 def file_system_of_table(opened: Any, location: str, given: Any) -> tuple[Any, str]:
@@ -211,8 +230,7 @@ def _positions(table: IcebergTable, opened: Any, location: str, form: str) -> li
                 for file, positions in zip(grouped["file_path"], grouped["pos_list"], strict=True)
             ]
         if form == "PUFFIN":
-            puffin = library("pyiceberg.table.puffin", "iceberg", "from_iceberg")
-            vectors = library("pyiceberg.table.deletion_vector", "iceberg", "from_iceberg")
+            puffin, vectors = _module("table.puffin"), _module("table.deletion_vector")
             with filesystem.open_input_file(path) as file:
                 stored = puffin.PuffinFile(file.read())
             return [
