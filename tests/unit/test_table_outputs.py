@@ -462,6 +462,17 @@ def test_texts_longer_than_names_of_directories_are_partitions(tmp_path: Path, c
     assert content(table.refresh().scan().to_arrow()) == content(rows)
 
 
+def test_values_that_look_like_paths_name_no_folder_outside_of_their_table(tmp_path: Path) -> None:
+    names = ["../../up", "/root", "..", ".", "a/b", "a\\..\\b", "~", "nul\0"]
+    log = pa.table({"ts": range(len(names)), "user": names, "price": range(len(names))})
+    table = tmp_path / "outer" / "table"
+    per_user(log).write_delta(table, partition_by="user")
+    files = [file.relative_to(tmp_path) for file in tmp_path.rglob("*") if file.is_file()]
+    assert len(files) == len(names) + 1
+    assert {file.parts[:2] for file in files} == {("outer", "table")}
+    assert sorted(deltalake.DeltaTable(table).to_pyarrow_table()["user"].to_pylist()) == sorted(names)
+
+
 def test_columns_of_a_delta_table_that_differ_in_case_only_are_refused(tmp_path: Path) -> None:
     for names, schema in (
         ("'a' and 'A'", pa.schema([("x", pa.int64()), ("a", pa.int64()), ("A", pa.int64())])),

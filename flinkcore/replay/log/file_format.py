@@ -147,12 +147,12 @@ def source_faults(name: str, advice: str) -> Iterator[None]:
     """Turn what pyarrow and the filesystem raise into a SourceError that names the file and what to do."""
     try:
         yield
-    except pa.ArrowMemoryError as error:
+    except MemoryError as error:
         # A size in the file, which may be a lie, or a block too large for this machine.
         raise SourceError(
             f"{name} cannot be read: a part of it asks for more memory than there is ({error}). {advice}"
         ) from error
-    except (FlinkcoreError, MemoryError):
+    except FlinkcoreError:
         raise
     except (pa.ArrowException, OSError, EOFError, ValueError) as error:
         reason = " ".join(str(error).split()).rstrip(". ")
