@@ -38,6 +38,9 @@ MODULES = (
     "window_operator",
 )
 
+SHARED = "_cyutility"
+"""The module with what Cython would put into each one that takes arrays: half of their code and their compilation."""
+
 DIRECTIVES = {
     "language_level": 3,
     "boundscheck": False,
@@ -89,46 +92,58 @@ def is_stale(extension: Extension) -> bool:
 
 
 # The largest first: two processes that compile end at about the same time.
+LARGEST_FIRST = sorted(MODULES, key=lambda name: -os.path.getsize(f"_native/{name}.pyx"))
+SOURCES = {name: f"_native/{name}.pyx" for name in LARGEST_FIRST} | {SHARED: f"_native/{SHARED}.c"}
 EXTENSIONS = [
     Extension(
         f"flinkcore._native.{name}",
-        [f"_native/{name}.pyx"],
-        depends=[str(contract) for contract in contracts_of(name)],
+        [source],
+        depends=[] if name == SHARED else [str(contract) for contract in contracts_of(name)],
         extra_compile_args=COMPILE_ARGS,
         extra_link_args=LINK_ARGS,
     )
-    for name in sorted(MODULES, key=lambda name: -os.path.getsize(f"_native/{name}.pyx"))
+    for name, source in SOURCES.items()
 ]
 
 # Processes that are not forked would run this file again.
 PROCESSES = (os.cpu_count() or 1) if multiprocessing.get_start_method() == "fork" else 0
 
 
-def translated(extensions: list[Extension], force: bool) -> list[Extension]:
-    return cythonize(
-        extensions, build_dir="build/cython", compiler_directives=DIRECTIVES, force=force, nthreads=PROCESSES
-    )
+def translate(extensions: list[Extension]) -> None:
+    """Give extensions their sources in C, which are made anew where a source or a contract is newer."""
+    stale = [extension for extension in extensions if is_stale(extension)]
+    fresh = [extension for extension in extensions if extension not in stale]
+    settings = {
+        "build_dir": "build/cython",
+        "compiler_directives": DIRECTIVES,
+        "nthreads": PROCESSES,
+        "shared_utility_qualified_name": f"flinkcore._native.{SHARED}",
+    }
+    made = cythonize(stale, force=True, **settings) + cythonize(fresh, **settings)
+    for extension, in_c in zip(stale + fresh, made, strict=True):
+        extension.sources = in_c.sources
 
 
 class BuildExtensions(build_ext):
-    """Leaves no module in the source tree whose source is gone: it could still be imported, and would be packed."""
+    """Translates what it builds, so that metadata and source distributions are made at once.
+
+    Leaves no module in the source tree whose source is gone: it could still be imported, and would be packed.
+    """
 
     def run(self) -> None:
+        translate(self.extensions or [])
         super().run()
         if self.inplace:
             for module in (*CONTRACTS.glob("*.so"), *CONTRACTS.glob("*.pyd")):
-                if module.name.partition(".")[0] not in MODULES:
+                if module.name.partition(".")[0] not in SOURCES:
                     module.unlink()
 
-
-STALE = [extension for extension in EXTENSIONS if is_stale(extension)]
-FRESH = [extension for extension in EXTENSIONS if not is_stale(extension)]
 
 setup(
     packages=find_packages(include=["flinkcore", "flinkcore.*"]),
     package_dir={"": "."},
     package_data={"": ["py.typed", "*.pyi", "*.pxd", "*.parquet", "*.csv"]},
-    ext_modules=translated(STALE, force=True) + translated(FRESH, force=False),
+    ext_modules=EXTENSIONS,
     cmdclass={"build_ext": BuildExtensions},
     options={"build_ext": {"parallel": os.cpu_count() or 1}},
     zip_safe=False,

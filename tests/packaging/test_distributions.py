@@ -4,9 +4,9 @@ import os
 import shutil
 import subprocess
 import sys
-import sysconfig
 import tarfile
 import zipfile
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -18,6 +18,7 @@ SOURCES = (
     "MANIFEST.in",
     "README.md",
     "LICENSE",
+    "SECURITY.md",
     "CHANGELOG.md",
     "_native",
     "flinkcore",
@@ -79,52 +80,57 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return copy
 
 
+@dataclass(frozen=True)
+class Distributions:
+    """The source distribution, what it unpacks to, and the wheel that was built there."""
+
+    sdist: Path
+    tree: Path
+    wheel: Path
+
+
 @pytest.fixture(scope="module")
-def distributions(sources: Path) -> tuple[Path, Path]:
-    """The sdist, and the wheel built from it."""
-    run(sys.executable, "-m", "build", "--no-isolation", "--outdir", "dist", ".", cwd=sources)
-    (sdist,) = (sources / "dist").glob("*.tar.gz")
-    (wheel,) = (sources / "dist").glob("*.whl")
-    return sdist, wheel
+def distributions(
+    sources: Path, quick_compiler: str, tmp_path_factory: pytest.TempPathFactory
+) -> Distributions:
+    folder = tmp_path_factory.mktemp("distributions")
+    build = (sys.executable, "-m", "build", "--no-isolation", "--outdir", folder)
+    run(*build, "--sdist", sources, cwd=folder)
+    (sdist,) = folder.glob("*.tar.gz")
+    with tarfile.open(sdist) as archive:
+        archive.extractall(folder, filter="data")
+    tree = folder / sdist.name.removesuffix(".tar.gz")
+    run(*build, "--wheel", tree, cwd=folder, CC=quick_compiler)
+    (wheel,) = folder.glob("*.whl")
+    return Distributions(sdist, tree, wheel)
 
 
 def test_the_wheel_that_is_built_from_the_source_distribution_works(
-    distributions: tuple[Path, Path], tmp_path: Path
+    distributions: Distributions, tmp_path: Path
 ) -> None:
-    _, wheel = distributions
-    with zipfile.ZipFile(wheel) as archive:
+    with zipfile.ZipFile(distributions.wheel) as archive:
         archive.extractall(tmp_path / "site")
     probe = f"import sys; sys.path.insert(0, {str(tmp_path / 'site')!r})\n{PROBE}"
     assert str(tmp_path / "site") in run(sys.executable, "-P", "-c", probe, cwd=tmp_path)
 
 
 def test_the_wheel_carries_contracts_stubs_types_and_data_but_no_sources_of_kernels(
-    distributions: tuple[Path, Path],
+    distributions: Distributions,
 ) -> None:
-    with zipfile.ZipFile(distributions[1]) as archive:
+    with zipfile.ZipFile(distributions.wheel) as archive:
         names = archive.namelist()
         (entry_points,) = (name for name in names if name.endswith(".dist-info/entry_points.txt"))
         assert "[pytest11]\nflinkcore = flinkcore.pytest_plugin\n" in archive.read(entry_points).decode()
     for wanted in ("py.typed", "_native/timers.pxd", "_native/timers.pyi", "examples/flights.parquet"):
         assert f"flinkcore/{wanted}" in names
-    kernels = {path.stem for path in (ROOT / "_native").glob("*.pyx")}
+    kernels = {"_cyutility", *(path.stem for path in (ROOT / "_native").glob("*.pyx"))}
     assert {name.split("/")[-1].split(".")[0] for name in names if name.endswith(".so")} == kernels
     assert not [
         name for name in names if name.endswith((".pyx", ".c")) or name.startswith(("tests/", "benchmarks/"))
     ]
 
 
-@pytest.fixture
-def quick_compiler(tmp_path: Path) -> str:
-    """The compiler of extensions, but one that does not optimize: that is most of its time."""
-    compiler = os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc"
-    script = tmp_path / "quick-compiler"
-    script.write_text(f'#!/bin/sh\nexec {compiler} "$@" -O0\n')
-    script.chmod(0o755)
-    return str(script)
-
-
-def test_an_editable_install_works(sources: Path, tmp_path: Path, quick_compiler: str) -> None:
+def test_an_editable_install_works(distributions: Distributions, tmp_path: Path, quick_compiler: str) -> None:
     run(sys.executable, "-m", "venv", "--without-pip", tmp_path / "venv", cwd=tmp_path)
     python = tmp_path / "venv" / "bin" / "python"
     paths = [path for path in sys.path if path.endswith("site-packages")]
@@ -139,24 +145,20 @@ def test_an_editable_install_works(sources: Path, tmp_path: Path, quick_compiler
         "--no-build-isolation",
         "--no-deps",
         "-e",
-        sources,
+        distributions.tree,
         cwd=tmp_path,
         CC=quick_compiler,
     )
-    assert str(sources) in run(python, "-P", "-c", PROBE, cwd=tmp_path)
+    assert str(distributions.tree) in run(python, "-P", "-c", PROBE, cwd=tmp_path)
 
 
 def test_the_native_example_builds_against_the_wheel(
-    distributions: tuple[Path, Path], tmp_path: Path
+    distributions: Distributions, tmp_path: Path, quick_compiler: str
 ) -> None:
-    with zipfile.ZipFile(distributions[1]) as archive:
+    with zipfile.ZipFile(distributions.wheel) as archive:
         archive.extractall(tmp_path / "site")
-    with tarfile.open(distributions[0]) as archive:
-        prefix = archive.getnames()[0].split("/")[0]
-        for name in ("setup.py", "inactivity.pyx"):
-            content = archive.extractfile(f"{prefix}/flinkcore/examples/native_inactivity/{name}")
-            assert content is not None
-            (tmp_path / name).write_bytes(content.read())
+    for name in ("setup.py", "inactivity.pyx"):
+        shutil.copy(distributions.tree / "flinkcore" / "examples" / "native_inactivity" / name, tmp_path)
     build = (
         f"import sys; sys.path[:0] = [{str(tmp_path / 'site')!r}, '.']\n"
         "sys.argv = ['setup.py', '-q', 'build_ext', '--inplace']\n"
@@ -166,4 +168,4 @@ def test_the_native_example_builds_against_the_wheel(
         "counts.process(pa.record_batch({'user': ['a', 'a'], 'ts': [0, 5]}))\n"
         "assert [column.tolist() for column in counts.advance(15)] == [[0], [15], [2]]\n"
     )
-    run(sys.executable, "-P", "-c", build, cwd=tmp_path)
+    run(sys.executable, "-P", "-c", build, cwd=tmp_path, CC=quick_compiler)

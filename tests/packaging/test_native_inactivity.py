@@ -21,7 +21,7 @@ MAX = 2**63 - 1
 
 
 @pytest.fixture(scope="module")
-def example(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
+def example(tmp_path_factory: pytest.TempPathFactory, quick_compiler: str) -> ModuleType:
     """The example's module, built away from the checkout."""
     folder = tmp_path_factory.mktemp("native") / "inactivity"
     shutil.copytree(EXAMPLE, folder, ignore=shutil.ignore_patterns("*.so", "*.c", "build"))
@@ -30,7 +30,7 @@ def example(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
     done = subprocess.run(
         [sys.executable, "setup.py", "-q", "build_ext", "--inplace"],
         cwd=folder,
-        env=os.environ | {"PYTHONPATH": paths},
+        env=os.environ | {"PYTHONPATH": paths, "CC": quick_compiler},
         capture_output=True,
         text=True,
     )

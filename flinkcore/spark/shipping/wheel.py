@@ -105,6 +105,7 @@ def _has_lost_source(file: Path) -> bool:
         and file.parent.name == "_native"
         and sources.is_dir()
         and not (sources / f"{name}.pyx").exists()
+        and not name.startswith("_")  # of Cython's own
     )
 
 
