@@ -11,7 +11,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-ROOT = Path(__file__).parents[2]
+import flinkcore
+
+INSTALLED = Path(flinkcore.__file__).parents[1]
 
 
 class Interrupted(NamedTuple):
@@ -38,8 +40,8 @@ def interrupted(program: str, *arguments: str, first_line: str, seconds: float =
 def _started(program: str, arguments: tuple[str, ...]) -> Iterator[subprocess.Popen[str]]:
     process = subprocess.Popen(
         [sys.executable, "-c", textwrap.dedent(program), *arguments],
-        cwd=ROOT,
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        cwd=INSTALLED,
+        env=os.environ | {"PYTHONPATH": str(INSTALLED)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

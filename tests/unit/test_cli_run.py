@@ -9,6 +9,7 @@ from textwrap import dedent
 
 import pytest
 
+import flinkcore
 from flinkcore.cli import main
 from flinkcore.datastream import StreamExecutionEnvironment
 
@@ -81,7 +82,9 @@ def test_the_time_of_jobs_is_that_of_the_machine_if_the_command_says_so(
 def test_a_program_starts_without_what_other_commands_need(folder: Path) -> None:
     (folder / "program.py").write_text("import sys\nassert 'flinkcore.replay' not in sys.modules")
     command = [sys.executable, "-m", "flinkcore", "run", str(folder / "program.py")]
-    subprocess.run(command, check=True, env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])})
+    subprocess.run(
+        command, check=True, env=os.environ | {"PYTHONPATH": str(Path(flinkcore.__file__).parents[1])}
+    )
 
 
 def test_an_error_shows_the_lines_of_the_program(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

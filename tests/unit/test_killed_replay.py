@@ -6,6 +6,8 @@ import sys
 import textwrap
 from pathlib import Path
 
+import flinkcore
+
 KILLED_AT_EVERY_STEP = """
     import os, shutil, signal, sys
     from pathlib import Path
@@ -97,11 +99,11 @@ KILLED_AT_EVERY_STEP = """
 
 
 def test_a_replay_killed_at_any_step_leaves_results_and_checkpoint_that_agree(tmp_path: Path) -> None:
-    root = Path(__file__).parents[2]
+    installed = Path(flinkcore.__file__).parents[1]
     run = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", textwrap.dedent(KILLED_AT_EVERY_STEP), str(tmp_path)],
-        cwd=root,
-        env={**os.environ, "PYTHONPATH": str(root), "PATH": ""},
+        cwd=installed,
+        env={**os.environ, "PYTHONPATH": str(installed), "PATH": ""},
         capture_output=True,
         text=True,
         timeout=600,

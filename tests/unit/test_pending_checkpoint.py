@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from models.checkpoints import KEY_GROUPS, keyed_state, timers, two_subtasks, write_checkpoint
 
+import flinkcore
 from flinkcore.errors import ConfigurationError, DataError, SchemaError, SourceError
 from flinkcore.runtime.checkpoint import Checkpoint, CheckpointStorage, OperatorSnapshot, PendingCheckpoint
 
@@ -282,7 +283,7 @@ def test_a_process_killed_at_any_step_leaves_the_checkpoint_before_or_the_new_on
     run = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(KILLED_AT_EVERY_STEP), str(tmp_path / "c")],
         cwd=tests,
-        env={**os.environ, "PYTHONPATH": f"{tests}:{tests.parent}", "PATH": ""},
+        env={**os.environ, "PYTHONPATH": f"{tests}:{Path(flinkcore.__file__).parents[1]}", "PATH": ""},
         capture_output=True,
         text=True,
         timeout=600,

@@ -11,7 +11,7 @@ import pytest
 import flinkcore.testing
 
 FOLDER = Path(flinkcore.testing.__file__).parent
-README = (FOLDER / "README.md").read_text(encoding="utf-8")
+README = (Path(__file__).parents[2] / "flinkcore" / "testing" / "README.md").read_text(encoding="utf-8")
 MODULES = [
     importlib.import_module(f"flinkcore.testing.{path.stem}") for path in sorted(FOLDER.glob("[a-z]*.py"))
 ]

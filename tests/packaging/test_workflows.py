@@ -1,0 +1,32 @@
+"""The workflows of GitHub Actions are sound, and give their steps no more than these need."""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+
+
+def test_zizmor_has_nothing_to_say() -> None:
+    # Beside the interpreter, whether or not its environment is activated.
+    zizmor = shutil.which("zizmor", path=Path(sys.executable).parent)
+    if zizmor is None:
+        pytest.skip("could not import zizmor")
+    done = subprocess.run(
+        [zizmor, "--offline", "--no-progress", ROOT / ".github"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+def test_actions_of_others_are_pinned_to_commits_of_named_versions(path: Path) -> None:
+    used = re.findall(r"uses: (\S+)(.*)", path.read_text(encoding="utf-8"))
+    assert used
+    for action, rest in used:
+        assert action.startswith("./") or re.fullmatch(r"[\w/-]+@[0-9a-f]{40}", action), action
+        assert action.startswith("./") or re.fullmatch(r" # v\d+\.\d+\.\d+", rest), f"{action}{rest}"
