@@ -1070,6 +1070,9 @@ class DataStream(ConfiguredStream):
         has the type of the bounds of windows: a timestamp in ms, or int64 ms where event times are numbers. Results
         that only the end of the log makes come are null: they were not known within the log.
 
+        A function over batches must yield ``elements.results(batch, rows)`` then, which says for which element or timer
+        each result is.
+
         It is the last column of the results, and of a function's own side outputs; late rows stay as they came. Like
         :meth:`uid` it changes the step, also for streams that came from it before, and returns this stream.
 
@@ -1082,8 +1085,7 @@ class DataStream(ConfiguredStream):
         ------
         ConfigurationError
             If no operator over columns comes right before, or the name is empty or no text. Where the job is planned,
-            also if a column has this name, or the operator is a function over batches, which can give its rows the
-            processing times of its elements and timers.
+            also if a column has this name.
 
         Examples
         --------

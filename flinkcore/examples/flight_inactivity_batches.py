@@ -54,10 +54,13 @@ class InactivityOfBatches(KeyedBatchProcessFunction):
         resumed = (before != NEVER) & (flights[airports] == 0) & (departures > before)
         yield (
             RESUMED,
-            {
-                "origin": ctx.keys(airports[resumed])["origin"],
-                "silent_for": (departures - before)[resumed],
-            },
+            elements.results(
+                {
+                    "origin": ctx.keys(airports[resumed])["origin"],
+                    "silent_for": (departures - before)[resumed],
+                },
+                first[resumed],
+            ),
         )
 
         np.add.at(flights, elements.key_ids, 1)
@@ -71,12 +74,14 @@ class InactivityOfBatches(KeyedBatchProcessFunction):
     def on_timers(
         self, timers: KeyedBatchProcessFunction.TimerBatch, ctx: KeyedBatchProcessFunction.Context
     ) -> Iterator[Any]:
-        yield {
-            "origin": timers.keys["origin"],
-            "last_departure": timers.timestamps - SILENCE_MS,
-            "flights_before": self.flights[timers.key_ids],
-            "raised_for": timers.timestamps,
-        }
+        yield timers.results(
+            {
+                "origin": timers.keys["origin"],
+                "last_departure": timers.timestamps - SILENCE_MS,
+                "flights_before": self.flights[timers.key_ids],
+                "raised_for": timers.timestamps,
+            }
+        )
         self.flights.clear(timers.key_ids)
 
 

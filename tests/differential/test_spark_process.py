@@ -197,13 +197,17 @@ def test_a_reduce_task_whose_worker_dies_is_done_again(
 
 
 @pytest.mark.parametrize("example", [flight_inactivity, flight_inactivity_batches])
-def test_the_examples_give_the_same_rows_on_spark(spark: Any, example: Any) -> None:
-    local = example.silent_airports(StreamExecutionEnvironment()).execute()
-    result = example.silent_airports(SparkExecutionEnvironment(spark).set_parallelism(2)).execute()
+def test_the_examples_give_the_same_rows_on_spark_and_say_when(spark: Any, example: Any) -> None:
+    local = example.silent_airports(StreamExecutionEnvironment()).with_emitted_at().execute()
+    by_element = flight_inactivity.silent_airports(StreamExecutionEnvironment()).with_emitted_at()
+    alerts = example.silent_airports(SparkExecutionEnvironment(spark).set_parallelism(2))
+    result = alerts.with_emitted_at().execute()
     assert local.report.results > 10
-    assert rows(result.to_arrow()) == rows(local.to_arrow())
+    assert rows(result.to_arrow()) == rows(local.to_arrow()) == rows(by_element.to_arrow())
     side, local_side = (found.get_side_output(example.RESUMED).to_arrow() for found in (result, local))
     assert rows(side) == rows(local_side)
+    assert 0 < local.to_arrow().column("emitted_at").null_count < local.report.results
+    assert local_side.column("emitted_at").null_count == 0
     assert result.report == local.report
 
 

@@ -251,12 +251,12 @@ class Quiet(KeyedBatchProcessFunction):
         )
         keys = ctx.keys(elements.key_ids)
         times = {"watermark": elements.watermarks, "clock": elements.processing_times}
-        yield self._columns(keys, elements["number"], times, elements.timestamps)
+        yield elements.results(self._columns(keys, elements["number"], times, elements.timestamps))
 
     def on_timers(self, timers: Any, ctx: Any) -> Iterator[Any]:
         times = {"watermark": timers.watermarks, "clock": timers.processing_times}
         numbers = self.counts[timers.key_ids] * 1_000 + self.sums[timers.key_ids].astype(np.int64)
-        yield self._columns(timers.keys, -numbers, times, timers.timestamps)
+        yield timers.results(self._columns(timers.keys, -numbers, times, timers.timestamps))
         self.counts.clear(timers.key_ids)
         self.sums.clear(timers.key_ids)
 

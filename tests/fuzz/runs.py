@@ -27,7 +27,6 @@ from models.unordered_rows import UnorderedRows
 
 from flinkcore.common import OutputTag
 from flinkcore.datastream import FILE, DataStream, StreamExecutionEnvironment
-from flinkcore.datastream.transformations import BatchProcessTransformation
 from flinkcore.errors import FlinkcoreError
 from flinkcore.spark import SparkExecutionEnvironment
 
@@ -315,7 +314,7 @@ def run(
     if job.of_elements:
         return collected(job, streams, checkpoints)
     stream = job.build(streams)
-    if scenario.says_when and not isinstance(stream._transformation, BatchProcessTransformation):
+    if scenario.says_when:
         stream.with_emitted_at(EMITTED_AT)
     result = stream.execute(**checkpoints)
     on_spark = isinstance(env, SparkExecutionEnvironment)

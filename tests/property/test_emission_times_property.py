@@ -6,6 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from hypothesis import given, settings
@@ -13,7 +14,12 @@ from hypothesis import strategies as st
 from models.memory_disk import MEMORY
 
 from flinkcore.common import Duration, Row, Time, Watermark, WatermarkGenerator, WatermarkStrategy
-from flinkcore.datastream import DataStream, KeyedProcessFunction, StreamExecutionEnvironment
+from flinkcore.datastream import (
+    DataStream,
+    KeyedBatchProcessFunction,
+    KeyedProcessFunction,
+    StreamExecutionEnvironment,
+)
 from flinkcore.datastream.aggregates import count, sum_
 from flinkcore.datastream.functions import ProcessJoinFunction, ProcessWindowFunction
 from flinkcore.datastream.keyed_stream import KeyedStream
@@ -40,6 +46,35 @@ class Told(KeyedProcessFunction):
 
     def on_timer(self, timestamp: int, ctx: Any) -> Iterator[Any]:
         yield ctx.get_current_key(), -timestamp, ctx.timer_service().current_processing_time()
+
+
+class ToldInBatches(KeyedBatchProcessFunction):
+    """Does so over batches."""
+
+    min_event_time_delay_ms = 0
+    min_processing_time_delay_ms = 0
+
+    def process_batch(self, elements: Any, ctx: Any) -> Iterator[Any]:
+        timers, numbers = ctx.timer_service(), elements["n"].to_numpy()
+        timers.register_event_time_timers(elements.key_ids, elements.timestamps + numbers)
+        timers.register_processing_time_timers(elements.key_ids, elements.processing_times + 3 * numbers)
+        yield from self.told(elements, elements["key"].to_numpy(), numbers)
+
+    def on_timers(self, timers: Any, ctx: Any) -> Iterator[Any]:
+        yield from self.told(timers, timers.keys["key"].to_numpy(), -timers.timestamps)
+
+    def told(self, subject: Any, keys: Any, numbers: Any) -> Iterator[Any]:
+        yield subject.results({"key": keys, "n": numbers, "clock": subject.processing_times})
+
+
+class ToldByKeys(ToldInBatches):
+    """Gives them key by key, in two parts."""
+
+    def told(self, subject: Any, keys: Any, numbers: Any) -> Iterator[Any]:
+        rows = np.argsort(subject.key_ids, kind="stable")
+        for half in np.array_split(rows, 2):
+            clock = subject.processing_times[half]
+            yield subject.results({"key": keys[half], "n": numbers[half], "clock": clock}, half)
 
 
 class Clock(ProcessWindowFunction[Any, Any, Any, Any]):
@@ -128,6 +163,8 @@ JOBS: dict[str, Job] = {
         .with_emitted_at()
     ),
     "process function": lambda keyed: keyed.process(Told(), GIVEN).with_emitted_at(),
+    "function over batches": lambda keyed: keyed.process(ToldInBatches(), GIVEN).with_emitted_at(),
+    "function over batches, by key": lambda keyed: keyed.process(ToldByKeys(), GIVEN).with_emitted_at(),
     "join": joined,
     "in a row": in_a_row,
     "function behind windows": function_behind,

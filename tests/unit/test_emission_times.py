@@ -24,7 +24,7 @@ from flinkcore.datastream.window import (
     SlidingEventTimeWindows,
     TumblingEventTimeWindows,
 )
-from flinkcore.errors import ConfigurationError
+from flinkcore.errors import ConfigurationError, UserCodeError
 
 #          arrival, split, timestamp: ticks at 10, 20, ...; bound 2
 EVENTS = [
@@ -161,6 +161,60 @@ def test_what_a_function_gives_has_the_time_of_the_clock_also_in_side_outputs() 
     assert side.column("emitted_at").to_pylist() == side.column("clock").to_pylist()
 
 
+class ToldInBatches(KeyedBatchProcessFunction):
+    """Gives the same over batches, backwards."""
+
+    min_event_time_delay_ms = 5
+    min_processing_time_delay_ms = 7
+
+    def process_batch(self, elements: Any, ctx: Any) -> Iterator[Any]:
+        timers = ctx.timer_service()
+        timers.register_event_time_timers(elements.key_ids, elements.timestamps + 5)
+        timers.register_processing_time_timers(elements.key_ids, elements.processing_times + 7)
+        yield self.told(elements, "element")
+        yield OutputTag("side"), elements.results({"clock": elements.processing_times})
+        yield OutputTag("unknown"), {"n": [1]}
+
+    def on_timers(self, timers: Any, ctx: Any) -> Iterator[Any]:
+        yield self.told(timers, timers.time_domain.name)
+
+    def told(self, subject: Any, what: str) -> Any:
+        rows = np.arange(len(subject))[::-1]
+        clock = subject.processing_times[rows]
+        return subject.results({"what": [what] * len(rows), "clock": clock}, rows)
+
+
+def test_a_function_over_batches_has_the_times_of_the_one_by_element() -> None:
+    told = keyed().process(ToldInBatches(), TOLD, side_outputs=[SIDE]).with_emitted_at().execute()
+    by_element = keyed().process(Told(), TOLD, side_outputs=[SIDE]).with_emitted_at().execute()
+    assert told.to_arrow().schema == by_element.to_arrow().schema
+    assert sorted(map(repr, told.to_arrow().to_pylist())) == sorted(
+        map(repr, by_element.to_arrow().to_pylist())
+    )
+    side = told.get_side_output(SIDE).to_arrow()
+    assert side.schema == by_element.get_side_output(SIDE).to_arrow().schema
+    assert side.column("emitted_at").to_pylist() == side.column("clock").to_pylist()
+
+
+def test_batches_that_do_not_say_what_their_results_are_for_have_no_times() -> None:
+    class Forgets(ToldInBatches):
+        def told(self, subject: Any, what: str) -> Any:
+            return super().told(subject, what).batch
+
+    class ForgetsSide(ToldInBatches):
+        def process_batch(self, elements: Any, ctx: Any) -> Any:
+            return SIDE, {"clock": elements.processing_times}
+
+    for function in (Forgets(), ForgetsSide()):
+        stream = keyed().process(function, TOLD, side_outputs=[SIDE])
+        assert stream.execute().get_side_output(SIDE).to_arrow().num_rows > 0
+        with pytest.raises(
+            UserCodeError,
+            match=r"with_emitted_at\('known'\) says of each when .*elements.results\(batch, rows\)",
+        ):
+            stream.with_emitted_at("known").to_arrow()
+
+
 class Clock(ProcessWindowFunction[Any, Any, Any, Any]):
     def process(self, key: Any, context: Any, elements: Iterable[Any]) -> Iterator[Any]:
         yield context.window().start, len(list(elements)), context.current_processing_time()
@@ -239,11 +293,6 @@ def test_a_plan_shows_the_column() -> None:
     assert "n = count(), known" in hopping().aggregate(n=count()).with_emitted_at("known").explain()
 
 
-class Batches(KeyedBatchProcessFunction):
-    def process_batch(self, elements: Any, ctx: Any) -> Any:
-        return {"n": np.ones(len(elements))}
-
-
 @pytest.mark.parametrize(
     ("stream", "message"),
     [
@@ -263,10 +312,6 @@ class Batches(KeyedBatchProcessFunction):
         (
             lambda: keyed().process(Told(), TOLD, side_outputs=[SIDE]).with_emitted_at("clock").to_arrow(),
             "has a column of this name",
-        ),
-        (
-            lambda: keyed().process(Batches(), pa.schema({"n": pa.int64()})).with_emitted_at().to_arrow(),
-            "Batches gives rows for many elements at once; let it give processing_times",
         ),
     ],
 )

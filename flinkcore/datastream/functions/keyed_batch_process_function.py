@@ -61,8 +61,8 @@ class _Batch(ABC):
     def results(self, batch: Any, rows: Any = None) -> RowResults:
         """Return results that say which of these elements or timers each is for, to be yielded.
 
-        They have the timestamps of these. Where another operator follows, all results must be given so; elsewhere it
-        makes no difference.
+        They have the timestamps of these. Where another operator follows, all results must be given so, and for
+        :meth:`DataStream.with_emitted_at` those of side outputs, too; elsewhere it makes no difference.
 
         Parameters
         ----------
@@ -213,7 +213,7 @@ class KeyedBatchProcessFunction(Function):
         iterable or None
             Yield batches, or return an iterable of them: a ``pyarrow.RecordBatch`` or ``Table``, or a dict from column
             names to equally long Arrow or numpy columns or lists; or ``elements.results(batch, rows)``. A pair of an
-            `OutputTag` and a batch goes to that side output.
+            `OutputTag` and a batch, or such results, goes to that side output.
         """
 
     def on_timers(

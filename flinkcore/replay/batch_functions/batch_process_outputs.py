@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from flinkcore.common import OutputTag
+from flinkcore.common import MIN_TIMESTAMP, OutputTag
 from flinkcore.datastream.functions import RowResults
 from flinkcore.errors import DataError, SchemaError
+from flinkcore.replay.log.arrays import Int64s
 from flinkcore.replay.log.joined_batches import joined
 from flinkcore.runtime.messages import shown
 
@@ -32,15 +32,26 @@ class BatchProcessOutputs:
         Side outputs that are wanted, each with its schema.
     place : callable, optional
         Called with the rows of elements or timers that results are for, as they come; None: that is not asked for.
+    emitted_at : pyarrow.Field, optional
+        Last column of all outputs, for the time at which each result was emitted; None: they have none.
+
+    Attributes
+    ----------
+    emitted_ms : numpy.ndarray of int64, shape (n_rows,)
+        When results are emitted that are for each of the elements or timers of the call; -2**63: not within the log.
     """
+
+    emitted_ms: Int64s
 
     def __init__(
         self,
         output_type: pa.Schema,
         tags: Sequence[OutputTag],
-        place: Callable[[npt.NDArray[np.int64]], None] | None = None,
+        place: Callable[[Int64s], None] | None = None,
+        emitted_at: pa.Field | None = None,
     ) -> None:
         self._place = place
+        self._emitted_at = emitted_at
         self._schemas: dict[OutputTag | None, pa.Schema] = {None: output_type}
         self._schemas.update({tag: tag.type_info for tag in tags})
         self._held: dict[OutputTag | None, list[pa.RecordBatch]] = {tag: [] for tag in self._schemas}
@@ -66,54 +77,47 @@ class BatchProcessOutputs:
         """
         before = self._held_bytes
         for result in _results(given):
-            if isinstance(result, RowResults):
-                self._add_of_rows(result, n_rows)
-            elif isinstance(result, tuple) and len(result) == 2 and isinstance(result[0], OutputTag):
-                self._add(*result)
-            elif self._place is not None:
-                raise SchemaError(
-                    "it gave results that do not say which elements or timers they are for, and another operator takes "
-                    "them in order: yield elements.results(batch, rows) or timers.results(batch, rows)"
-                )
-            else:
-                self._add(None, result)
+            tag, results = result if _is_of_side_output(result) else (None, result)
+            self._add(tag, results, n_rows)
             if self._held_bytes - before > CALL_BYTES:
                 raise DataError(
                     f"one call gave more than {CALL_BYTES >> 20:,} MiB, and has not ended: what it gives is held until "
                     "it has. Let it end, or give the rest at a timer"
                 )
 
-    def _add_of_rows(self, results: RowResults, n_rows: int) -> None:
-        given = self._add(None, results.batch)
-        rows = np.arange(given) if results.rows is None else np.asarray(results.rows)
-        if rows.size == 0:
-            rows = np.empty(0, np.int64)
-        if rows.ndim != 1 or rows.dtype.kind not in "iu":
-            raise SchemaError(
-                f"it gave {shown(results.rows)} as the rows that results are for: give their numbers"
-            )
-        if len(rows) != given:
-            raise DataError(f"it gave {given:,} results, and {len(rows):,} rows that they are for")
-        if given and not 0 <= rows.min() <= rows.max() < n_rows:
-            raise DataError(
-                f"it gave results for the rows {rows.min():,} to {rows.max():,}, but the batch has {n_rows:,}"
-            )
-        if self._place is not None and given:
-            self._place(rows.astype(np.int64))
-
-    def _add(self, tag: OutputTag | None, given: Any) -> int:
-        columns = _columns(given, tag)
+    def _add(self, tag: OutputTag | None, results: Any, n_rows: int) -> None:
+        of_rows = results if isinstance(results, RowResults) else None
+        columns = _columns(results if of_rows is None else of_rows.batch, tag)
         schema = self._schemas.get(tag)
         if schema is None:
             self._dropped += _n_rows(columns, tag)
-            return 0
+            return
         batch = _record_batch(columns, schema, tag)
+        if of_rows is None:
+            self._refuse_without_rows(tag)
+        else:
+            rows = _checked_rows(of_rows, batch.num_rows, n_rows)
+            if self._place is not None and tag is None and len(rows):
+                self._place(rows)
+            if self._emitted_at is not None:
+                batch = _with_times(batch, self._emitted_at, self.emitted_ms[rows])
         if batch.num_rows:
             self._held[tag].append(batch)
             self._rows[tag] += batch.num_rows
             self._held_rows += batch.num_rows
             self._held_bytes += batch.nbytes
-        return int(batch.num_rows)
+
+    def _refuse_without_rows(self, tag: OutputTag | None) -> None:
+        if self._emitted_at is not None:
+            why = f"with_emitted_at({self._emitted_at.name!r}) says of each when it was emitted"
+        elif self._place is not None and tag is None:
+            why = "another operator takes them in order"
+        else:
+            return
+        raise SchemaError(
+            f"it gave results that do not say which elements or timers they are for, and {why}: yield "
+            "elements.results(batch, rows) or timers.results(batch, rows)"
+        )
 
     def take(self) -> Iterator[tuple[OutputTag | None, pa.RecordBatch]]:
         """Give what has come since the last time, by side output; results under None."""
@@ -132,9 +136,7 @@ class BatchProcessOutputs:
 def _results(given: Any) -> Iterable[Any]:
     if isinstance(given, pa.RecordBatch | pa.Table | Mapping):
         return [given]
-    if isinstance(given, RowResults) or (
-        isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], OutputTag)
-    ):
+    if isinstance(given, RowResults) or _is_of_side_output(given):
         return [given]
     if isinstance(given, str | bytes | pa.Array | pa.ChunkedArray | np.ndarray) or not hasattr(
         given, "__iter__"
@@ -142,6 +144,38 @@ def _results(given: Any) -> Iterable[Any]:
         raise SchemaError(f"it gave {shown(given)}: yield batches, or return one or a list of them, or None")
     results: Iterable[Any] = given
     return results
+
+
+def _is_of_side_output(given: Any) -> bool:
+    return (
+        isinstance(given, tuple)
+        and not isinstance(given, RowResults)
+        and len(given) == 2
+        and isinstance(given[0], OutputTag)
+    )
+
+
+def _checked_rows(results: RowResults, given: int, n_rows: int) -> Int64s:
+    """The rows, of so many elements or timers, that so many results are for."""
+    rows = np.arange(given) if results.rows is None else np.asarray(results.rows)
+    if rows.size == 0:
+        rows = np.empty(0, np.int64)
+    if rows.ndim != 1 or rows.dtype.kind not in "iu":
+        raise SchemaError(
+            f"it gave {shown(results.rows)} as the rows that results are for: give their numbers"
+        )
+    if len(rows) != given:
+        raise DataError(f"it gave {given:,} results, and {len(rows):,} rows that they are for")
+    if given and not 0 <= rows.min() <= rows.max() < n_rows:
+        raise DataError(
+            f"it gave results for the rows {rows.min():,} to {rows.max():,}, but the batch has {n_rows:,}"
+        )
+    return rows.astype(np.int64)
+
+
+def _with_times(batch: pa.RecordBatch, field: pa.Field, times_ms: Int64s) -> pa.RecordBatch:
+    times = pa.array(times_ms, mask=times_ms == MIN_TIMESTAMP).cast(field.type)
+    return pa.RecordBatch.from_arrays([*batch.columns, times], schema=batch.schema.append(field))
 
 
 def _columns(given: Any, tag: OutputTag | None) -> Mapping[str, Any]:

@@ -10,7 +10,7 @@ from flinkcore.common.output_tag import OutputTag
 from flinkcore.errors import ConfigurationError
 from flinkcore.replay.log.column_ops import ColumnOp, output_schema
 from flinkcore.replay.plans.connected_inputs import ConnectedInputs
-from flinkcore.replay.plans.operators import BatchProcess, ConnectedProcess, KeyedOperator, bound_type
+from flinkcore.replay.plans.operators import ConnectedProcess, KeyedOperator, bound_type
 from flinkcore.replay.time_plane.job_time import InputStreams, OperatorStreams
 
 
@@ -160,12 +160,6 @@ class StagePlan:
         """Raise ConfigurationError if its outputs cannot have the column that is asked for."""
         if self.emitted_at is None:
             return
-        if isinstance(self.operator, BatchProcess):
-            raise ConfigurationError(
-                f"with_emitted_at({self.emitted_at!r}): {self.operator.function_name} gives rows for many elements at "
-                "once; let it give processing_times, of the elements or timers that its rows are for, as a column of "
-                "the output_type"
-            )
         outputs = [self.result_schema(), *map(self.side_output_schema, self.operator.side_outputs)]
         for schema in outputs:
             if schema.names.count(self.emitted_at) > 1:

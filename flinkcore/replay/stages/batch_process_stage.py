@@ -99,8 +99,12 @@ class BatchProcessStage(Stage[Events]):
         self._fired = dict.fromkeys(TimeDomain, 0)
         self._number = context.number
         self._places = BatchResultPlaces(context.number) if context.places_results else None
+        self._emissions = context.emission_times()
         self._outputs = BatchProcessOutputs(
-            process.output_type, process.tags, None if self._places is None else self._places.add
+            process.output_type,
+            process.tags,
+            None if self._places is None else self._places.add,
+            None if plan.emitted_at is None else plan.result_schema().field(plan.emitted_at),
         )
         self._calls = BatchProcessCalls(
             copied_function(process.function),
@@ -159,7 +163,7 @@ class BatchProcessStage(Stage[Events]):
             self._process_rows(events, elements, taken)
         else:
             self._place_elements(events, None)
-            self._calls.process_batch(elements)
+            self._process_batch(elements)
         rows, begins, ends = _grouped(waiting, key_ids)
         while len(begins):
             due = rows[begins]
@@ -172,7 +176,11 @@ class BatchProcessStage(Stage[Events]):
 
     def _process_rows(self, events: Events, elements: ElementColumns, rows: Int64s) -> None:
         self._place_elements(events, rows)
-        self._calls.process_batch(elements.take(rows))
+        self._process_batch(elements.take(rows))
+
+    def _process_batch(self, elements: ElementColumns) -> None:
+        self._outputs.emitted_ms = elements.processing_times
+        self._calls.process_batch(elements)
 
     def _place_elements(self, events: Events, rows: Int64s | None) -> None:
         """Note where results for elements, or some rows of them, come in order."""
@@ -309,6 +317,8 @@ class BatchProcessStage(Stage[Events]):
             self._event_time.poll(key_ids)
             watermarks = self._timeline.watermark_after(steps + 1)
             self._place_timers(key_ids, times, self._moments.clocks[steps], steps, by_watermark=True)
+            if self._emissions is not None:
+                self._outputs.emitted_ms = self._emissions.of_steps[steps]
             # The step lasts until all that it reaches has fired: the floor stays below it.
             floors = np.minimum(self._timeline.watermark_after(steps), watermarks - 1)
             self._call_on_timers(
@@ -321,6 +331,8 @@ class BatchProcessStage(Stage[Events]):
             key_ids, times, due, steps = key_ids[order], times[order], due[order], steps[order]
             self._processing_time.poll(key_ids)
             self._place_timers(key_ids, times, due, steps, by_watermark=False)
+            if self._emissions is not None:
+                self._outputs.emitted_ms = self._emissions.of_timers(due)
             watermarks = self._timeline.watermark_after(steps)
             self._call_on_timers(TimeDomain.PROCESSING_TIME, key_ids, times, watermarks, watermarks, due)
 

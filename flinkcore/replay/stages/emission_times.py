@@ -49,3 +49,7 @@ class EmissionTimes:
     def of_timer(self, due_ms: int) -> int:
         """The time of a processing-time timer that fires then."""
         return due_ms if due_ms < self._end_ms else NOT_KNOWN
+
+    def of_timers(self, due_ms: Int64s) -> Int64s:
+        """The times of processing-time timers that fire then."""
+        return np.where(due_ms < self._end_ms, due_ms, NOT_KNOWN)
