@@ -72,7 +72,8 @@ def print_alerts(result: ReplayResult) -> None:
     """Print the report and the first alerts of a replay."""
     print(result.report)
     print(f"\n{'airport':8} {'last departure':17} {'alert for':17} flights before")
-    for row in result.to_arrow().slice(0, 15).to_pylist():
+    alerts = result.to_arrow().sort_by([("raised_for", "ascending"), ("origin", "ascending")])
+    for row in alerts.slice(0, 15).to_pylist():
         print(
             f"{row['origin']:8} {row['last_departure']:%Y-%m-%d %H:%M}  {row['raised_for']:%Y-%m-%d %H:%M}  "
             f"{row['flights_before']:>6}"

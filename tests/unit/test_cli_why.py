@@ -1,6 +1,5 @@
 """`flinkcore why` tells of one key of the flights that come with the package."""
 
-import shlex
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -32,17 +31,6 @@ def test_the_story_of_an_hour_is_printed(capsys: pytest.CaptureFixture[str]) -> 
     )
     assert "LATE for [2001-01-02 11:00:00, 12:00:00): to the side output 'late'" in told
     assert "an out-of-orderness bound of 1 h 9 min 1 ms or an allowed lateness of 1 h 39 min 1 ms" in told
-
-
-def test_the_documentation_shows_what_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "why.md").read_text(encoding="utf-8")
-    _, command, _, story, *_ = page.split("```")
-    text = command.partition("\n")[2].replace("\\\n", " ").replace("flights.parquet", str(LOG))
-    assert main(shlex.split(text)[1:]) == 0
-    told = capsys.readouterr().out.splitlines()
-    shown = story.strip("\n").splitlines()
-    assert len(shown) > 10
-    assert [line for line in shown if line not in told] == ["..."]
 
 
 def test_a_page_is_drawn_if_a_file_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

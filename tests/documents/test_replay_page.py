@@ -1,4 +1,4 @@
-"""The README's drawing of a replay, run."""
+"""The drawing of docs/replay.md, run."""
 
 import re
 from pathlib import Path
@@ -10,8 +10,8 @@ from flinkcore.common import MIN_TIMESTAMP, Duration, OutputTag, Row, Time, Wate
 from flinkcore.datastream import KeyedProcessFunction, StreamExecutionEnvironment, TumblingEventTimeWindows
 from flinkcore.datastream.aggregates import count
 
-README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
-DRAWING = next(block for block in README.split("```") if "arrival ──▶" in block).splitlines()
+PAGE = (Path(__file__).parents[2] / "docs" / "replay.md").read_text(encoding="utf-8")
+DRAWING = next(block for block in PAGE.split("```") if "arrival ──▶" in block).splitlines()
 
 
 def line_of(label: str) -> str:

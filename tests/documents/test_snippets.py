@@ -1,0 +1,115 @@
+"""Every block of code in README.md and docs/ runs, and shows what it gives."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from models.document_blocks import ROOT, Block, blocks_of, is_shown, needs_spark, outputs_of
+from models.spark_sessions import spark_session
+
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
+TEXTS = {name: page.read_text(encoding="utf-8") for name, page in zip(NAMES, PAGES, strict=True)}
+NOT_RUN = [
+    (name, block.line, block.reason)
+    for name, text in TEXTS.items()
+    for block in blocks_of(text)
+    if block.reason is not None
+]
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[Any]:
+    """The session of all pages."""
+    pytest.importorskip("pyspark")
+    with spark_session("local[2]", spark_sql_shuffle_partitions="2") as session:
+        yield session
+
+
+def write_clicks() -> None:
+    """Write the log that README.md reads."""
+    minutes = [pa.scalar(60_000 * minute, pa.timestamp("ms")) for minute in (0, 1, 1, 9, 2)]
+    columns = {
+        "ts": minutes,
+        "kafka_time": sorted(minutes, key=lambda at: at.value),
+        "kafka_partition": [0] * 5,
+    }
+    folder = Path("s3/logs/clicks")
+    folder.mkdir(parents=True)
+    pq.write_table(pa.table({**columns, "user": list("abaab"), "price": [1.0] * 5}), folder / "1.parquet")
+
+
+def run(name: str, names: dict[str, Any]) -> None:
+    """Run a page, and compare what it shows."""
+    if name == "README.md":
+        write_clicks()
+    for block, output in outputs_of(TEXTS[name], name, names):
+        assert is_shown(block.text, output), f"{name}:{block.line} shows\n{block.text}\nand prints\n{output}"
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if not needs_spark(TEXTS[name])])
+def test_a_page_runs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    run(name, {})
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if needs_spark(TEXTS[name])])
+def test_a_page_runs_on_spark(name: str, spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    run(name, {"spark": spark})
+
+
+def test_few_blocks_are_not_run_and_each_says_why() -> None:
+    assert len(NOT_RUN) <= 5, NOT_RUN
+
+
+def test_blocks_have_a_kind_that_is_run_or_is_no_code() -> None:
+    kinds = {(name, block.kind) for name, text in TEXTS.items() for block in blocks_of(text)}
+    known = {"", "python", "sh", "text", "setup", "toml"}
+    assert {(name, kind) for name, kind in kinds if kind not in known} == set()
+
+
+def test_what_a_page_shows_is_compared_line_by_line() -> None:
+    assert is_shown("a\n...\nd", "a\nb\nc\nd\n")
+    assert is_shown("a\n...", "a\nb")
+    assert not is_shown("a\n...\nd", "b\nc\nd\n")
+    assert not is_shown("a", "a\nb")
+    assert not is_shown("a\nc", "a\nb\nc")
+
+
+def test_a_page_is_one_program_of_python_and_shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    page = (
+        "<!-- setup\nseen = ['setup']\n-->\n```python\nprint(seen)\nseen.append(1)\n```\n\n```text\n['setup']\n```\n"
+        "```python\n# not run: never\nraise ValueError\n```\n"
+        "```sh\npip install 'flinkcore[report]'\necho one \\\n  two\n"
+        "```\n```text\none two\n```\n"
+    )
+    shown = [(block.text, output) for block, output in outputs_of(page, "page", {})]
+    assert shown == [("['setup']\n", "['setup']\n"), ("one two\n", "one two\n")]
+    assert [block.reason for block in blocks_of(page) if block.reason] == ["never"]
+
+
+@pytest.mark.parametrize(
+    ("page", "error"),
+    [
+        ("```python\nundefined\n```\n", "undefined"),
+        ("```sh\nfalse\n```\n", "false"),
+        ("```sh\npip install 'flinkcore[nothing]'\n```\n", "no extra"),
+        ("```sh\nflinkcore compare none.parquet none.parquet --key a\n```\n", "exit status 1"),
+    ],
+)
+def test_a_block_that_fails_is_an_error(
+    page: str, error: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(Exception, match=error):
+        list(outputs_of(page, "page", {}))
+
+
+def test_errors_name_the_line_of_the_page() -> None:
+    block = blocks_of("text\n\n```python\n1\n```\n")[0]
+    assert block == Block("python", "1\n", 4, (16, 18))
