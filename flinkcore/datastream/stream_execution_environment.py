@@ -325,13 +325,15 @@ class StreamExecutionEnvironment:
         stream = DataStream(self, SourceTransformation(source, strategy, declared)).name(source_name)
         return stream if source.is_parallel() else stream.force_non_parallel()
 
-    def create_input(self, input_format: InputFormat) -> DataStream:
+    def create_input(self, input_format: InputFormat, type_info: TypeInformation | None = None) -> DataStream:
         """Return the stream of the elements that a format reads.
 
         Parameters
         ----------
         input_format : InputFormat
             Such as an ``AvroInputFormat``.
+        type_info : TypeInformation, optional
+            Type of the elements; by default that of the format.
 
         Raises
         ------
@@ -350,7 +352,7 @@ class StreamExecutionEnvironment:
                 "are read by from_source(FileSource...)"
             )
         source = FileSource.for_record_stream_format(input_format, input_format.path).build()
-        return self.from_source(source, WatermarkStrategy.no_watermarks(), "Custom File source")
+        return self.from_source(source, WatermarkStrategy.no_watermarks(), "Custom File source", type_info)
 
     def add_source(
         self,

@@ -5,9 +5,11 @@ from typing import Any
 import pytest
 from models.window_programs import TEN, Sum, Surroundings, record, values, windows_of
 
-from flinkcore.common import Watermark
+from flinkcore.common import Watermark, WatermarkStrategy
+from flinkcore.datastream import StreamExecutionEnvironment
 from flinkcore.datastream.state import ReducingStateDescriptor, ValueStateDescriptor
 from flinkcore.datastream.window import (
+    ContinuousEventTimeTrigger,
     CountTrigger,
     EventTimeSessionWindows,
     EventTimeTrigger,
@@ -176,3 +178,43 @@ def test_a_subclass_of_a_built_in_trigger_is_asked(around: Surroundings) -> None
         operator.process_element(record("a", value, 4))
     operator.process_watermark(Watermark(9))
     assert values(around) == [("a", 1), ("a", 3), ("a", 3)]
+
+
+class LaterByThree(ContinuousEventTimeTrigger):
+    """Says itself when it fires next, as a trigger of PyFlink's may."""
+
+    def register_next_fire_timestamp(
+        self, time: int, window: Any, ctx: Any, fire_timestamp_state: Any
+    ) -> None:
+        super().register_next_fire_timestamp(time + 3, window, ctx, fire_timestamp_state)
+
+
+@pytest.mark.parametrize(("trigger", "firings"), [(ContinuousEventTimeTrigger(2), 2), (LaterByThree(2), 1)])
+def test_a_continuous_trigger_may_say_itself_when_it_fires_next(
+    around: Surroundings, trigger: ContinuousEventTimeTrigger, firings: int
+) -> None:
+    operator = around.windows(windows_of(TEN, trigger=trigger, pre_aggregation=Sum()))
+    operator.process_element(record("a", 1, timestamp=1))
+    operator.process_watermark(Watermark(5))
+    assert values(around) == [("a", 1)] * firings
+
+
+class CountsItsElements(EventTimeTrigger):
+    """Has a metric of its own."""
+
+    def on_element(self, element: Any, timestamp: int, window: Any, ctx: Any) -> TriggerResult:
+        ctx.get_metric_group().counter("elements").inc()
+        return super().on_element(element, timestamp, window, ctx)
+
+
+def test_a_trigger_may_have_metrics() -> None:
+    env = StreamExecutionEnvironment.get_execution_environment()
+    windows = (
+        env.from_collection([("a", 1), ("a", 2)])
+        .assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps())
+        .key_by(lambda pair: pair[0])
+        .window(EventTimeSessionWindows(10))
+        .trigger(CountsItsElements())
+    )
+    windows.reduce(lambda one, other: one).name("sessions").print()
+    assert env.execute().metrics["sessions.elements"] == 2

@@ -590,6 +590,14 @@ class CsvRowSerializationSchema(SerializationSchema):
                 )
             return self._with(line_separator=delimiter)
 
+        def set_field_delimiter(self, c: str) -> CsvRowSerializationSchema.Builder:
+            """Set the separator of fields, a comma by default; ConfigurationError if it is not one character."""
+            return super().set_field_delimiter(c)
+
+        def set_null_literal(self, s: str) -> CsvRowSerializationSchema.Builder:
+            """Set the text of a null, which is empty by default."""
+            return super().set_null_literal(s)
+
         def disable_quote_character(self) -> CsvRowSerializationSchema.Builder:
             """Write no quotes."""
             return self._with(quote_char=None)

@@ -20,6 +20,7 @@ from flinkcore.datastream.window.delta_function import Delta, delta_call
 from flinkcore.datastream.window.window_settings import require_count
 from flinkcore.datastream.window.windows import Window
 from flinkcore.errors import ConfigurationError, UnsupportedOperationError
+from flinkcore.metrics import MetricGroup
 
 T = TypeVar("T", contravariant=True)
 W = TypeVar("W", bound=Window, contravariant=True)
@@ -89,6 +90,10 @@ class Trigger(ABC, Generic[T, W]):
         @abstractmethod
         def get_partitioned_state(self, state_descriptor: StateDescriptor) -> Any:
             """Return the state that a descriptor declares, of the current key and window."""
+
+        @abstractmethod
+        def get_metric_group(self) -> MetricGroup:
+            """Return the metrics of the operator."""
 
     class OnMergeContext(TriggerContext):
         """The context of `on_merge`: it belongs to the merged window."""
@@ -338,13 +343,14 @@ class _ContinuousTrigger(_BuiltInTrigger):
         self, time: int, window: Window, ctx: TriggerContext, fire_time: ReducingState[int]
     ) -> None:
         truncated = abs(time) // self.interval * self.interval
-        self._set_next(truncated if time >= 0 else -truncated, window, ctx, fire_time)
+        self.register_next_fire_timestamp(truncated if time >= 0 else -truncated, window, ctx, fire_time)
 
-    def _set_next(
-        self, time: int, window: Window, ctx: TriggerContext, fire_time: ReducingState[int]
+    def register_next_fire_timestamp(
+        self, time: int, window: Window, ctx: TriggerContext, fire_timestamp_state: ReducingState[int]
     ) -> None:
+        """Let the window fire an interval after a time, or at its end if that is earlier."""
         next_time = min(time + self.interval, window.max_timestamp())
-        fire_time.add(next_time)
+        fire_timestamp_state.add(next_time)
         self._register(next_time, ctx)
 
     def _fire_if_due(self, time: int, window: Window, ctx: TriggerContext) -> TriggerResult:
@@ -353,7 +359,7 @@ class _ContinuousTrigger(_BuiltInTrigger):
             return TriggerResult.CONTINUE
         fire_time.clear()
         if time < window.max_timestamp():
-            self._set_next(time, window, ctx, fire_time)
+            self.register_next_fire_timestamp(time, window, ctx, fire_time)
         return TriggerResult.FIRE
 
     def can_merge(self) -> bool:

@@ -12,6 +12,7 @@ from flinkcore.datastream.functions import (
 from flinkcore.datastream.state import StateDescriptor, ValueStateDescriptor
 from flinkcore.datastream.window import Evictor, GlobalWindow, Trigger, Window, WindowAssigner, WindowStagger
 from flinkcore.errors import ConfigurationError, UnsupportedOperationError
+from flinkcore.metrics import MetricGroup
 from flinkcore.runtime.state import DefaultKeyedStateStore, KeyedStateBackend
 from flinkcore.runtime.timers import InternalTimerService
 
@@ -68,11 +69,14 @@ class OperatorTriggerContext(Trigger.OnMergeContext, Evictor.EvictorContext):
     Flink's ``WindowOperator.Context``.
     """
 
-    __slots__ = ("_backend", "_timers", "merged_windows", "window")
+    __slots__ = ("_backend", "_metrics", "_timers", "merged_windows", "window")
 
-    def __init__(self, timers: InternalTimerService, backend: KeyedStateBackend) -> None:
+    def __init__(
+        self, timers: InternalTimerService, backend: KeyedStateBackend, runtime_context: RuntimeContext
+    ) -> None:
         self._timers = timers
         self._backend = backend
+        self._metrics = runtime_context.get_metrics_group
         self.window: Window = GlobalWindow.get()
         self.merged_windows: list[Window] = []
 
@@ -96,6 +100,9 @@ class OperatorTriggerContext(Trigger.OnMergeContext, Evictor.EvictorContext):
 
     def get_partitioned_state(self, state_descriptor: StateDescriptor) -> Any:
         return self._backend.get_partitioned_state(self.window, state_descriptor)
+
+    def get_metric_group(self) -> MetricGroup:
+        return self._metrics()
 
     def merge_partitioned_state(self, state_descriptor: StateDescriptor) -> None:
         """Merge a state of the merged windows into that of the new one.

@@ -127,7 +127,7 @@ class WindowOperator(KeyedFunctionOperator[WindowFunctions], OneInputStreamOpera
         self._cleanup = WindowCleanup(operation, timers)
         self._state = backend.get_or_create_keyed_state(self._contents_descriptor())
         self._assigner_context = OperatorAssignerContext(timers, runtime_context, backend)
-        self._trigger_context = OperatorTriggerContext(timers, backend)
+        self._trigger_context = OperatorTriggerContext(timers, backend, runtime_context)
         windows_merge = isinstance(operation.assigner, MergingWindowAssigner)
         self._window_context = OperatorWindowContext(timers, backend, windows_merge)
         aggregation = operation.pre_aggregation

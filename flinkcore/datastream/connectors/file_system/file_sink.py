@@ -139,9 +139,9 @@ class OutputFileConfig:
     part_suffix: str = ""
 
     @staticmethod
-    def builder() -> OutputFileConfigBuilder:
+    def builder() -> OutputFileConfig.OutputFileConfigBuilder:
         """Return a builder."""
-        return OutputFileConfigBuilder()
+        return OutputFileConfig.OutputFileConfigBuilder()
 
     def get_part_prefix(self) -> str:
         """Return the prefix."""
@@ -151,27 +151,26 @@ class OutputFileConfig:
         """Return the suffix."""
         return self.part_suffix
 
+    class OutputFileConfigBuilder:
+        """Builds an :class:`OutputFileConfig`."""
 
-class OutputFileConfigBuilder:
-    """Builds an :class:`OutputFileConfig`."""
+        def __init__(self) -> None:
+            self.part_prefix = "part"
+            self.part_suffix = ""
 
-    def __init__(self) -> None:
-        self.part_prefix = "part"
-        self.part_suffix = ""
+        def with_part_prefix(self, prefix: str) -> OutputFileConfig.OutputFileConfigBuilder:
+            """Set the prefix."""
+            self.part_prefix = prefix
+            return self
 
-    def with_part_prefix(self, prefix: str) -> OutputFileConfigBuilder:
-        """Set the prefix."""
-        self.part_prefix = prefix
-        return self
+        def with_part_suffix(self, suffix: str) -> OutputFileConfig.OutputFileConfigBuilder:
+            """Set the suffix."""
+            self.part_suffix = suffix
+            return self
 
-    def with_part_suffix(self, suffix: str) -> OutputFileConfigBuilder:
-        """Set the suffix."""
-        self.part_suffix = suffix
-        return self
-
-    def build(self) -> OutputFileConfig:
-        """Return the configuration."""
-        return OutputFileConfig(self.part_prefix, self.part_suffix)
+        def build(self) -> OutputFileConfig:
+            """Return the configuration."""
+            return OutputFileConfig(self.part_prefix, self.part_suffix)
 
 
 @dataclass(frozen=True)
@@ -335,6 +334,10 @@ class FileSink(Sink):
     Follows ``pyflink.datastream.connectors.file_system.FileSink``. Buckets are by the job's clock, which begins at 0.
     """
 
+    BaseBuilder: ClassVar[type[FileSinkBuilder]]
+    RowFormatBuilder: ClassVar[type[FileSinkBuilder]]
+    BulkFormatBuilder: ClassVar[type[FileSinkBuilder]]
+
     base_path: str
     format: Encoder | BulkWriterFactory
     buckets: BucketAssigner = field(default_factory=BucketAssigner.date_time_bucket_assigner)
@@ -365,6 +368,9 @@ class FileSink(Sink):
             )
         policy = RollingPolicy.on_checkpoint_rolling_policy()
         return FileSinkBuilder(FileSink(_folder(base_path), writer_factory, policy=policy))
+
+    def get_transformer(self) -> None:
+        """Return None: elements are written as they come, since files are not compacted."""
 
     def create_writer(self, context: WriterContext) -> SinkWriter:
         return FileWriter(
@@ -467,3 +473,6 @@ def _folder(base_path: object) -> str:
     if not isinstance(base_path, str | os.PathLike) or "://" in str(base_path):
         raise ConfigurationError(f"a file sink writes into a local directory, not {base_path!r}")
     return os.path.abspath(base_path)
+
+
+FileSink.BaseBuilder = FileSink.RowFormatBuilder = FileSink.BulkFormatBuilder = FileSinkBuilder
