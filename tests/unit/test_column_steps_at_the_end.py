@@ -176,6 +176,17 @@ def test_side_outputs_are_as_without_the_steps() -> None:
     assert counted(events()).filter(pc.field("n") > 1).get_side_output(LATE).to_arrow().num_rows == 1
 
 
+def test_withdrawn_rows_that_look_like_others_are_warned_of() -> None:
+    rows = [("a", 1, 1), ("b", 32, 2), ("a", 3, 13)]
+    windows = timed(events(rows)).key_by("user").window(TENS).allowed_lateness(100).retracting()
+    counted = windows.aggregate(n=count())
+    with pytest.warns(UserWarning, match=r"the job gives .* withdrawn rows \(-U and -D\) look like"):
+        found = counted.select("user", "n").to_arrow().to_pylist()
+    assert [row["n"] for row in found if row["user"] == "a"] == [1, 1, 2]
+    assert counted.select("user", "n", "row_kind").to_arrow().num_rows == 4
+    assert counted.filter(pc.field("row_kind") != "-U").select("n").to_arrow().num_rows == 3
+
+
 def test_steps_behind_a_function_see_its_columns(tmp_path: Path) -> None:
     schema = pa.schema({"user": pa.string()})
     users = timed(events()).key_by("user").process(Copies(), schema, timestamp_column="when")

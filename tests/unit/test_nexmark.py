@@ -1,5 +1,6 @@
 """Nexmark: the generator has Nexmark's distributions, and the queries give what DuckDB gives for the same log."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -175,18 +176,30 @@ def test_hot_keys_prices_and_lengths_are_those_of_nexmark() -> None:
     lengths = pc.subtract(auctions["expires"], auctions["date_time"]).cast(pa.int64()).to_numpy()
     assert (lengths.min(), lengths.max()) == (1, events.longest_auction_ms) == (1, 332)
     assert set(auctions["category"].to_pylist()) == {10, 11, 12, 13, 14}
-    for table, size in ((persons, 200), (auctions, 500), (bids, 100)):
+    for table, size, numbers in ((persons, 200, 8), (auctions, 500, 48)):
         texts = [table[name] for name in table.column_names if pa.types.is_string(table[name].type)]
         bytes_of_rows = sum(pc.sum(pc.binary_length(column)).as_py() for column in texts) / len(table)
-        numbers = 8 * sum(
-            not pa.types.is_string(field.type) for field in table.schema if field.name != "arrival"
-        )
-        if table is not bids:  # whose channel and address Nexmark does not count
-            assert bytes_of_rows + numbers == pytest.approx(size, rel=0.05)
+        assert bytes_of_rows + numbers == pytest.approx(size, rel=0.01)
     assert pc.mean(pc.binary_length(bids["extra"])).as_py() == pytest.approx(68, rel=0.05)
-    # Ids of both are dense, and lead the bids by ten.
+    card, email = persons["credit_card"][0].as_py(), persons["email_address"][0].as_py()
+    assert re.fullmatch(r"(\d{4} ){3}\d{4}", card)
+    assert re.fullmatch(r"[a-z]{3,6}@[a-z]{3,4}\.com", email)
     assert sorted(auctions["id"].to_pylist()) == list(range(1_000, 1_000 + len(auctions)))
     assert sorted(persons["id"].to_pylist()) == list(range(1_000, 1_000 + len(persons)))
+
+
+@pytest.mark.parametrize(("before", "active"), [(0, 1_000), (5_000, 5_000)])
+def test_bids_are_for_the_last_auctions_and_by_the_last_persons_or_one_of_the_next_ten(
+    before: int, active: int
+) -> None:
+    number = np.arange(100_000)
+    events = Generator(people_before=before, active_people=active)
+    number = number[number % 50 >= 4]
+    behind = 1_000 + number // 50 * 3 + 2 - events.bid_auctions(number)
+    assert (behind.min(), behind.max()) == (-10, 100)
+    assert behind[number < 50].max() == 2
+    behind = 1_000 + before + number // 50 - events.bidders(number)
+    assert (behind.min(), behind.max()) == (-10, active - 1)
 
 
 def test_disorder_is_in_whole_rounds() -> None:

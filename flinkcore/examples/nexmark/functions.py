@@ -24,6 +24,7 @@ WINNING_BIDS = pa.schema(
         ("bid_extra", pa.string()),
     ]
 )
+HIGHEST_BIDS = pa.schema([BID.field(name) for name in ("auction", "bidder", "price", "date_time", "extra")])
 BIDS_WITH_VALUES = pa.schema(
     [*(BID.field(name) for name in ("auction", "bidder", "price", "date_time")), ("value", pa.string())]
 )
@@ -129,6 +130,52 @@ class WinningBids(KeyedBatchProcessFunction):
 def _rank(bid: Sequence[Any]) -> tuple[int, int]:
     """The highest price comes first, and then the earliest time."""
     return -bid[0], bid[1]
+
+
+class HighestBids(KeyedBatchProcessFunction):
+    """Gives the bids with the highest price of each window, all of them if there are several, when it ends.
+
+    The key is the start of the window, in ms. Bids that come after its end are dropped.
+
+    Parameters
+    ----------
+    length_ms : int
+    """
+
+    min_event_time_delay_ms = 0  # a window ends with the time of a bid or after it
+
+    OF_BID = HIGHEST_BIDS.names
+
+    def __init__(self, length_ms: int) -> None:
+        self.length_ms = length_ms
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self.highest = runtime_context.get_column_state("highest price", np.int64, -1)
+        self.bids = runtime_context.get_column_state("bids of this price", object, None)
+
+    def process_batch(
+        self, elements: KeyedBatchProcessFunction.ElementBatch, ctx: KeyedBatchProcessFunction.Context
+    ) -> None:
+        key_ids = elements.key_ids
+        ends = elements["window"].to_numpy() + self.length_ms - 1
+        prices = np.where(elements.watermarks < ends, elements["price"].to_numpy(), -1)
+        highest, bids = self.highest.array, self.bids.array
+        before = highest[key_ids]
+        np.maximum.at(highest, key_ids, prices)
+        bids[key_ids[before < highest[key_ids]]] = None
+        rows = np.flatnonzero((prices == highest[key_ids]) & (prices >= 0))
+        for key_id, *bid in zip(key_ids[rows].tolist(), *_lists(elements, rows, *self.OF_BID), strict=True):
+            _append(bids, key_id, tuple(bid))
+        ctx.timer_service().register_event_time_timers(key_ids[rows], ends[rows])
+
+    def on_timers(
+        self, timers: KeyedBatchProcessFunction.TimerBatch, ctx: KeyedBatchProcessFunction.Context
+    ) -> Iterator[Any]:
+        given = self.bids.array[timers.key_ids]
+        rows = np.repeat(np.arange(len(timers)), [len(bids) for bids in given])
+        yield timers.results(_table([bid for bids in given for bid in bids], HIGHEST_BIDS), rows)
+        for state in (self.highest, self.bids):
+            state.clear(timers.key_ids)
 
 
 class SellersOfAuctions(KeyedBatchProcessFunction):

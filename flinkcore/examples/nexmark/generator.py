@@ -20,6 +20,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from flinkcore.errors import ConfigurationError
 
@@ -51,6 +52,9 @@ CITIES = (
     *("Phoenix", "Los Angeles", "San Francisco", "Boise", "Portland", "Bend", "Redmond", "Seattle", "Kent"),
     "Cheyenne",
 )
+
+PERSON_BYTES, AUCTION_BYTES, BID_BYTES = 200, 500, 100
+"""Mean sizes of events; those of times, channels and addresses do not count."""
 
 TIME = pa.timestamp("ms")
 PERSON = pa.schema(
@@ -94,6 +98,7 @@ BID = pa.schema(
     }
 )
 
+_FOUR_DIGITS = tuple(f"{number:04}" for number in range(10_000))
 _GAMMA = np.uint64(0x9E3779B97F4A7C15)
 _OFFSET_MASK = np.uint64((1 << 20) - 1)
 
@@ -212,7 +217,7 @@ class Generator:
         auctions = number // EVENTS_PER_ROUND * AUCTIONS_PER_ROUND + AUCTIONS_PER_ROUND - 1
         random = splitmix64(self.seed, _AUCTION, number)
         first = np.maximum(auctions - AUCTIONS_IN_FLIGHT, 0)
-        cold = first + _below(random, AUCTIONS_IN_FLIGHT + 1 + ID_LEAD)
+        cold = first + _below(random, auctions - first + 1 + ID_LEAD)
         return FIRST_ID + np.where(random & np.uint64(1), auctions // HOT_STRIDE * HOT_STRIDE, cold)
 
     def bidders(self, number: Numbers) -> Numbers:
@@ -245,21 +250,29 @@ class Generator:
         random = splitmix64(self.seed + 1, _PERSON, number)
         first, last = _below(random, len(FIRST_NAMES)), _below(random << np.uint64(8), len(LAST_NAMES))
         names = [f"{given} {family}" for given in FIRST_NAMES for family in LAST_NAMES]
-        domains = [f"@{domain}.com" for domain in _texts(self.seed + _TEXTS, np.arange(997), 5).to_pylist()]
-        cards = splitmix64(self.seed + 1, _BIDDER, number)
-        email = _joined(
-            _texts(self.seed + _TEXTS + 1, number, 7), _taken(domains, _below(random << np.uint64(16), 997))
+        length = splitmix64(self.seed + 1, _LENGTH, number)
+        email = pc.binary_join_element_wise(
+            _texts(self.seed + _TEXTS, number, 3 + _below(length, 4)),
+            pc.binary_join_element_wise(
+                _texts(self.seed + _TEXTS + 1, number, 3 + _below(length << np.uint64(16), 2)), "com", "."
+            ),
+            "@",
         )
-        card = np.char.zfill((cards % np.uint64(10**16)).astype(np.str_), 16)
-        columns = [
-            FIRST_ID + self._last_person(number),
+        groups = [
+            _taken(_FOUR_DIGITS, _below(random << np.uint64(shift), 10_000)) for shift in (4, 12, 20, 28)
+        ]
+        texts = [
             _taken(names, first * len(LAST_NAMES) + last),
             email,
-            pa.array(card),
+            pc.binary_join_element_wise(*groups, " "),
             _taken(CITIES, _below(random << np.uint64(24), len(CITIES))),
             _taken(STATES, _below(random << np.uint64(30), len(STATES))),
+        ]
+        columns = [
+            FIRST_ID + self._last_person(number),
+            *texts,
             _times(self.event_time(number)),
-            self._extra(_TEXTS + 2, number, 200 - 8 - 12 - 17 - 16 - 8 - 2 - 8),
+            self._extra(_TEXTS + 2, number, PERSON_BYTES - 8 - _lengths(texts)),
             _times(arrival),
         ]
         return pa.record_batch(columns, schema=PERSON)
@@ -289,7 +302,7 @@ class Generator:
             ),
             FIRST_ID + seller,
             FIRST_CATEGORY + _below(random << np.uint64(10), CATEGORIES),
-            self._extra(_TEXTS + 5, number, 500 - 7 * 8 - 11 - 51),
+            self._extra(_TEXTS + 5, number, AUCTION_BYTES - 6 * 8 - _lengths([item, description])),
             _times(arrival),
         ]
         return pa.record_batch(columns, schema=AUCTION)
@@ -316,7 +329,7 @@ class Generator:
             _taken(names, channel),
             _taken(urls, channel),
             _times(self.event_time(number)),
-            self._extra(_TEXTS + 6, number, 100 - 4 * 8),
+            self._extra(_TEXTS + 6, number, np.full(len(number), BID_BYTES - 4 * 8)),
             _times(arrival),
         ]
         return pa.record_batch(columns, schema=BID)
@@ -337,10 +350,11 @@ class Generator:
                     urls[-1] += f"&channel_id={_reversed(channel)}"
         return names, urls
 
-    def _extra(self, text: int, number: Numbers, mean: int) -> pa.Array:
-        """Texts that make up for the mean size of an event, longer or shorter by up to a fifth."""
-        spread = round(mean * 0.2)
-        lengths = mean - spread + _below(splitmix64(self.seed + text, _LENGTH, number), 2 * spread)
+    def _extra(self, text: int, number: Numbers, missing: Numbers) -> pa.Array:
+        """Texts that make up for what is missing to the mean size of an event, by up to a fifth more or less."""
+        missing = np.maximum(missing, 0)
+        spread = np.rint(missing * 0.2).astype(np.int64)
+        lengths = missing - spread + _below(splitmix64(self.seed + text, _LENGTH, number), 2 * spread)
         return _texts(self.seed + text, number, lengths)
 
 
@@ -352,10 +366,10 @@ def _taken(texts: list[str] | tuple[str, ...], index: Numbers) -> pa.Array:
     return pa.array(texts, pa.string()).take(pa.array(index))
 
 
-def _joined(left: pa.Array, right: pa.Array) -> pa.Array:
-    import pyarrow.compute as pc
-
-    return pc.binary_join_element_wise(left, right, "")
+def _lengths(texts: list[pa.Array]) -> Numbers:
+    """How long some texts of each event are together."""
+    total: Numbers = sum(pc.binary_length(column).to_numpy().astype(np.int64) for column in texts)
+    return total
 
 
 def _texts(seed: int, number: Numbers, lengths: int | Numbers) -> pa.Array:

@@ -25,10 +25,12 @@ from flinkcore.datastream.window import CountEvictor, CountTrigger, GlobalWindow
 from flinkcore.examples.nexmark.functions import (
     BIDS_WITH_AUCTIONS,
     BIDS_WITH_VALUES,
+    HIGHEST_BIDS,
     RANKED_BIDS,
     SOLD_BY_PERSONS,
     WINNING_BIDS,
     BidsOfAuctions,
+    HighestBids,
     SellersOfAuctions,
     SideInput,
     TopBids,
@@ -172,9 +174,10 @@ def q6(streams: Streams) -> DataStream:
 
 
 def q7(streams: Streams) -> DataStream:
-    """Highest bid: of each ten seconds; of several, the first to arrive."""
-    highest = {name: max_by(name, by="price") for name in ("auction", "bidder", "date_time", "extra")}
-    return streams.bids.window_all(TEN_SECONDS).aggregate(price=max_("price"), **highest)
+    """Highest bid: of each ten seconds, all bids of the highest price."""
+    time_ms, length_ms = pc.field("date_time").cast(pa.int64()), 10_000
+    by_window = streams.bids.with_columns(window=time_ms - _remainder(time_ms, length_ms)).key_by("window")
+    return by_window.process(HighestBids(length_ms), HIGHEST_BIDS)
 
 
 def q8(streams: Streams) -> DataStream:

@@ -3,7 +3,8 @@
 The dialect is what Spark and DuckDB have in common. The tables are those of a
 :class:`~flinkcore.examples.nexmark.generator.Log`, `persons`, `auctions` and `bids`, with a column `position`, the
 order of arrival, and the `side_input` of q13. Where Nexmark leaves open which of several rows counts, the order of
-arrival decides.
+arrival decides. Auctions of a seller that expire at once are in q6 in the order of their ids, and in a stream in that
+of their key groups.
 """
 
 DUCKDB_MACROS = """
@@ -79,12 +80,10 @@ SQL = {
         FROM ({_WINNING}) AS won
     """,
     "q7": f"""
-        SELECT price, auction, bidder, date_time, extra
-        FROM (
-            SELECT *, row_number() OVER (PARTITION BY {_window("date_time")} ORDER BY price DESC, position) AS rank
-            FROM bids
-        ) AS ranked
-        WHERE rank = 1
+        SELECT auction, bidder, price, date_time, extra
+        FROM bids JOIN (
+            SELECT {_window("date_time")} AS window_start, max(price) AS highest FROM bids GROUP BY 1
+        ) AS windows ON price = highest AND {_window("date_time")} = window_start
     """,
     "q8": f"""
         SELECT DISTINCT p.id, p.name, timestamp_millis({_window("p.date_time")}) AS window_start

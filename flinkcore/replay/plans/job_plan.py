@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -201,7 +201,7 @@ def make_plan(graph: StreamGraph, configuration: ExecutionConfig) -> JobPlan:
     last, behind = _operator_at_end(graph)
     planner.stage(last)
     logs, stages = planner.named_logs(), planner.stages
-    stages[-1] = _followed_by(stages[-1], tuple(map(column_op, behind)))
+    stages[-1] = _followed_by(stages[-1], behind)
     _refuse_functions_over_batches(stages)
     _check_tags(logs, stages)
     refuse_equal_uids([*(log.watermarks_uid for log in logs), *(stage.uid for stage in stages)])
@@ -219,12 +219,18 @@ def _operator_at_end(graph: StreamGraph) -> tuple[OperatorStep | ForwardTransfor
     return (step, behind) if isinstance(step, OperatorStep) else (ForwardTransformation(graph.result), [])
 
 
-def _followed_by(plan: StagePlan, ops: tuple[ColumnOp, ...]) -> StagePlan:
+def _followed_by(plan: StagePlan, behind: Sequence[ColumnStep]) -> StagePlan:
     """An operator with the steps that are done with its results."""
-    if not ops:
+    if not behind:
         return plan
+    ops = tuple(map(column_op, behind))
     followed = replace(plan, after=_over_results(ops, plan))
-    followed.output_schema()  # refuses steps that do not fit
+    given = followed.output_schema()  # refuses steps that do not fit
+    if _hides_withdrawn_rows(plan.operator, behind, given.names):
+        _warn(
+            f"the job gives the results of retracting windows without {ROW_KIND}, so that withdrawn rows (-U and -D) "
+            f"look like ordinary ones: select it, too, filter by it, or take delta() instead of retracting()"
+        )
     return followed
 
 
@@ -291,8 +297,15 @@ class _JobPlanner:
         for each, between in planned:
             if each.results:
                 _check_results_input(number + 1, each, operator)
+            # A function gets all columns, and may look at this one.
+            read = each.schema.names if operator.columns is None else operator.columns
             for results, steps in zip(each.results, between, strict=True):
-                _warn_of_withdrawn_rows(self.stages[results.stage].operator, steps, each, operator)
+                if _hides_withdrawn_rows(self.stages[results.stage].operator, steps, (*read, *each.keys)):
+                    _warn(
+                        "another operator takes the results of retracting windows, and reads withdrawn rows "
+                        f"({ROW_KIND} -U and -D) as ordinary ones: take delta() instead of retracting(), or filter by "
+                        f"{ROW_KIND} before it"
+                    )
         if len(inputs) == 2 and inputs[1].keys:
             require_alike_keys((inputs[0].keys, inputs[1].keys), (inputs[0].schema, inputs[1].schema))
         first = inputs[0]
@@ -387,29 +400,25 @@ def _refuse_watermarks_behind_an_operator(step: Transformation) -> None:
         )
 
 
-def _warn_of_withdrawn_rows(
-    before: KeyedOperator, between: Sequence[Transformation], stage_input: StageInput, operator: KeyedOperator
-) -> None:
-    """Warn where withdrawn results come to an operator, and nothing on the way or in it distinguishes them."""
+def _hides_withdrawn_rows(
+    before: KeyedOperator, between: Sequence[Transformation], read: Iterable[str]
+) -> bool:
+    """Whether withdrawn results come to who reads these columns, and nothing on the way or there tells them."""
     if not isinstance(before, WindowAggregation) or not before.is_retracting:
-        return
+        return False
     expressions: list[Expression] = []
     for step in between:
         if isinstance(step, FilterTransformation):
             expressions.append(step.predicate)
         elif isinstance(step, SelectTransformation | WithColumnsTransformation):
             expressions += [expression for _, expression in step.expressions]
-    # A function gets all columns, and may look at this one; None: it is not known what an expression reads.
-    read = operator.columns if operator.columns is not None else stage_input.schema.names
+    # None: it is not known what an expression reads.
     looks = [expression_columns(expression) for expression in expressions]
-    if any(columns is None or ROW_KIND in columns for columns in (*looks, read, stage_input.keys)):
-        return
-    warnings.warn(
-        f"another operator takes the results of retracting windows, and reads withdrawn rows ({ROW_KIND} -U and -D) "
-        f"as ordinary ones: take delta() instead of retracting(), or filter by {ROW_KIND} before it",
-        UserWarning,
-        stacklevel=2,
-    )
+    return not any(columns is None or ROW_KIND in columns for columns in (*looks, tuple(read)))
+
+
+def _warn(message: str) -> None:
+    warnings.warn(message, UserWarning, stacklevel=2)
 
 
 def log_sources(graph: StreamGraph) -> list[EventLogSource]:
