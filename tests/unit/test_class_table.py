@@ -1,33 +1,98 @@
 """The table of Flink's classes and ours names what exists, and what jobs reach."""
 
 import importlib
+import inspect
 import re
-from collections.abc import Callable, Iterator
+import sys
+import threading
 from pathlib import Path
+from types import CodeType, FrameType
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from models.checkpoint_trials import JOBS as JOBS_OVER_LOGS
+from models.checkpoint_trials import run_job
 from models.timestamped_source import TimestampedSource
+from models.window_programs import Elements
 
-from flinkcore.common import Configuration, Duration, Watermark, WatermarkStrategy
+from flinkcore.common import (
+    CompletableFuture,
+    Configuration,
+    Duration,
+    Encoder,
+    PickleSerializer,
+    Row,
+    Time,
+    TimestampAssigner,
+    Watermark,
+    WatermarkStrategy,
+)
+from flinkcore.common.watermark_generators import AscendingTimestampsWatermarks
 from flinkcore.datastream import (
+    AsyncDataStream,
+    DataStream,
     ParallelSourceFunction,
     RuntimeExecutionMode,
     StreamExecutionEnvironment,
     TimeCharacteristic,
 )
 from flinkcore.datastream.connectors import NumberSequenceSource
+from flinkcore.datastream.connectors.file_system import FileSink, FileSource, StreamFormat
 from flinkcore.datastream.functions import (
+    AllWindowFunction,
+    AsyncFunction,
     CheckpointedFunction,
+    CoFlatMapFunction,
+    CoMapFunction,
+    FlatJoinFunction,
     FunctionInitializationContext,
     FunctionSnapshotContext,
+    KeyedBatchProcessFunction,
+    KeyedProcessFunction,
     PacedSourceContext,
+    Partitioner,
+    ProcessAllWindowFunction,
+    RuntimeContext,
+    SinkFunction,
+    WindowFunction,
 )
+from flinkcore.datastream.state import ValueStateDescriptor
 from flinkcore.datastream.timestamps import (
     AscendingTimestampExtractor,
     AssignerWithPunctuatedWatermarks,
     BoundedOutOfOrdernessTimestampExtractor,
     IngestionTimeExtractor,
+)
+from flinkcore.datastream.window import (
+    ContinuousEventTimeTrigger,
+    ContinuousProcessingTimeTrigger,
+    CountEvictor,
+    CountSlidingWindowAssigner,
+    CountTrigger,
+    CountTumblingWindowAssigner,
+    CumulativeEventTimeWindows,
+    DeltaEvictor,
+    DeltaTrigger,
+    DynamicEventTimeSessionWindows,
+    DynamicProcessingTimeSessionWindows,
+    EndOfStreamTrigger,
+    EventTimeSessionWindows,
+    EventTimeTrigger,
+    GlobalWindows,
+    NeverTrigger,
+    ProcessingTimeoutTrigger,
+    ProcessingTimeSessionWindows,
+    ProcessingTimeTrigger,
+    PurgingTrigger,
+    SessionWindowTimeGapExtractor,
+    SlidingEventTimeWindows,
+    SlidingProcessingTimeWindows,
+    TimeEvictor,
+    Trigger,
+    TumblingEventTimeWindows,
+    TumblingProcessingTimeWindows,
+    WindowAssigner,
 )
 
 TABLE = Path(__file__).parents[2] / "flinkcore" / "runtime" / "README.md"
@@ -57,36 +122,7 @@ def test_a_row_says_which_jobs_reach_it(row: list[str]) -> None:
     assert row[3] in JOBS
 
 
-# ---- what element jobs reach of sources and time ----
-
-
-def rows_of(*sections: str) -> Iterator[list[str]]:
-    section = ""
-    for row in ROWS:
-        if row[0].startswith("**"):
-            section = row[0].strip("*")
-        elif section in sections or (section == "Assigners and generators" and "(1.20)" in row[0]):
-            yield row
-
-
-def classes_of(row: list[str]) -> Iterator[type]:
-    """The classes of a row that are made: no enumerations, protocols or functions."""
-    for part in row[1].split(";"):
-        module, *names = re.findall(r"`([\w.]+)`", part)
-        for name in names:
-            found = getattr(importlib.import_module(f"flinkcore.{module}"), name)
-            is_made = isinstance(found, type) and not hasattr(found, "__members__")
-            if is_made and not getattr(found, "_is_protocol", False):
-                yield found
-
-
-REACHED_ROWS = [
-    row
-    for row in rows_of(
-        "Source contexts (1.20)", "Sources with splits", "Processing time", "Elements and dispatch"
-    )
-    if row[3] == "element jobs"
-]
+# ---- jobs ----
 
 
 class Emitting(ParallelSourceFunction, CheckpointedFunction):
@@ -166,38 +202,250 @@ def system_clock_jobs() -> None:
         assert list(stream.execute_and_collect()) == [1, 2]
 
 
-def with_subclasses(found: type) -> set[type]:
-    return {found}.union(*(with_subclasses(derived) for derived in found.__subclasses__()))
+class Slowly(AsyncFunction[Any, Any]):
+    async def async_invoke(self, value: Any) -> list[Any]:
+        return [value]
 
 
-def noting(initialise: Callable[..., None], seen: set[type]) -> Callable[..., None]:
-    """Return an ``__init__`` that adds the class of the object, and its bases."""
+class OneOrOther(CoMapFunction):
+    def map1(self, value: Any) -> Any:
+        return value
 
-    def initialise_noted(self: Any, *arguments: Any, **settings: Any) -> None:
-        seen.update(type(self).__mro__)
-        if initialise is not object.__init__:
-            initialise(self, *arguments, **settings)
-
-    return initialise_noted
+    def map2(self, value: Any) -> Any:
+        return value
 
 
-def test_jobs_reach_each_class_of_sources_assigners_clocks_and_metrics(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    waited_for = {found for row in REACHED_ROWS for found in classes_of(row)}
-    assert len(waited_for) > 30
-    seen: set[type] = set()
-    initialised = {
-        each for found in waited_for for each in with_subclasses(found) if "__init__" in vars(each)
-    }
-    for found in waited_for - initialised:
-        # Who inherits its __init__ is noted by the base, or, if that is object, by an __init__ of its own.
-        base = next(each for each in found.__mro__ if "__init__" in vars(each))
-        initialised.add(found if base is object else base)
-    for each in initialised:
-        monkeypatch.setattr(each, "__init__", noting(each.__init__, seen))  # type: ignore[misc]
-    function_jobs(tmp_path)
-    source_jobs()
-    assigner_jobs()
-    system_clock_jobs()
-    assert {found.__qualname__ for found in waited_for - seen} == set()
+class OneAndOther(CoFlatMapFunction):
+    def flat_map1(self, value: Any) -> Any:
+        yield value
+
+    def flat_map2(self, value: Any) -> Any:
+        yield value
+
+
+class Written(SinkFunction):
+    def invoke(self, value: Any) -> None:
+        assert value is not None
+
+
+def step_jobs(folder: Path) -> None:
+    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(2)
+    lines = env.from_collection(["1", "2"]).sink_to
+    lines(FileSink.for_row_format(str(folder / "lines"), Encoder.simple_string_encoder()).build())
+    env.execute()
+    source = FileSource.for_record_stream_format(
+        StreamFormat.text_line_format(), str(folder / "lines")
+    ).build()
+    numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "lines").map(
+        lambda line: [int(line)]
+    )
+    dealt = numbers.rebalance().map(list).shuffle().map(list).broadcast().filter(lambda value: True)
+    by_number = dealt.partition_custom(ByNumber(), lambda value: value[0]).flat_map(lambda value: [value])
+    summed = by_number.key_by(lambda value: "a").reduce(lambda one, other: one + other)
+    for operator in (OneOrOther(), OneAndOther()):
+        both = summed.connect(numbers)
+        summed = (both.map if isinstance(operator, CoMapFunction) else both.flat_map)(operator)  # type: ignore
+    summed.print()
+    summed.add_sink(Written())
+    waited = AsyncDataStream.unordered_wait(summed, Slowly(), Time.seconds(5), 2)
+    assert [1] in list(waited.execute_and_collect())
+    for wait in (AsyncDataStream.ordered_wait, AsyncDataStream.unordered_wait):
+        clock = StreamExecutionEnvironment.get_execution_environment().set_clock("system")
+        waited = wait(clock.from_collection([1, 2]), Slowly(), Time.seconds(5), 2)
+        assert sorted(waited.execute_and_collect()) == [1, 2]
+    clock.from_collection([1]).print()
+    assert isinstance(clock.execute_async().get_job_execution_result(), CompletableFuture)
+
+
+class ByNumber(Partitioner):
+    def partition(self, key: Any, num_partitions: int) -> int:
+        return int(key) % num_partitions
+
+
+def replayed_jobs(folder: Path) -> None:
+    for name in JOBS_OVER_LOGS:
+        run_job(name, 0, stop_with_checkpoint=folder / name)
+        run_job(name, 1, restore_from=folder / name)
+    events = StreamExecutionEnvironment().from_event_log(pa.table({"user": ["a"], "ts": [1]}), timestamp="ts")
+    percentiles = WatermarkStrategy.for_percentile_out_of_orderness(Duration.of_millis(1), 0.9, 10)
+    timed = events.assign_timestamps_and_watermarks(percentiles.with_idleness(Duration.of_millis(5)))
+    for function in (Serialized(), Columns()):
+        told = timed.key_by("user").process(function, pa.schema({"user": pa.string()}))
+        for checkpoint in ({"stop_with_checkpoint": folder / "state"}, {"restore_from": folder / "state"}):
+            assert told.execute(**checkpoint).to_arrow().num_rows == 1
+
+    joined = timed.join(timed).where("user").equal_to("user").window(TumblingEventTimeWindows.of(TEN_MS))
+    assert joined.apply(Both(), pa.schema({"user": pa.string()})).to_arrow().num_rows == 1
+
+
+class Both(FlatJoinFunction[Row, Row]):
+    def join(self, first: Row, second: Row) -> Any:
+        yield (first.user,)
+
+
+class Serialized(KeyedProcessFunction):
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self.seen = runtime_context.get_state(ValueStateDescriptor("seen", PickleSerializer()))
+
+    def process_element(self, value: Row, ctx: Any) -> Any:
+        self.seen.update(value.user)
+        yield (value.user,)
+
+
+class Columns(KeyedBatchProcessFunction):
+    def open(self, runtime_context: Any) -> None:
+        self.seen = runtime_context.get_column_state("seen", int)
+
+    def process_batch(self, elements: Any, ctx: Any) -> Any:
+        yield {"user": elements["user"]}
+
+
+class Gap(SessionWindowTimeGapExtractor):
+    def extract(self, element: Any) -> int:
+        return 5
+
+
+class Windowed(WindowFunction[Any, Any, Any, Any]):
+    def apply(self, key: Any, window: Any, inputs: Any) -> Any:
+        yield key, len(list(inputs))
+
+
+class WindowedAll(AllWindowFunction[Any, Any, Any]):
+    def apply(self, window: Any, inputs: Any) -> Any:
+        yield len(list(inputs))
+
+
+class ProcessedAll(ProcessAllWindowFunction[Any, Any, Any]):
+    def process(self, context: Any, elements: Any) -> Any:
+        yield len(list(elements))
+
+
+TEN_MS = Time.milliseconds(10)
+WINDOWS: list[tuple[WindowAssigner[Any, Any], Trigger[Any, Any] | None]] = [
+    (TumblingEventTimeWindows.of(TEN_MS), None),
+    (TumblingProcessingTimeWindows.of(TEN_MS), None),
+    (SlidingEventTimeWindows.of(TEN_MS, Time.milliseconds(5)), EventTimeTrigger()),
+    (SlidingProcessingTimeWindows.of(TEN_MS, Time.milliseconds(5)), ProcessingTimeTrigger()),
+    (EventTimeSessionWindows.with_gap(TEN_MS), None),
+    (ProcessingTimeSessionWindows.with_gap(TEN_MS), None),
+    (DynamicEventTimeSessionWindows(Gap()), None),
+    (DynamicProcessingTimeSessionWindows(Gap()), None),
+    (CumulativeEventTimeWindows.of(TEN_MS, Time.milliseconds(5)), None),
+    (CountTumblingWindowAssigner(2), None),
+    (CountSlidingWindowAssigner(2, 1), None),
+    (GlobalWindows.create(), CountTrigger.of(1)),
+    (GlobalWindows.create(), PurgingTrigger.of(CountTrigger.of(1))),
+    (GlobalWindows.create(), DeltaTrigger.of(0, lambda one, other: 1)),
+    (GlobalWindows.create(), ProcessingTimeoutTrigger.of(CountTrigger.of(2), Duration.of_millis(1))),
+    (GlobalWindows.create(), ContinuousProcessingTimeTrigger.of(TEN_MS)),
+    (TumblingEventTimeWindows.of(TEN_MS), ContinuousEventTimeTrigger.of(TEN_MS)),
+    (GlobalWindows.create(), NeverTrigger()),
+    (GlobalWindows.create(), EndOfStreamTrigger()),
+]
+EVICTORS = [CountEvictor.of(1), TimeEvictor.of(TEN_MS), DeltaEvictor.of(1, lambda one, other: 0)]
+
+
+def window_jobs() -> None:
+    def elements() -> DataStream:
+        env = StreamExecutionEnvironment.get_execution_environment()
+        by_value = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Second())
+        collection = env.from_collection([("a", 1), ("a", 2), ("a", 40)])
+        return collection.assign_timestamps_and_watermarks(by_value)
+
+    for assigner, trigger in WINDOWS:
+        windows = elements().key_by(lambda element: element[0]).window(assigner)
+        list(
+            (windows if trigger is None else windows.trigger(trigger)).apply(Windowed()).execute_and_collect()
+        )
+    for evictor in EVICTORS:
+        windows = elements().key_by(lambda element: element[0]).window(TumblingEventTimeWindows.of(TEN_MS))
+        assert len(list(windows.evictor(evictor).process(Elements()).execute_and_collect())) == 2
+    everyone = elements().window_all(TumblingEventTimeWindows.of(TEN_MS))
+    assert list(everyone.apply(WindowedAll()).execute_and_collect()) == [2, 1]
+    everyone = elements().window_all(TumblingEventTimeWindows.of(TEN_MS))
+    assert list(everyone.process(ProcessedAll()).execute_and_collect()) == [2, 1]
+    for strategy in (
+        WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(1)),
+        WatermarkStrategy.for_generator(AscendingTimestampsWatermarks),
+        WatermarkStrategy.no_watermarks(),
+    ):
+        idle = strategy.with_timestamp_assigner(Second()).with_idleness(Duration.of_millis(1))
+        assert len(list(elements().assign_timestamps_and_watermarks(idle).execute_and_collect())) == 3
+
+
+class Second(TimestampAssigner):
+    def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
+        return int(value[1])
+
+
+# ---- what they reach ----
+
+REACHED_ROWS = [
+    row for row in ROWS if not row[0].startswith("**") and row[1] and row[3] not in ("harnesses", "none")
+]
+
+
+class Reached:
+    """Classes whose methods were called, and functions, of the package, in any thread."""
+
+    def __init__(self) -> None:
+        self.classes: set[type] = set()
+        self.code: set[CodeType] = set()
+
+    def note(self, frame: FrameType, event: str, argument: Any) -> None:
+        code = frame.f_code
+        if event != "call" or not frame.f_globals.get("__name__", "").startswith(
+            ("flinkcore", "models", "unit", "test")
+        ):
+            return
+        self.code.add(code)
+        if (
+            code.co_varnames[:1] == ("self",)
+            and (own := type(frame.f_locals.get("self"))) not in self.classes
+        ):
+            self.classes.update(own.__mro__)
+
+    def has(self, found: Any) -> bool:
+        if not isinstance(found, type):
+            return inspect.unwrap(found).__code__ in self.code
+        members = (getattr(member, "__func__", member) for member in vars(found).values())
+        return found in self.classes or any(getattr(each, "__code__", None) in self.code for each in members)
+
+
+@pytest.fixture(scope="module")
+def reached(tmp_path_factory: pytest.TempPathFactory) -> Reached:
+    """What all these jobs reach."""
+    noted, folder = Reached(), tmp_path_factory.mktemp("jobs")
+    before = sys.getprofile()
+    threading.setprofile(noted.note)
+    sys.setprofile(noted.note)
+    try:
+        function_jobs(folder)
+        source_jobs()
+        assigner_jobs()
+        system_clock_jobs()
+        step_jobs(folder)
+        replayed_jobs(folder)
+        window_jobs()
+    finally:
+        sys.setprofile(before)
+        threading.setprofile(None)  # type: ignore[arg-type]
+    return noted
+
+
+def is_run(found: Any) -> bool:
+    """Whether it has code of its own: enumerations, protocols and native classes have none that Python sees."""
+    of_kernel = getattr(found, "__module__", "").startswith("flinkcore._native")
+    return not (of_kernel or hasattr(found, "__members__") or getattr(found, "_is_protocol", False))
+
+
+@pytest.mark.parametrize("row", REACHED_ROWS, ids=lambda row: row[0])
+def test_jobs_reach_the_classes_of_a_row(row: list[str], reached: Reached) -> None:
+    missed = []
+    for part in row[1].split(";"):
+        module, *names = re.findall(r"`([\w.]+)`", part)
+        for name in names:
+            found = getattr(importlib.import_module(f"flinkcore.{module}"), name)
+            if is_run(found) and not reached.has(found):
+                missed.append(name)
+    assert missed == []
