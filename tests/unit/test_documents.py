@@ -35,7 +35,7 @@ def missing_paths(page: Path) -> list[str]:
     named = {
         path
         for code in code_of(page)
-        for path in re.findall(rf"(?<![\w./-])((?:{tops})/[\w./]*\w|\.ci/\w+|\w+\.(?:md|toml))", code)
+        for path in re.findall(rf"(?<![\w./-])((?:{tops})/[\w./]*\w|\.ci/[\w.]*\w|\w+\.(?:md|toml))", code)
     }
     # Words in capitals stand for names of one's own.
     return sorted(path for path in named if not re.search("NAME|KIND", path) and not (ROOT / path).exists())
