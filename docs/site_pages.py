@@ -195,8 +195,9 @@ class Docstrings(griffe.Extension):
             found: Any = import_module(f"flinkcore._native.{module}")
             for part in filter(None, name.split(".")):
                 found = getattr(found, part, None)
-            if found is not None and found.__doc__ and not isinstance(found, (int, str, tuple)):
-                obj.docstring = griffe.Docstring(inspect.cleandoc(found.__doc__), parent=obj)
+            if callable(found) and found.__doc__ and not obj.name.startswith("_"):
+                text = re.sub(rf"^{obj.name}\(.*\n+", "", inspect.cleandoc(found.__doc__))  # Cython's signature
+                obj.docstring = griffe.Docstring(text, parent=obj)
         if obj.docstring is not None:
             text = _ROLE.sub(r"`\1`", obj.docstring.value)
             obj.docstring.value = re.sub(r"::\n\n", ":\n\n", text)

@@ -11,7 +11,7 @@ from flinkcore.datastream import KeyedProcessFunction, StreamExecutionEnvironmen
 from flinkcore.datastream.aggregates import count
 
 PAGE = (Path(__file__).parents[2] / "docs" / "replay.md").read_text(encoding="utf-8")
-DRAWING = next(block for block in PAGE.split("```") if "arrival ──▶" in block).splitlines()
+DRAWING = next(block for block in PAGE.split("```") if "arrival -->" in block).splitlines()
 
 
 def line_of(label: str) -> str:
@@ -21,7 +21,7 @@ def line_of(label: str) -> str:
 
 
 ARRIVALS = {
-    found.end(): int(found[0]) for found in re.finditer(r"\b\d+", line_of("arrival ──▶").split("bound")[0])
+    found.end(): int(found[0]) for found in re.finditer(r"\b\d+", line_of("arrival -->"))
 }
 """By the column where they end."""
 BOUND_MS = int(re.findall(r"bound (\d+)", "\n".join(DRAWING))[0])
@@ -36,7 +36,7 @@ WATERMARKS = {
     for found in re.finditer(r"\d+|-", line_of("watermark"))
 }
 """After each arrival."""
-MARKED = [ARRIVALS[found.end()] for found in re.finditer("▲", line_of("window [0,10)"))]
+MARKED = [ARRIVALS[found.end()] for found in re.finditer(r"\^", line_of("window [0,10)"))]
 
 
 def keyed() -> Any:
