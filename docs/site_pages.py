@@ -25,6 +25,7 @@ ELSEWHERE = {
     "README.md": "readme.md",
     "CHANGELOG.md": "changes.md",
     "CONTRIBUTING.md": "contributing.md",
+    "SECURITY.md": "security.md",
     "benchmarks/README.md": "benchmarks.md",
     "flinkcore/datastream/README.md": "pyflink-programs.md",
     "flinkcore/examples/native_inactivity/README.md": "native-modules.md",
@@ -196,7 +197,9 @@ class Docstrings(griffe.Extension):
             for part in filter(None, name.split(".")):
                 found = getattr(found, part, None)
             if callable(found) and found.__doc__ and not obj.name.startswith("_"):
-                text = re.sub(rf"^{obj.name}\(.*\n+", "", inspect.cleandoc(found.__doc__))  # Cython's signature
+                text = re.sub(
+                    rf"^{obj.name}\(.*\n+", "", inspect.cleandoc(found.__doc__)
+                )  # Cython's signature
                 obj.docstring = griffe.Docstring(text, parent=obj)
         if obj.docstring is not None:
             text = _ROLE.sub(r"`\1`", obj.docstring.value)

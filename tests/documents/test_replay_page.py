@@ -20,9 +20,7 @@ def line_of(label: str) -> str:
     return " " * len(label) + line[len(label) :]
 
 
-ARRIVALS = {
-    found.end(): int(found[0]) for found in re.finditer(r"\b\d+", line_of("arrival -->"))
-}
+ARRIVALS = {found.end(): int(found[0]) for found in re.finditer(r"\b\d+", line_of("arrival -->"))}
 """By the column where they end."""
 BOUND_MS = int(re.findall(r"bound (\d+)", "\n".join(DRAWING))[0])
 LATENESS_MS = int(re.findall(r"allowed lateness (\d+)", "\n".join(DRAWING))[0])
