@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
@@ -56,15 +57,21 @@ class Query:
         return Sums(result.num_rows, (total + (1 << 63)) % (1 << 64) - (1 << 63))
 
     def parquet(self) -> Log:
-        """A folder of Parquet files for each kind of events, made once."""
+        """A folder of Parquet files for each kind of events, with their positions in the log, made once."""
         events = Generator(self.events, seed=self.seed)
         kinds = {"persons": PERSON, "auctions": AUCTION, "bids": BID}
+
+        def with_positions(kind: str, start: int, stop: int) -> pa.RecordBatch:
+            batch = getattr(events, kind)(start, stop)
+            positions = pa.array(range(start, start + batch.num_rows), pa.int64())
+            return pa.record_batch([*batch.columns, positions], [*batch.schema.names, "position"])
+
         return Log(
             **{
                 kind: cached_parquet(
-                    f"nexmark-{self.events}-seed{self.seed}-{kind}",
-                    schema,
-                    getattr(events, kind),
+                    f"nexmark-{self.events}-seed{self.seed}-positions-{kind}",
+                    schema.append(pa.field("position", pa.int64())),
+                    partial(with_positions, kind),
                     events=self.events,
                     files=2,
                     row_group=500_000,
@@ -78,7 +85,7 @@ class Query:
 
     def columns(self) -> tuple[Path, list[int]]:
         """A folder with a file of each column, which Flink's source maps into memory, and the events of each kind."""
-        folder = CACHE / f"nexmark-{self.events}-seed{self.seed}-columns"
+        folder = CACHE / f"nexmark-{self.events}-seed{self.seed}-positions-columns"
         tables = self.tables()
         if not folder.exists():
             partial = folder.with_suffix(".partial")

@@ -13,7 +13,6 @@ from typing import Any
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "nexmark.md"
-BEGIN, END = "<!-- figures -->\n", "<!-- end of figures -->\n"
 
 # A column of the table, its engine, and the column that it is compared with.
 EMBEDDED = ("flinkcore-query", ("flink-query", "duckdb-query"))
@@ -79,7 +78,7 @@ def _ratio(ours: Any, theirs: Any) -> str:
 
 def with_figures(page: str, section: str) -> str:
     """The page with another section of figures."""
-    return re.sub(f"{BEGIN}.*{END}", lambda _: f"{BEGIN}{section}{END}", page, flags=re.S)
+    return re.sub(r"## Figures\n.*?\n(?=## )", lambda _: f"{section}\n", page, flags=re.S)
 
 
 def results_of(page: str) -> Path | None:

@@ -15,6 +15,6 @@ def open_query(query: Query, threads: int) -> Engine:
     connection = duckdb.connect(config={"threads": threads, "preserve_insertion_order": False})
     connection.execute(DUCKDB_MACROS)
     for name, table in query.tables()._asdict().items():
-        connection.register(name, table.append_column("position", pa.array(range(table.num_rows))))
+        connection.register(name, table)
     connection.register("side_input", pa.Table.from_batches([side_input()]))
     return lambda: connection.sql(SQL[query.query]).to_arrow_table()

@@ -24,8 +24,7 @@ def sums(result: DataFrame, query: Query) -> Sums:
 def open_query(query: Query, threads: int) -> Engine:
     spark = session_builder(threads).config("spark.sql.ansi.enabled", False).getOrCreate()
     for name, path in query.parquet()._asdict().items():
-        table = spark.read.parquet(str(path)).withColumn("position", F.monotonically_increasing_id())
-        table.createOrReplaceTempView(name)
+        spark.read.parquet(str(path)).createOrReplaceTempView(name)
     values = spark.createDataFrame(side_input().to_pandas())
     values.createOrReplaceTempView("side_input")
     return lambda: sums(spark.sql(SQL[query.query]), query)
