@@ -22,42 +22,53 @@ class KeptBatch:
     ----------
     events
         How many.
-    packed
-        Timestamps, arrivals as recorded and, where there are several splits, their codes.
+    packed_timestamps, packed_arrivals
+        The arrivals as recorded.
+    narrow_codes
+        Codes of splits, of as few bytes as all of them need; None: there is one split.
     split_values : list
         Its splits.
     """
 
     events: int
-    packed: tuple[npt.NDArray[np.uint8], ...]
+    packed_timestamps: npt.NDArray[np.uint8]
+    packed_arrivals: npt.NDArray[np.uint8]
+    narrow_codes: npt.NDArray[np.unsignedinteger[Any]] | None
     split_values: list[Any]
 
     @classmethod
     def of(cls, batch: TimedBatch, arrival_ms: Int64s) -> KeptBatch:
         """Pack the times of a batch, with its arrivals as recorded or by rate."""
-        columns = [batch.timestamp_ms, arrival_ms]
+        codes = None
         if len(batch.split_values) > 1:
-            columns.append(batch.split_codes.astype(np.int64))
-        return cls(len(arrival_ms), tuple(map(packed_integers, columns)), batch.split_values)
+            codes = batch.split_codes.astype(np.min_scalar_type(len(batch.split_values)))
+        return cls(
+            len(arrival_ms),
+            packed_integers(batch.timestamp_ms),
+            packed_integers(arrival_ms),
+            codes,
+            batch.split_values,
+        )
 
     @property
     def nbytes(self) -> int:
         """Bytes of memory that it takes, about."""
-        return sum(column.nbytes for column in self.packed)
+        of_codes = 0 if self.narrow_codes is None else self.narrow_codes.nbytes
+        return self.packed_timestamps.nbytes + self.packed_arrivals.nbytes + of_codes
 
     @property
     def timestamp_ms(self) -> Int64s:
-        return unpacked_integers(self.packed[0], self.events)
+        return unpacked_integers(self.packed_timestamps, self.events)
 
     @property
     def arrival_ms(self) -> Int64s:
-        return unpacked_integers(self.packed[1], self.events)
+        return unpacked_integers(self.packed_arrivals, self.events)
 
     @property
     def split_codes(self) -> Int32s:
-        if len(self.packed) == 2:
+        if self.narrow_codes is None:
             return np.zeros(self.events, np.int32)
-        return unpacked_integers(self.packed[2], self.events).astype(np.int32)
+        return self.narrow_codes.astype(np.int32)
 
 
 @dataclass
