@@ -591,6 +591,28 @@ class LatenessFrontier:
             f"{shown_duration(bound)}, which loses {shown_share(lost[at] / max(self.events, 1))} of the events."
         )
 
+    def sentence_for_splits(self) -> str | None:
+        """Return in words which split holds the watermark back most, and whether an idleness helps; None: none does."""
+        splits = self.splits
+        if len(splits.values) < 2:
+            return None
+        split = int(np.argmax(splits.held_back_ms))
+        held_back_ms, usual_ms = int(splits.held_back_ms[split]), splits.usual_gap_ms(split)
+        if held_back_ms <= max(self.own_bound_ms, _FAR * usual_ms):
+            return None
+        text = (
+            f"Split {splits.values[split]} holds the watermark back: without it, the watermark would be "
+            f"{shown_duration(held_back_ms, 2)} higher in the mean."
+        )
+        silence_ms = 0 if splits.silence_ms is None else int(splits.silence_ms[split])
+        if self.idleness_ms is None and silence_ms > _FAR * usual_ms:
+            text += (
+                f" It is silent for up to {shown_duration(silence_ms, 2)}, but its events usually come "
+                f"{shown_duration(usual_ms, 2)} apart: with an idleness well between the two, the others do not "
+                "wait for it."
+            )
+        return text
+
     def __repr__(self) -> str:
         windows = "".join(f", {shown_windows(each.window)}" for each in self.by_window)
         return (
@@ -668,21 +690,9 @@ class LatenessFrontier:
             lines.append(
                 f"{late:,} events are late for the watermark under your bound, most of splits {', '.join(named)}."
             )
-        split = int(np.argmax(splits.held_back_ms))
-        held_back_ms, usual_ms = int(splits.held_back_ms[split]), splits.usual_gap_ms(split)
-        if held_back_ms > max(self.own_bound_ms, _FAR * usual_ms):
-            text = (
-                f"Split {splits.values[split]} holds the watermark back: without it, the watermark would be "
-                f"{shown_duration(held_back_ms, 2)} higher in the mean."
-            )
-            silence_ms = 0 if splits.silence_ms is None else int(splits.silence_ms[split])
-            if self.idleness_ms is None and silence_ms > _FAR * usual_ms:
-                text += (
-                    f" It is silent for up to {shown_duration(silence_ms, 2)}, but its events usually come "
-                    f"{shown_duration(usual_ms, 2)} apart: with an idleness well between the two, the others do not "
-                    "wait for it."
-                )
-            lines.append(text)
+        held_back = self.sentence_for_splits()
+        if held_back is not None:
+            lines.append(held_back)
         return lines if len(lines) > 1 else []
 
 

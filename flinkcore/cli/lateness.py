@@ -118,10 +118,14 @@ def _lateness(arguments: argparse.Namespace) -> None:
         print(frontier)
     if share is not None:
         print(frontier.sentence(share))
-    if delay is not None:
-        print(frontier.sentence_for_delay(Duration.of_millis(delay.to_milliseconds())))
     if arguments.by_split:
         print(f"\n{frontier.shown_splits()}")
     if arguments.output:
         write_tables(arguments.output, frontier=frontier.to_arrow(), splits=frontier.by_split())
         print(f"figures: {arguments.output}")
+    of_splits = frontier.sentence_for_splits()
+    if of_splits is not None and (share is not None or delay is not None):
+        print(of_splits)
+    if delay is not None:
+        # Last: where no bound does, the rest tells why.
+        print(frontier.sentence_for_delay(Duration.of_millis(delay.to_milliseconds())))

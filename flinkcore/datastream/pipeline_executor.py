@@ -227,6 +227,9 @@ class LatenessFigures(Protocol):
     def shown_splits(self, rows: int = 20) -> str:
         """Return the first rows of `by_split` for people."""
 
+    def sentence_for_splits(self) -> str | None:
+        """Return in words which split holds the watermark back most; None: none does."""
+
     def sentence_for_delay(self, delay: Duration | Time) -> str:
         """Return in words which bound a delay of results allows, and what it loses."""
 

@@ -119,3 +119,14 @@ def test_a_delay_that_no_bound_reaches_is_an_error_that_names_the_option(
     assert "no bound makes them come within 1 s; --by-split shows" in refused(
         capsys, *FLIGHTS, "--window", "tumbling:1h", "--delay", "1s"
     )
+
+
+def test_splits_are_shown_also_where_no_bound_reaches_a_delay(capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["--window", "tumbling:1h", "--split", "origin", "--by-split", "--lose", "1%", "--delay", "1s"]
+    assert main([*FLIGHTS, *options]) == 1
+    text, error = capsys.readouterr()
+    bound, *_, rest = text.strip().splitlines()
+    assert bound.startswith("A bound of ")
+    assert "holds the watermark" in text
+    assert rest == "… 203 more rows"
+    assert "no bound makes them come within 1 s" in error

@@ -169,6 +169,8 @@ def test_a_split_that_stays_behind_holds_the_watermark_and_is_silent() -> None:
     assert "Split slow holds the watermark back: without it, the watermark would be 16 s " in text
     assert "It is silent for up to 36 s, but its events usually come 600 ms apart: with an idleness" in text
     # 20 s of waiting are chosen anyway.
+    assert str(stream(rows).lateness().sentence_for_splits()) in text
+    assert stream(rows, bound_ms=20_000).lateness().sentence_for_splits() is None
     assert "Split slow" not in str(stream(rows, bound_ms=20_000).lateness())
 
 
