@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 import re
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Final
 
@@ -32,7 +33,6 @@ _MODULES: Final = {
 @contextmanager
 def _without_gateway_log() -> Iterator[None]:
     """Suppress py4j's log of errors that it also raises, such as a KeyboardInterrupt."""
-    import logging  # programs in one process start sooner without it
 
     def is_told_once(record: logging.LogRecord) -> bool:
         return record.module not in ("java_gateway", "clientserver")
@@ -104,8 +104,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     parsed = _parser(given).parse_args(given if given[:1] == ["run"] else _joined_negatives(given))
     try:
-        on_spark = parsed.command != "run" or parsed.master is not None
-        with warnings.catch_warnings(), _without_gateway_log() if on_spark else nullcontext():
+        with warnings.catch_warnings(), _without_gateway_log():
             if parsed.command != "run":
                 # The printed report has these warnings.
                 warnings.filterwarnings("ignore", category=UserWarning, module="flinkcore")

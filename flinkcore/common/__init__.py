@@ -1,6 +1,7 @@
 """PyFlink's ``pyflink.common`` names: time, watermark strategies and settings, without a JVM."""
 
-from typing import TYPE_CHECKING, Any, Final
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
 from flinkcore.common.completable_future import CompletableFuture
 from flinkcore.common.config_options import ConfigOption, ConfigOptions
@@ -11,7 +12,7 @@ from flinkcore.common.job_client import JobClient
 from flinkcore.common.job_execution_result import JobExecutionResult
 from flinkcore.common.job_id import JobID
 from flinkcore.common.job_status import JobStatus
-from flinkcore.common.lazy_names import by_name, lazy_name
+from flinkcore.common.lazy_names import by_name, lazy_names
 from flinkcore.common.missing_features import MISSING_COMMON_NAMES, refuse_name
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.percentile_watermarks import PercentileOutOfOrdernessWatermarks
@@ -88,9 +89,6 @@ __all__ = [
 _MODULES: Final = by_name({"restart_strategy": "RestartStrategies RestartStrategyConfiguration"})
 """Where the names are that many programs do without."""
 
-
-def __getattr__(name: str) -> Any:
-    """Return one of these names; report what to use instead of what PyFlink has and flinkcore does not."""
-    if name not in _MODULES:
-        refuse_name(__name__, name, MISSING_COMMON_NAMES)
-    return lazy_name(__name__, name, _MODULES)
+__getattr__, __dir__ = lazy_names(
+    __name__, _MODULES, partial(refuse_name, __name__, names=MISSING_COMMON_NAMES)
+)

@@ -3,31 +3,38 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import Any
+from typing import Any, NoReturn
 
 
-def lazy_name(package: str, name: str, modules: Mapping[str, str]) -> Any:
-    """Import a name of a package from the module that defines it, and keep it in the package.
+def lazy_names(
+    package: str, modules: Mapping[str, str], refuse: Callable[[str], NoReturn] | None = None
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Return a package's ``__getattr__``, which imports a name from its module and keeps it, and its ``__dir__``.
 
     Parameters
     ----------
     package : str
-    name : str
     modules : mapping of str to str
-        For each such name of the package the module, without the package.
-
-    Raises
-    ------
-    AttributeError
-        If the package has no such name.
+        For each such name of the package the module that defines it, without the package.
+    refuse : callable, optional
+        Raises the error for any other name; by default that is an AttributeError.
     """
-    if name not in modules:
-        raise AttributeError(f"module {package!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{package}.{modules[name]}"), name)
-    setattr(sys.modules[package], name, value)
-    return value
+
+    def get(name: str) -> Any:
+        if name not in modules:
+            if refuse is not None:
+                refuse(name)
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        value = getattr(import_module(f"{package}.{modules[name]}"), name)
+        setattr(sys.modules[package], name, value)
+        return value
+
+    def names() -> list[str]:
+        return sorted({*vars(sys.modules[package]), *modules})
+
+    return get, names
 
 
 def by_name(names: Mapping[str, str]) -> dict[str, str]:

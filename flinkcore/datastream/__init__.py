@@ -1,8 +1,9 @@
 """PyFlink's ``pyflink.datastream`` names: environment, streams, windows and aggregates, as a graph only."""
 
-from typing import TYPE_CHECKING, Any, Final
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
-from flinkcore.common.lazy_names import by_name, lazy_name
+from flinkcore.common.lazy_names import by_name, lazy_names
 from flinkcore.common.missing_features import refuse_name
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.split_origin import FILE
@@ -204,9 +205,4 @@ _MODULES: Final = by_name(
 )
 """Where the names are that many programs do without."""
 
-
-def __getattr__(name: str) -> Any:
-    """Return one of these names; report what to use instead of what PyFlink has and flinkcore does not."""
-    if name not in _MODULES:
-        refuse_name(__name__, name)
-    return lazy_name(__name__, name, _MODULES)
+__getattr__, __dir__ = lazy_names(__name__, _MODULES, partial(refuse_name, __name__))

@@ -1,7 +1,8 @@
 """Replays on Spark; the only package of flinkcore that imports pyspark."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from flinkcore.common.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from flinkcore.spark.comparison import compare
@@ -33,13 +34,5 @@ _MODULES = {
     "start_session": "sessions.session",
 }
 
-
-def __getattr__(name: str) -> Any:
-    # Python workers import this package before their first task, and need nothing of what drivers do.
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+# Python workers import this package before their first task, and need nothing of what drivers do.
+__getattr__, __dir__ = lazy_names(__name__, _MODULES)

@@ -335,7 +335,7 @@ def texts_of_the_package() -> list[str]:
 def test_each_setting_that_the_command_renames_is_in_a_message_of_the_package() -> None:
     texts = [text for text in texts_of_the_package() if " " in text]
     for setting, option in _OPTIONS:
-        assert any(setting.search(text) for text in texts), f"{setting.pattern} for {option}"
+        assert any(re.search(setting, text) for text in texts), f"{setting} for {option}"
 
 
 @pytest.mark.parametrize(

@@ -30,12 +30,11 @@ OF_OTHERS = {
         "fractions",
         "html",
         "importlib.abc",
-        "logging",
         "pathlib",
         "subprocess",
         "tempfile",
     ),
-    *("traceback", "urllib", "zipfile"),
+    *("urllib", "zipfile"),
 }
 """Libraries that a small program does without."""
 
@@ -89,6 +88,13 @@ def test_a_small_program_loads_only_what_it_uses(command: list[str], tmp_path: P
 def test_names_that_are_loaded_when_they_are_asked_for_are_there(package: ModuleType) -> None:
     assert [name for name in package.__all__ if not hasattr(package, name)] == []
     assert [name for name in package._MODULES if getattr(package, name).__name__ != name] == []
+
+
+def test_they_are_listed_before_they_are_loaded() -> None:
+    code = "import sys; from importlib import import_module as load; modules = map(load, sys.argv[1:]); "
+    code += "print(*(name for module in modules for name in {*module.__all__} - {*dir(module)}))"
+    packages = [package.__name__ for package in (common, connectors, datastream, window)]
+    assert outputs("-c", code, *packages, "flinkcore.spark") == [""]
 
 
 def test_what_a_package_does_not_have_is_an_attribute_error() -> None:

@@ -1,8 +1,9 @@
 """PyFlink's ``pyflink.datastream.connectors`` names: sources and sinks of elements."""
 
-from typing import TYPE_CHECKING, Any, Final
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
-from flinkcore.common.lazy_names import by_name, lazy_name
+from flinkcore.common.lazy_names import by_name, lazy_names
 from flinkcore.common.missing_features import MISSING_CONNECTOR_NAMES, refuse_name
 from flinkcore.datastream.connectors.base import (
     DeliveryGuarantee,
@@ -58,9 +59,6 @@ _MODULES: Final = by_name(
 )
 """Where PyFlink's names of files are, and others that few programs need."""
 
-
-def __getattr__(name: str) -> Any:
-    """Return one of these names; report what to use instead of what PyFlink has and flinkcore does not."""
-    if name not in _MODULES:
-        refuse_name(__name__, name, MISSING_CONNECTOR_NAMES)
-    return lazy_name(__name__, name, _MODULES)
+__getattr__, __dir__ = lazy_names(
+    __name__, _MODULES, partial(refuse_name, __name__, names=MISSING_CONNECTOR_NAMES)
+)

@@ -1,8 +1,8 @@
 """PyFlink's ``pyflink.datastream.window`` names: windows, their assigners, triggers and evictors."""
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from flinkcore.common.lazy_names import by_name, lazy_name
+from flinkcore.common.lazy_names import by_name, lazy_names
 
 if TYPE_CHECKING:
     from flinkcore.datastream.window.count_windows import (
@@ -127,6 +127,4 @@ _MODULES: Final = by_name(
 )
 """Where the names are: most programs need few of them."""
 
-
-def __getattr__(name: str) -> Any:
-    return lazy_name(__name__, name, _MODULES)
+__getattr__, __dir__ = lazy_names(__name__, _MODULES)
