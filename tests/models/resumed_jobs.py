@@ -146,6 +146,25 @@ def windows_alone(logs: Logs) -> DataStream:
     )
 
 
+def windows_of_all(logs: Logs) -> DataStream:
+    windows = logs[0].window_all(SlidingEventTimeWindows.of(Time.milliseconds(40), Time.milliseconds(20)))
+    return windows.allowed_lateness(10).side_output_late_data(LATE).aggregate(n=count(), total=sum_("number"))
+
+
+def sessions_of_all(logs: Logs) -> DataStream:
+    sessions = logs[0].window_all(EventTimeSessionWindows.with_gap(Time.milliseconds(20)))
+    return sessions.allowed_lateness(10).retracting().aggregate(n=count(), numbers=collect("number"))
+
+
+def counts_of_all(logs: Logs) -> DataStream:
+    return logs[0].count_window_all(3).aggregate(n=count(), numbers=collect("number"))
+
+
+def elements_of_all(logs: Logs) -> DataStream:
+    windows = logs[0].window_all(GlobalWindows.create()).trigger(CountTrigger.of(4))
+    return windows.aggregate(n=count(), least=min_("number"))
+
+
 def function_behind_function(logs: Logs) -> DataStream:
     first = logs[0].key_by("user").process(Scripted(), RESULTS, side_outputs=[SIDE])
     return first.select("number", key=pc.field("what")).key_by("key").process(Follower(), TOLD, **TIME)
@@ -315,6 +334,10 @@ ONE_LOG: list[Callable[[Logs], DataStream]] = [
     function_alone,
     batches_alone,
     windows_alone,
+    windows_of_all,
+    sessions_of_all,
+    counts_of_all,
+    elements_of_all,
     function_behind_function,
     function_behind_windows,
     windows_behind_a_function,

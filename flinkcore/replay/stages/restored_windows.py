@@ -26,7 +26,7 @@ from flinkcore.errors import SchemaError
 from flinkcore.replay.log.arrays import Int64s
 from flinkcore.replay.plans.native_windows import slide_of
 from flinkcore.replay.plans.operators import WindowAggregation
-from flinkcore.replay.stages.window_state import window_columns
+from flinkcore.replay.stages.window_state import key_columns_of, window_columns
 from flinkcore.runtime.checkpoint.checkpoint_table import CheckpointTable
 from flinkcore.runtime.element_rows import event_key_groups
 
@@ -87,9 +87,7 @@ class ExpectedWindows:
         if kind != own_kind:
             raise SchemaError(f"the windows are those of {kind}, and those of this job are {own_kind}")
         self._check_columns(table.batch)
-        key_columns = pa.RecordBatch.from_arrays(
-            [table.batch.column(f"key.{name}") for name in self.keys], self.keys
-        )
+        key_columns = key_columns_of(table.batch, self.keys)
         self._check_key_groups(key_columns, table.numbers("key_group", pa.int32()))
         windows = _Windows(
             self.aggregation, kind, self.watermark_ms, _key_ids(key_columns), *window_columns(table)

@@ -96,13 +96,19 @@ def restore_windows(
         If a window is none that the operator can have, or is there twice.
     """
     batch = table.batch
-    key_columns = pa.RecordBatch.from_arrays([batch.column(f"key.{name}") for name in keys], keys)
+    key_columns = key_columns_of(batch, keys)
     encoder = KeyEncoder(key_columns.schema, keys)
     encoder.encode_batch(key_columns)
     entries = operator.restore(encoder, *window_columns(table))
     if operator.kind not in _COUNTED and len(np.unique(entries)) != len(entries):
         raise SchemaError("the windows of a checkpoint have one twice")
     restore_accumulators(accumulators, entries, table.numbers("touched", pa.uint8()), batch)
+
+
+def key_columns_of(batch: pa.RecordBatch, keys: list[str]) -> pa.RecordBatch:
+    """Return the keys of rows of a table; where events have none, a batch without columns of as many rows."""
+    own = batch.select([f"key.{name}" for name in keys])
+    return pa.RecordBatch.from_arrays(own.columns, keys) if keys else own
 
 
 def accumulator_columns(accumulators: Accumulators, entries: npt.NDArray[np.uint32]) -> dict[str, pa.Array]:
