@@ -342,6 +342,16 @@ def test_events_of_paused_splits_wait_in_checkpoints_until_they_are_read(
     assert "  8 events waiting for paused splits" in capsys.readouterr().out.splitlines()
 
 
+def test_what_waits_is_read_though_nothing_arrives_any_more_with_a_warning(tmp_path: Path) -> None:
+    log = [Event(*row) for row in sorted(fast_and_slow(), key=lambda row: row[1])]
+    strategy = BOUNDED.with_watermark_alignment("clicks", Time.seconds(1), Time.milliseconds(200))
+    whole = job(table_of(log), strategy).execute()
+    with pytest.warns(UserWarning, match="nothing has arrived since the checkpoint"):
+        parts = in_parts(log, [1_500, 3_000], strategy, tmp_path)
+    assert sorted(row for part in parts for row in rows(part.to_arrow())) == rows(whole.to_arrow())
+    assert ["nothing has arrived" in "".join(part.report.warnings) for part in parts] == [False, False, True]
+
+
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_a_job_of_aligned_splits_goes_on_at_another_parallelism(seed: int, tmp_path: Path) -> None:
     log = random_log(seed)

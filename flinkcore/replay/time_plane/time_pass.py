@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, TypeVar
 
@@ -245,6 +245,26 @@ def combine_logs(passes: Sequence[TimePass], times: Sequence[Iterable[ChunkTimes
     times
         Of all chunks of each log.
     """
+    time_planes = _combined(passes, times)
+    return [_told_of_order(*each) for each in zip(passes, time_planes, strict=True)]
+
+
+def _told_of_order(time_pass: TimePass, time_plane: TimePlane) -> TimePlane:
+    """Warn if events of paused splits are read with the last arrival, and that is the one before the checkpoint."""
+    cut = time_pass.cut
+    has_waited = bool((time_plane.starts.chunks < 0).any())
+    if cut is None or time_pass.stops or not has_waited or time_plane.last_arrival_ms != cut.last_arrival_ms:
+        return time_plane
+    text = (
+        "nothing has arrived since the checkpoint, so that the events of paused splits are read now, behind all that "
+        "arrived before it; a run over all would have read those of its last arrival, and these, in the order of their "
+        "splits. Results that depend on the order of events may differ"
+    )
+    warnings.warn(text, UserWarning, stacklevel=2)
+    return replace(time_plane, warnings=(*time_plane.warnings, text))
+
+
+def _combined(passes: Sequence[TimePass], times: Sequence[Iterable[ChunkTimes]]) -> list[TimePlane]:
     if len(passes) == 1:  # what is read once need not be held
         return [passes[0].combine(times[0])]
     held = [list(of_log) for of_log in times]
