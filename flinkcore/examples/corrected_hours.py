@@ -13,7 +13,6 @@ import tempfile
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -54,7 +53,10 @@ def by_time(changes: pa.Table, times: tuple[datetime, ...]) -> Iterator[pa.Table
 
 
 def apply(table: str, changes: pa.Table) -> None:
-    """Bring a Delta table of hours up to date: of each hour the last change that is not a withdrawal counts."""
+    """Bring a Delta table of hours up to date: of each hour the last change that is not a withdrawal counts.
+
+    A table of sums over hours would add up all changes, and ``-U`` takes away what was added before.
+    """
     from deltalake import DeltaTable, write_deltalake
 
     given = changes.filter(pc.starts_with(changes["row_kind"], "+"))
@@ -75,12 +77,15 @@ def main() -> None:
 
     with tempfile.TemporaryDirectory() as temporary:
         table = str(Path(sys.argv[1] if len(sys.argv) > 1 else temporary) / "hours")
+        if DeltaTable.is_deltatable(table):
+            sys.exit(f"{table} is there already: name another directory")
         environment = StreamExecutionEnvironment.get_execution_environment()
         changes = hourly_changes(environment).execute().to_arrow()
-        kinds: dict[str, Any] = dict(
-            changes["row_kind"].value_counts().to_pylist()[i].values() for i in range(3)
-        )
+        kinds = {row["values"]: row["counts"] for row in changes["row_kind"].value_counts().to_pylist()}
         print("changes:", ", ".join(f"{kinds[kind]:,} {kind}" for kind in ("+I", "-U", "+U")))
+        withdrawn = pc.equal(changes["row_kind"], "-U")
+        total = pc.sum(pc.if_else(withdrawn, pc.negate(changes["flights"]), changes["flights"]))
+        print(f"added up, and what is withdrawn taken away again: {total.as_py():,} flights")
         for part in by_time(changes, SHOWN_AT):
             apply(table, part)
         print("\nAtlanta on 2 January, as the table showed it")

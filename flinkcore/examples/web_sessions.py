@@ -75,7 +75,7 @@ def write_logs(folder: Path) -> None:
 
 
 def visits(environment: StreamExecutionEnvironment, folder: Path) -> DataStream:
-    """Return the visits: requests of a visitor that are less than ten minutes apart."""
+    """Return the visits: requests of a visitor that are at most ten minutes apart."""
     is_page = ~pc.match_substring_regex(pc.field("path"), r"\.(png|css|js|ico)$")
     is_robot = pc.match_substring(pc.field("agent"), "bot", ignore_case=True)
     return (
@@ -95,13 +95,13 @@ def main() -> None:
         write_logs(Path(folder))
         result = visits(StreamExecutionEnvironment.get_execution_environment(), Path(folder)).execute()
         rows = sorted(result.to_arrow().to_pylist(), key=lambda row: row["window_start"])
-    print("visitor    from      to        pages  entered      left          known at")
+    print("visitor    from      to        pages  entered       left          known at")
     for row in rows:
         known = f"{row['known_at']:%H:%M:%S}" if row["known_at"] else "the end of the log"
         last_request = row["window_end"] - QUIET
         print(
             f"{row['visitor']:9}  {row['window_start']:%H:%M:%S}  {last_request:%H:%M:%S}  {row['pages']:5}  "
-            f"{row['entered']:11}  {row['left']:12}  {known}"
+            f"{row['entered']:12}  {row['left']:12}  {known}"
         )
     print(f"\n{result.report}")
 
