@@ -42,7 +42,7 @@ def test_executors_without_pyarrow_are_one_error_before_the_job(cluster: Standal
     with cluster.session(interpreter) as session:
         job = hourly_flights(SparkExecutionEnvironment(session)).execute()
         with pytest.raises(
-            ConfigurationError, match=r"empty/bin/python.*needs pyarrow 15 or later and has none"
+            ConfigurationError, match=r"empty/bin/python.*needs pyarrow 18 or later and has none"
         ):
             job.to_arrow()
 
