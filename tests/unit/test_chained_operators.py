@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 from random import Random
 from threading import enumerate as enumerate_threads
 from typing import Any, ClassVar
@@ -444,6 +445,46 @@ class RowsByTheClock(KeyedProcessFunction):
 
 
 GIVEN = pa.schema({"user": pa.string(), "n": pa.int64()})
+
+
+class BatchesAtOneTime(KeyedBatchProcessFunction):
+    """Names its keys at the next hundred of ms."""
+
+    min_event_time_delay_ms = 0
+
+    def process_batch(self, elements: Any, ctx: Any) -> None:
+        times = elements.timestamps // 100 * 100 + 100
+        ctx.timer_service().register_event_time_timers(elements.key_ids, times)
+
+    def on_timers(self, timers: Any, ctx: Any) -> Any:
+        return timers.results({"user": timers.keys["user"], "n": timers.timestamps})
+
+
+def test_timers_of_equal_time_give_their_results_in_one_order_at_any_parallelism_and_cut(
+    tmp_path: Path,
+) -> None:
+    random = Random(3)
+    at = sorted(random.randrange(1_000) for _ in range(120))
+    rows = [(random.choice("abcdefghijkl"), time, time) for time in at]
+
+    def users(rows: list[Any], parallelism: int) -> DataStream:
+        given = log(rows, parallelism).key_by("user").process(BatchesAtOneTime(), GIVEN)
+        return (
+            given.key_by("n")
+            .window(GlobalWindows.create_with_end_of_stream_trigger())
+            .aggregate(users=collect("user"))
+        )
+
+    def in_order(stream: Any) -> dict[int, list[str]]:
+        return {row["n"]: row["users"] for row in stream.to_arrow().to_pylist()}
+
+    whole = in_order(users(rows, 1))
+    assert len(whole) == 10
+    assert in_order(users(rows, 3)) == whole
+    for cut in (30, 60, 90):
+        early = users(rows[:cut], 2).execute(stop_with_checkpoint=tmp_path / str(cut))
+        assert early.to_arrow().num_rows == 0
+        assert in_order(users(rows[cut:], 1).execute(restore_from=tmp_path / str(cut))) == whole
 
 
 @pytest.mark.parametrize("parallelism", [1, 3])

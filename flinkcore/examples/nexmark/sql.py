@@ -3,8 +3,8 @@
 The dialect is what Spark and DuckDB have in common. The tables are those of a
 :class:`~flinkcore.examples.nexmark.generator.Log`, `persons`, `auctions` and `bids`, with a column `position`, the
 order of arrival, and the `side_input` of q13. Where Nexmark leaves open which of several rows counts, the order of
-arrival decides. Auctions of a seller that expire at once are in q6 in the order of their ids, and in a stream in that
-of their key groups.
+arrival decides. Auctions of a seller that expire at once are in q6 in the order of their ids, and in a stream in
+another one.
 """
 
 DUCKDB_MACROS = """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from hashlib import blake2b
 from typing import Any, NoReturn
 
 import numpy as np
@@ -120,6 +121,7 @@ class BatchProcessCalls(KeyedBatchProcessFunction.Context):
         self._keys = KeyDictionary(schema, key_columns, max_parallelism)
         self._known_keys = KnownKeys(self._keys)
         self._scratch = np.empty(0, np.intp)
+        self._hashes = np.empty(0, np.int64)
         self.event_time_timers = KeyTimers()
         self.processing_time_timers = KeyTimers()
         self.cuts = BatchCuts(
@@ -174,6 +176,20 @@ class BatchProcessCalls(KeyedBatchProcessFunction.Context):
     def key_groups(self, key_ids: Int64s) -> npt.NDArray[np.int32]:
         """Return the key groups of keys."""
         return self._keys.key_group(key_ids.astype(np.uint32))
+
+    def key_hashes(self, key_ids: Int64s) -> Int64s:
+        """Return 64 bits of each key that depend on its value alone, and not on when it came."""
+        if self.n_keys > len(self._hashes):
+            more = max(self.n_keys, 2 * len(self._hashes)) - len(self._hashes)
+            self._hashes = np.concatenate((self._hashes, np.zeros(more, np.int64)))
+        # Of a key whose hash is 0 it is made each time.
+        missing = np.unique(key_ids[self._hashes[key_ids] == 0])
+        if len(missing):
+            texts = (repr(key).encode() for key in exact_keys(self.keys(missing), self._key_columns))
+            digests = b"".join(blake2b(text, digest_size=8).digest() for text in texts)
+            self._hashes[missing] = np.frombuffer(digests, "<i8")
+        hashes: Int64s = self._hashes[key_ids]
+        return hashes
 
     @property
     def n_keys(self) -> int:

@@ -340,8 +340,8 @@ class BatchProcessStage(Stage[Events]):
         self, key_ids: Int64s, times: Int64s, clocks: Int64s, steps: Int64s, by_watermark: bool
     ) -> None:
         if self._places is not None:
-            groups = self._calls.key_groups(key_ids)
-            self._places.of_timers(key_ids, groups, times, clocks, steps, by_watermark)
+            hashes = self._calls.key_hashes(key_ids)
+            self._places.of_timers(key_ids, hashes, times, clocks, steps, by_watermark)
 
     def _call_on_timers(
         self,

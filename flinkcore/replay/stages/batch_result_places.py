@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from flinkcore.common import MIN_TIMESTAMP
 from flinkcore.replay.log.arrays import Int64s
@@ -14,8 +13,8 @@ from flinkcore.replay.time_plane.timeline import AFTER_ALL_SPLITS
 class BatchResultPlaces:
     """Notes for each result of which element or timer it is.
 
-    Timers that fire at one moment come by time, and those of equal time by key group, in which keys lie in the order of
-    their first elements. None of this depends on how many of them one call gets.
+    Timers that fire at one moment come by time, and those of equal time by a hash of their keys, as Flink leaves their
+    order open. None of this depends on how many of them one call gets, and on what came before a checkpoint.
 
     Parameters
     ----------
@@ -39,7 +38,7 @@ class BatchResultPlaces:
     def of_timers(
         self,
         key_ids: Int64s,
-        groups: npt.NDArray[np.int32],
+        hashes: Int64s,
         times: Int64s,
         clocks: Int64s,
         steps: Int64s,
@@ -49,8 +48,8 @@ class BatchResultPlaces:
 
         Parameters
         ----------
-        key_ids, groups
-            Keys, and their key groups.
+        key_ids, hashes
+            Keys, and what distinguishes their values.
         times
             What the timers were registered for.
         clocks
@@ -70,7 +69,7 @@ class BatchResultPlaces:
             np.full(n_rows, AFTER_ALL_SPLITS, np.int64),
             np.full(n_rows, 2 * self._number + by_watermark, np.int64),
             fired,
-            (groups.astype(np.int64) << 32) + key_ids,
+            hashes,
         )
         none = np.zeros(n_rows, np.int64)
         self._order = (*columns, *(none for _ in range(self._number)))
