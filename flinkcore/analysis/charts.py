@@ -713,7 +713,7 @@ def chart_of_key(history: KeyHistory) -> Chart:
         "field": "time",
         "type": "temporal",
         "title": "event time (UTC)",
-        "scale": {"type": "utc", "nice": False, "zero": False},
+        "scale": {"type": "utc", "nice": False},
         "axis": _TIME_AXIS,
     }
     colours = {**dict(zip(_KEY_FATES, _KEY_COLOURS, strict=True)), "fires": _GREEN, "fires again": _ORANGE}

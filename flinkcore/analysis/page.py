@@ -55,6 +55,7 @@ table { border-collapse: collapse; margin: 8px 0; font-variant-numeric: tabular-
 td, th { border-bottom: 1px solid var(--line); padding: 3px 12px 3px 0; }
 tr:last-child td { border-bottom: 0; } ul { padding-left: 20px; } li { margin: 2px 0; }
 .warning { border-left: 4px solid #e8853d; padding: 2px 12px; background: var(--card); }
+pre { overflow-x: auto; }
 .chart { width: 100%; min-height: 60px; } figure { margin: 0; }
 footer { margin-top: 32px; color: var(--soft); font-size: 13px; }
 """

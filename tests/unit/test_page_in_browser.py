@@ -60,12 +60,9 @@ def addresses(net_log: Path) -> list[str]:
     return [str(event["params"]["url"]) for event in log["events"] if "url" in event.get("params", {})]
 
 
-def test_a_page_is_drawn_without_network_and_without_complaints(browser: str, tmp_path: Path) -> None:
-    result = hourly_flights(StreamExecutionEnvironment.get_execution_environment()).execute()
-    result.to_arrow()
-    report = result.report
-    page, net_log, shot = (tmp_path / name for name in ("page.html", "net.json", "page.png"))
-    report.to_html(page)
+def drawn_page(browser: str, tmp_path: Path) -> str:
+    """The document that the browser makes of page.html, which asks for nothing else, and complains of nothing."""
+    net_log, shot = (tmp_path / name for name in ("net.json", "page.png"))
     with served(tmp_path) as address:
         done = subprocess.run(
             [
@@ -80,7 +77,27 @@ def test_a_page_is_drawn_without_network_and_without_complaints(browser: str, tm
     assert [line for line in done.stderr.splitlines() if ":CONSOLE" in line] == []
     asked = {url for url in addresses(net_log) if not url.startswith(("data:", "blob:"))}
     assert asked == {f"{address}/page.html"}
-    dom = done.stdout
+    assert shot.read_bytes().startswith(b"\x89PNG")
+    return done.stdout
+
+
+def test_the_page_of_a_key_is_drawn_likewise(browser: str, tmp_path: Path) -> None:
+    hours = hourly_flights(StreamExecutionEnvironment.get_execution_environment())
+    hours.why("ATL").to_html(tmp_path / "page.html")
+    dom = drawn_page(browser, tmp_path)
+    assert 'data-drawn="1"' in dom
+    assert len(re.findall(r"<svg [^>]*class=\"marks\"", dom)) == 1
+    assert {"late", "fires", "fires again", "behind the watermark, but in time"} <= set(
+        re.split(r"\s{2,}", re.sub("<[^>]*>", "  ", dom))
+    )
+
+
+def test_a_page_is_drawn_without_network_and_without_complaints(browser: str, tmp_path: Path) -> None:
+    result = hourly_flights(StreamExecutionEnvironment.get_execution_environment()).execute()
+    result.to_arrow()
+    report = result.report
+    report.to_html(tmp_path / "page.html")
+    dom = drawn_page(browser, tmp_path)
     drawn = re.search(r'data-drawn="(\d+)"', dom)
     assert drawn is not None
     assert int(drawn[1]) == dom.count("<figure>") == len(re.findall(r"<svg [^>]*class=\"marks\"", dom)) == 11
@@ -91,4 +108,3 @@ def test_a_page_is_drawn_without_network_and_without_complaints(browser: str, tm
         re.split(r"\s{2,}", shown)
     )
     assert not re.search(r"\b(NaN|undefined|Infinity)\b", shown)
-    assert shot.read_bytes().startswith(b"\x89PNG")
