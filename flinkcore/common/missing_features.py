@@ -67,12 +67,11 @@ MISSING_FILE_NAMES: Final = {
 """Names of ``pyflink.datastream.connectors.file_system`` with what to use instead."""
 
 MISSING_CONNECTORS: Final = {
-    "kafka": "dump the topic into files and read them by from_event_log(..., arrival=..., split=...), or collect it "
-    "into a list for from_collection",
-    "dynamic_kafka": "as for kafka",
-    "kinesis": "as for kafka",
-    "pulsar": "as for kafka",
-    "rabbitmq": "as for kafka",
+    **dict.fromkeys(
+        ("kafka", "dynamic_kafka", "kinesis", "pulsar", "rabbitmq"),
+        "dump the topic into files and read them by from_event_log(..., arrival=..., split=...), or collect it into a "
+        "list for from_collection",
+    ),
     "jdbc": "write the elements with a SinkFunction that uses a Python driver",
     "cassandra": "write the elements with a SinkFunction that uses a Python driver",
     "elasticsearch": "write the elements with a SinkFunction that uses a Python client",
