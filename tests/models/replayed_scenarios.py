@@ -76,6 +76,11 @@ def why_not_replayed(scenario: dict[str, Any]) -> str | None:
         )
         if is_due_now and _more_arrives(item["events"][at + 1 :], event[1]):
             return "a timer is due when further events arrive: a replay fires it after all that arrive at its time"
+    now, at_the_end = _at_the_end(item)
+    if now in ends_of_windows(item | {"now": now}, at_the_end):
+        return (
+            "a timer is due when it is registered, and the clock stands still from then on: a log's goes on"
+        )
     return None
 
 
@@ -97,9 +102,9 @@ class _Clock(WindowAssigner.WindowAssignerContext):
 
 def ends_of_windows(item: dict[str, Any], events: list[list[Any]]) -> set[int]:
     """When windows of processing time that events have opened end, perhaps without a result."""
-    assigner = assigner_of(item["assigner"])
     if not item["assigner"]["type"].endswith("_processing"):
         return set()
+    assigner = assigner_of(item["assigner"])
     ends: dict[str, set[int]] = {}
     clock = _Clock(item["now"])
     for verb, *arguments in events:
@@ -112,6 +117,15 @@ def ends_of_windows(item: dict[str, Any], events: list[list[Any]]) -> set[int]:
                 ends[key] = set()  # it has merged with the one before, or that is over
             ends.setdefault(key, set()).update(window.max_timestamp() for window in windows)
     return set().union(*ends.values())
+
+
+def _at_the_end(item: dict[str, Any]) -> tuple[int, list[list[Any]]]:
+    """The last time of the clock, and the events that arrive at it."""
+    now, behind = item["now"], 0
+    for number, event in enumerate(item["events"]):
+        if event[0] == "pt" and event[1] > now:
+            now, behind = event[1], number
+    return now, item["events"][behind:]
 
 
 def _more_arrives(events: list[list[Any]], now: int) -> bool:
