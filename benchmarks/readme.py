@@ -16,6 +16,8 @@ ROOT = Path(__file__).parents[1]
 RESULTS = {
     "bids": "2026-11-23-amd-epyc-2cpu-bids",
     "pyflink": "2026-11-23-amd-epyc-2cpu-pyflink",
+    "inactivity": "2026-11-23-amd-epyc-2cpu-inactivity",
+    "lateness": "2026-11-23-amd-epyc-2cpu-lateness",
     "windows": "2026-11-22-amd-epyc-2cpu-windows",
 }
 
@@ -47,14 +49,9 @@ TABLE = [
         ],
     ),
     (
-        "Spark, results summed",
-        "windowed_bids_of_dataframes[flinkcore-spark-counted-None]",
-        [("Spark's `groupBy`, summed", "windowed_bids_of_dataframes[spark-counted-None]")],
-    ),
-    (
-        "and in order of an arrival column",
+        "Spark, in order of an arrival column, summed",
         "windowed_bids_of_dataframes[flinkcore-spark-arrivals-None]",
-        [("", "windowed_bids_of_dataframes[spark-counted-None]")],
+        [("Spark's `groupBy`, summed", "windowed_bids_of_dataframes[spark-counted-None]")],
     ),
     (
         "the same of a DataFrame that Spark evaluates",
@@ -62,14 +59,9 @@ TABLE = [
         [("", "windowed_bids_of_dataframes[spark-counted-None]")],
     ),
     (
-        "2,000 keys, results summed",
-        "windowed_bids_of_dataframes[flinkcore-spark-counted-2000]",
-        [("Spark's `groupBy`, summed", "windowed_bids_of_dataframes[spark-counted-2000]")],
-    ),
-    (
-        "and in order of an arrival column",
+        "2,000 keys, in order of an arrival column, summed",
         "windowed_bids_of_dataframes[flinkcore-spark-arrivals-2000]",
-        [("", "windowed_bids_of_dataframes[spark-counted-2000]")],
+        [("Spark's `groupBy`, summed", "windowed_bids_of_dataframes[spark-counted-2000]")],
     ),
     (
         "the same of a DataFrame that Spark evaluates",
@@ -139,6 +131,18 @@ def of_programs() -> dict[str, str]:
     return found
 
 
+def of_logs() -> dict[str, str]:
+    """µs of CPU time per event of functions over a log, and million events per second whose lateness is told."""
+    found = {
+        form: f"{benchmark('inactivity', f'inactivity[{form}]')['extra_info']['cpu_ns_per_event'] / 1_000:.2g}"
+        for form in ("replay", "batches")
+    }
+    for name, splits in (("of_one_split", "one split"), ("of_splits", "64 splits")):
+        entry = benchmark("lateness", f"lateness[{splits}]")
+        found[name] = f"{entry['extra_info']['events'] / entry['seconds']['median'] / 1e6:.0f}"
+    return found
+
+
 def section() -> str:
     """The section as the README has it."""
     cpu = results("bids")["machine"]["cpu"]
@@ -155,6 +159,7 @@ def section() -> str:
                 sliding=times_as_fast("flink-sliding", "flinkcore-sliding"),
                 sessions=times_as_fast("flink-session", "flinkcore-session"),
                 **of_programs(),
+                **of_logs(),
             ),
             width=140,
             break_long_words=False,
@@ -167,7 +172,9 @@ def section() -> str:
 _PROSE = (
     "Per event, a PyFlink program as it is, 1 M events on 10,000 keys: a process function whose timer is set anew "
     "each time {inactivity} µs (PyFlink in thread mode {inactivity_there}), an aggregate function over windows "
-    "{windows} ({windows_there}), `map`, `filter`, `key_by` and `reduce` {steps} ({steps_there}). Of the same bids "
+    "{windows} ({windows_there}), `map`, `filter`, `key_by` and `reduce` {steps} ({steps_there}), beyond the start of "
+    "both. Such a function over a log takes {replay} µs, over Arrow batches {batches}. `lateness` reads {of_splits} M "
+    "events a second from Parquet, of one split {of_one_split} M. Of the same bids "
     "with 1,000 to 258,000 keys, sliding windows are {sliding} times as fast as Flink's, sessions {sessions} times. "
     "How these numbers can mislead, and how to repeat them: [benchmarks](benchmarks/README.md), with raw "
     "[results](benchmarks/results)."
