@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from inspect import CO_VARARGS
+from traceback import walk_tb
+from types import FrameType
 
 from flinkcore.errors import UserCodeError
 
@@ -12,6 +15,13 @@ from flinkcore.errors import UserCodeError
 def exits_as_errors() -> Iterator[None]:
     """Raise a UserCodeError where a function calls ``sys.exit``: neither program nor process of Spark's is to end.
 
+    Raises
+    ------
+    UserCodeError
+        If a function of the job called ``sys.exit``.
+    SystemExit
+        If a signal handler of the program did, also one that interrupted a function.
+
     Notes
     -----
     PyFlink's functions run in other processes than the program, and fail the job alone.
@@ -19,7 +29,18 @@ def exits_as_errors() -> Iterator[None]:
     try:
         yield
     except SystemExit as exit_:
+        if any(_is_of_signal_handler(frame) for frame, _ in walk_tb(exit_.__traceback__)):
+            raise
         raise UserCodeError(
             f"a function of the job called sys.exit({exit_.code!r}): let it raise an error, and end the program where "
             "it runs the job"
         ) from exit_
+
+
+def _is_of_signal_handler(frame: FrameType) -> bool:
+    """Whether the function of a frame was given the frame that it interrupted, as signal handlers are."""
+    code = frame.f_code
+    given = [frame.f_locals.get(name) for name in code.co_varnames[: code.co_argcount]]
+    if code.co_flags & CO_VARARGS:
+        given += frame.f_locals.get(code.co_varnames[code.co_argcount + code.co_kwonlyargcount], ())
+    return frame.f_back is not None and any(value is frame.f_back for value in given)

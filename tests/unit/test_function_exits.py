@@ -1,7 +1,10 @@
 """Functions of a job that call ``sys.exit``: the job fails, and the program goes on."""
 
+import signal
 import sys
 from collections.abc import Iterator
+from functools import partial
+from time import sleep
 from typing import Any
 
 import pyarrow as pa
@@ -90,6 +93,62 @@ def test_a_program_that_exits_while_it_takes_results_does_so() -> None:
 
     with pytest.raises(SystemExit):
         program()
+
+
+def stop(signum: int, frame: Any) -> None:
+    signal.signal(signum, signal.SIG_IGN)
+    sys.exit(5)
+
+
+class Stopper:
+    def stop(self, *given: Any) -> None:
+        stop(*given)
+
+
+def stopped_in_function(value: Any) -> Any:
+    signal.raise_signal(signal.SIGTERM)
+    return value
+
+
+class StopsAsItIsPickled:
+    def __reduce__(self) -> Any:
+        signal.raise_signal(signal.SIGTERM)
+        return StopsAsItIsPickled, ()
+
+
+@pytest.mark.parametrize(
+    "handler",
+    [stop, lambda *_: sys.exit(5), Stopper().stop, partial(lambda code, *_: sys.exit(code), 5)],
+    ids=["function", "lambda", "method", "partial"],
+)
+@pytest.mark.parametrize(
+    "stream",
+    [
+        lambda: numbers().map(stopped_in_function),
+        lambda: StreamExecutionEnvironment().from_collection([StopsAsItIsPickled()]).rebalance().map(str),
+    ],
+    ids=["in a function", "between functions"],
+)
+def test_a_signal_handler_that_exits_ends_the_program(handler: Any, stream: Any) -> None:
+    before = signal.signal(signal.SIGTERM, handler)
+    try:
+        with pytest.raises(SystemExit, match="5"):
+            list(stream().execute_and_collect())
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def test_a_signal_handler_that_exits_while_a_job_waits_ends_the_program() -> None:
+    before = signal.signal(signal.SIGALRM, stop)
+    env = StreamExecutionEnvironment()
+    stream = env.from_collection([1], Types.LONG()).map(lambda value: sleep(60))
+    signal.setitimer(signal.ITIMER_REAL, 0.05)
+    try:
+        with pytest.raises(SystemExit, match="5"):
+            list(stream.execute_and_collect())
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def test_other_errors_pass() -> None:
