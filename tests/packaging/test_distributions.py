@@ -1,6 +1,7 @@
 """The wheel, the source distribution and the editable install all give a package that works elsewhere."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -10,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
+import flinkcore
 
 ROOT = Path(__file__).parents[2]
 SOURCES = (
@@ -105,13 +108,18 @@ def distributions(
     return Distributions(sdist, tree, wheel)
 
 
+def test_the_package_tells_the_version_of_its_distributions() -> None:
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    assert re.findall(r'^version = "(.+)"$', project, re.MULTILINE) == [flinkcore.__version__]
+
+
 def test_the_wheel_that_is_built_from_the_source_distribution_works(
     distributions: Distributions, tmp_path: Path
 ) -> None:
     with zipfile.ZipFile(distributions.wheel) as archive:
         archive.extractall(tmp_path / "site")
     probe = f"import sys; sys.path.insert(0, {str(tmp_path / 'site')!r})\n{PROBE}"
-    assert str(tmp_path / "site") in run(sys.executable, "-P", "-c", probe, cwd=tmp_path)
+    assert str(tmp_path / "site") in run(sys.executable, "-I", "-c", probe, cwd=tmp_path)
 
 
 def test_the_wheel_carries_contracts_stubs_types_and_data_but_no_sources_of_kernels(
@@ -149,7 +157,7 @@ def test_an_editable_install_works(distributions: Distributions, tmp_path: Path,
         cwd=tmp_path,
         CC=quick_compiler,
     )
-    assert str(distributions.tree) in run(python, "-P", "-c", PROBE, cwd=tmp_path)
+    assert str(distributions.tree) in run(python, "-I", "-c", PROBE, cwd=tmp_path)
 
 
 def test_the_native_example_builds_against_the_wheel(
@@ -168,4 +176,4 @@ def test_the_native_example_builds_against_the_wheel(
         "counts.process(pa.record_batch({'user': ['a', 'a'], 'ts': [0, 5]}))\n"
         "assert [column.tolist() for column in counts.advance(15)] == [[0], [15], [2]]\n"
     )
-    run(sys.executable, "-P", "-c", build, cwd=tmp_path, CC=quick_compiler)
+    run(sys.executable, "-I", "-c", build, cwd=tmp_path, CC=quick_compiler)

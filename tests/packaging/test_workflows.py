@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -30,3 +31,16 @@ def test_actions_of_others_are_pinned_to_commits_of_named_versions(path: Path) -
     for action, rest in used:
         assert action.startswith("./") or re.fullmatch(r"[\w/-]+@[0-9a-f]{40}", action), action
         assert action.startswith("./") or re.fullmatch(r" # v\d+\.\d+\.\d+", rest), f"{action}{rest}"
+
+
+def test_what_is_published_needs_the_tests_and_the_wheels_of_the_same_commit() -> None:
+    yaml = pytest.importorskip("yaml")
+    workflows: dict[str, Any] = {
+        path.name: yaml.safe_load(path.read_text(encoding="utf-8")) for path in WORKFLOWS
+    }
+    jobs = workflows["release.yml"]["jobs"]
+    (publish,) = (job for job in jobs.values() if "gh-action-pypi-publish" in str(job))
+    called = {Path(jobs[name]["uses"]).name for name in publish["needs"]}
+    assert called == {"tests.yml", "wheels.yml"}
+    for name in called:
+        assert "workflow_call" in workflows[name][True]  # YAML's `on`
