@@ -16,7 +16,7 @@ from models.two_logs import Rows, TwoLogs
 from flinkcore.common import OutputTag, Row, Time
 from flinkcore.datastream.functions import CoGroupFunction, JoinFunction, ProcessJoinFunction
 from flinkcore.datastream.window import SlidingEventTimeWindows
-from flinkcore.replay.stages import function_stage, row_results
+from flinkcore.replay.stages import function_stage, result_batches
 
 PAIRS = pa.schema({"user": pa.string(), "left": pa.int64(), "right": pa.int64()})
 GROUPS = pa.schema({"user": pa.string(), "first": pa.list_(pa.int64()), "second": pa.list_(pa.int64())})
@@ -82,7 +82,7 @@ def test_an_interval_join_of_logs_gives_the_pairs_of_the_model(
     with (
         reading_batches_of(3),
         patch.object(function_stage, "SLICE_ROWS", slice_rows),
-        patch.object(row_results, "BATCH_ROWS", result_rows),
+        patch.object(result_batches, "BATCH_ROWS", result_rows),
     ):
         result = join.process(Pairs(), PAIRS, timestamp_column="time").execute()
         replayed = results(result.to_arrow())
@@ -130,7 +130,7 @@ def test_windows_of_two_logs_fire_with_the_groups_of_the_model(
     with (
         reading_batches_of(3),
         patch.object(function_stage, "SLICE_ROWS", slice_rows),
-        patch.object(row_results, "BATCH_ROWS", result_rows),
+        patch.object(result_batches, "BATCH_ROWS", result_rows),
     ):
         grouped = groups.apply(Groups(), GROUPS, timestamp_column="time").execute()
         replayed = results(grouped.to_arrow())

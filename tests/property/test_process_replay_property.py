@@ -24,7 +24,7 @@ from models.small_batches import reading_batches_of
 from flinkcore.common import OutputTag
 from flinkcore.datastream import StreamExecutionEnvironment
 from flinkcore.replay.embedded import partition_threads
-from flinkcore.replay.stages import function_stage, row_results
+from flinkcore.replay.stages import function_stage, result_batches
 
 
 @settings(deadline=None, max_examples=120)
@@ -58,7 +58,7 @@ def test_replays_are_those_of_a_plain_model_and_of_the_operator(
     with (
         reading_batches_of(batch_rows),
         patch.object(function_stage, "SLICE_ROWS", slice_rows),
-        patch.object(row_results, "BATCH_ROWS", result_rows),
+        patch.object(result_batches, "BATCH_ROWS", result_rows),
         patch.object(partition_threads, "RESULTS_AHEAD", result_rows),
     ):
         result = stream.execute()

@@ -32,7 +32,7 @@ from flinkcore.datastream.window import (
     TumblingProcessingTimeWindows,
     WindowStagger,
 )
-from flinkcore.replay.stages import row_results
+from flinkcore.replay.stages import result_batches
 
 LATE = OutputTag("late")
 RESULT = pa.schema(
@@ -169,7 +169,7 @@ def test_functions_over_windows_go_on_as_if_the_log_had_not_been_cut(
 
     whole = run(table, 1)
     at = 1 + cut % (table.num_rows - 1)
-    with TemporaryDirectory(dir=MEMORY) as folder, patch.object(row_results, "BATCH_ROWS", result_rows):
+    with TemporaryDirectory(dir=MEMORY) as folder, patch.object(result_batches, "BATCH_ROWS", result_rows):
         checkpoint = Path(folder, "checkpoint")
         first = run(table.slice(0, at), parallelism[0], stop_with_checkpoint=checkpoint)
         second = run(table.slice(at), parallelism[1], restore_from=checkpoint)

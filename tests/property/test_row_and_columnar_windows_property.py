@@ -38,7 +38,7 @@ from flinkcore.datastream.window import (
 )
 from flinkcore.datastream.windowed_streams import WindowedStream
 from flinkcore.replay.plans import native_windows
-from flinkcore.replay.stages import row_results
+from flinkcore.replay.stages import result_batches
 
 LATE = OutputTag("late")
 RESULT = pa.schema(
@@ -236,7 +236,7 @@ def test_functions_over_windows_give_what_aggregates_of_columns_give(
         rows = stream.aggregate(Statistics(), WithWindow(), output_type=RESULT).execute()
     else:
         rows = stream.process(OfElements(), RESULT).execute()
-    with patch.object(row_results, "BATCH_ROWS", result_rows):
+    with patch.object(result_batches, "BATCH_ROWS", result_rows):
         by_functions = rows.to_arrow()
     assert by_window(by_functions.to_pylist()) == by_window(columnar.to_arrow().to_pylist())
     if has_late_output:

@@ -38,7 +38,7 @@ from models.watermarks import ReplayModel
 from flinkcore.common import OutputTag, Row
 from flinkcore.datastream import DataStream, StreamExecutionEnvironment
 from flinkcore.replay.embedded import partition_threads
-from flinkcore.replay.stages import function_stage, row_results
+from flinkcore.replay.stages import function_stage, result_batches
 
 FUNCTIONS = [ScriptedCo, ScriptedRules, Telling, TellingRules]
 
@@ -108,7 +108,7 @@ def test_connected_logs_give_what_the_operator_gives_element_by_element(
     with (
         reading_batches_of(batch_rows),
         patch.object(function_stage, "SLICE_ROWS", slice_rows),
-        patch.object(row_results, "BATCH_ROWS", result_rows),
+        patch.object(result_batches, "BATCH_ROWS", result_rows),
         patch.object(partition_threads, "RESULTS_AHEAD", result_rows),
     ):
         result = joined(kind(), streams).execute()

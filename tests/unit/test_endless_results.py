@@ -36,7 +36,7 @@ from flinkcore.errors import UserCodeError
 from flinkcore.replay.batch_functions import batch_process_outputs
 from flinkcore.replay.elements import element_run
 from flinkcore.replay.embedded.partition_threads import RESULTS_AHEAD
-from flinkcore.replay.stages import process_output, row_results
+from flinkcore.replay.stages import process_output, result_batches
 
 BATCH_ROWS = 100
 NUMBERS = pa.schema({"n": pa.int64()})
@@ -215,7 +215,7 @@ def test_results_without_end_are_taken_as_they_come(place: str, parallelism: int
     shared = Shared()
     stream = PLACES[place](StreamExecutionEnvironment().set_parallelism(parallelism), shared)
     found: list[int] = []
-    with patch.object(row_results, "BATCH_ROWS", BATCH_ROWS):
+    with patch.object(result_batches, "BATCH_ROWS", BATCH_ROWS):
         batches = stream.to_batches()
         while len(found) < 10 * BATCH_ROWS:
             found += next(batches)["n"].to_pylist()
@@ -233,7 +233,7 @@ class PassOn(KeyedProcessFunction):
 def test_a_call_without_end_whose_results_another_operator_takes_is_an_error(place: str) -> None:
     stream: Any = PLACES[place](StreamExecutionEnvironment().set_parallelism(1), Shared())
     with (
-        patch.object(row_results, "BATCH_ROWS", BATCH_ROWS),
+        patch.object(result_batches, "BATCH_ROWS", BATCH_ROWS),
         patch.object(process_output, "CALL_BYTES", 20 * BATCH_ROWS * 80),
         pytest.raises(
             UserCodeError, match=r"gave more than \d+ MiB in one call, for .*: results that another"
@@ -254,7 +254,7 @@ def test_many_calls_may_give_more_than_one_whose_results_another_operator_takes(
         strategy
     )
     with (
-        patch.object(row_results, "BATCH_ROWS", 3),
+        patch.object(result_batches, "BATCH_ROWS", 3),
         patch.object(process_output, "CALL_BYTES", 20 * 80),
     ):
         results = (

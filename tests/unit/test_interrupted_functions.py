@@ -19,7 +19,7 @@ from flinkcore.datastream.functions import KeyedProcessFunction, ProcessAllWindo
 from flinkcore.datastream.window import TumblingEventTimeWindows
 from flinkcore.errors import UserCodeError
 from flinkcore.replay.embedded import replay_threads as replay_threads_module
-from flinkcore.replay.stages import row_results
+from flinkcore.replay.stages import result_batches
 
 SOON = 5
 COLUMNS = pa.schema({"key": pa.int64(), "ts": pa.int64()})
@@ -30,7 +30,7 @@ WAKE = threading.Event()
 
 @pytest.fixture(autouse=True)
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(row_results, "BATCH_ROWS", 100)
+    monkeypatch.setattr(result_batches, "BATCH_ROWS", 100)
 
 
 def replay_threads() -> list[threading.Thread]:

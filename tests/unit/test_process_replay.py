@@ -33,7 +33,7 @@ from flinkcore.datastream import (
 )
 from flinkcore.datastream.state import ValueStateDescriptor
 from flinkcore.errors import ConfigurationError, DataError, SchemaError, UserCodeError
-from flinkcore.replay.stages import row_results
+from flinkcore.replay.stages import result_batches
 
 SEEN = pa.schema({"key": pa.string(), "what": pa.string(), "watermark": pa.int64(), "clock": pa.int64()})
 SIDE = OutputTag("side", pa.schema({"n": pa.int64()}))
@@ -645,7 +645,7 @@ def test_what_a_call_gives_is_taken_as_it_comes_however_much_that_is() -> None:
     found: list[int] = []
     while len(found) < 100_000:
         found += next(batches)["n"].to_pylist()
-        assert seen[0] < 3 * len(found) / 2 + 3 * row_results.BATCH_ROWS
+        assert seen[0] < 3 * len(found) / 2 + 3 * result_batches.BATCH_ROWS
     batches.close()
     assert found == [number for number in range(2 * len(found)) if number % 3][: len(found)]
 
@@ -664,6 +664,6 @@ def test_a_long_list_and_a_failure_amid_results_come_as_from_a_short_call() -> N
             found.extend(batch["n"].to_pylist())
 
     failure = r"Give.process_element failed at the element .*'c'.*ZeroDivisionError"
-    with patch.object(row_results, "BATCH_ROWS", 3), pytest.raises(UserCodeError, match=failure):
+    with patch.object(result_batches, "BATCH_ROWS", 3), pytest.raises(UserCodeError, match=failure):
         take_all()
     assert found == [*range(8), *range(8), 2, 2, 3, 5, 10]

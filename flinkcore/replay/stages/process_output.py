@@ -13,8 +13,8 @@ from flinkcore.errors import UserCodeError
 from flinkcore.replay.log.joined_batches import joined
 from flinkcore.replay.plans.operators import UserProcess
 from flinkcore.replay.stages.placed_events import Order, PlacedEvents
+from flinkcore.replay.stages.result_batches import ResultBatches, Subject
 from flinkcore.replay.stages.result_places import ResultPlaces
-from flinkcore.replay.stages.row_results import RowResults, Subject
 from flinkcore.replay.stages.stage import StageContext
 from flinkcore.replay.stages.stage_output import PlacedOutput, StageOutput
 from flinkcore.runtime.element_rows import element_keys, element_rows
@@ -87,7 +87,7 @@ class ProcessOutput:
         self._keys = [list(each.keys) for each in plan.inputs]
         self._late_rows: list[tuple[OutputTag | None, list[int]]] = [(tag, []) for tag in process.late_tags]
         self._key_context = key_context
-        self._results = RowResults(
+        self._results = ResultBatches(
             f"the output of {name}",
             process.output_type,
             plan.result_schema(),
@@ -96,7 +96,7 @@ class ProcessOutput:
             emitted_at,
         )
         self._side_results = {
-            tag: RowResults(
+            tag: ResultBatches(
                 f"the side output {tag.tag_id!r} of {name}",
                 tag.type_info,
                 plan.side_output_schema(tag),

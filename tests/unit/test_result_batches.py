@@ -9,8 +9,8 @@ import pytest
 
 from flinkcore.common import MIN_TIMESTAMP, Row, RowKind
 from flinkcore.errors import UserCodeError
-from flinkcore.replay.stages import row_results
-from flinkcore.replay.stages.row_results import RowResults
+from flinkcore.replay.stages import result_batches
+from flinkcore.replay.stages.result_batches import ResultBatches
 
 SCHEMA = pa.schema({"user": pa.string(), "n": pa.int64()})
 
@@ -19,8 +19,8 @@ def nothing(batch: pa.RecordBatch) -> None:
     pass
 
 
-def results(schema: pa.Schema = SCHEMA) -> RowResults:
-    return RowResults(
+def results(schema: pa.Schema = SCHEMA) -> ResultBatches:
+    return ResultBatches(
         "the output", schema, schema, lambda subject, timestamp: f"{subject!r} at {timestamp}", nothing
     )
 
@@ -154,7 +154,7 @@ def test_none_is_refused_where_a_column_cannot_be_null() -> None:
 
 @pytest.mark.parametrize("kind", [pa.int64(), pa.timestamp("ms", "UTC")])
 def test_timestamps_come_after_the_other_columns(kind: pa.DataType) -> None:
-    collected = RowResults(
+    collected = ResultBatches(
         "the output", SCHEMA, SCHEMA.append(pa.field("time", kind)), lambda *_: "", nothing
     )
     for timestamp in (5, None, MIN_TIMESTAMP):
@@ -165,7 +165,7 @@ def test_timestamps_come_after_the_other_columns(kind: pa.DataType) -> None:
 
 
 def test_many_rows_become_batches_as_they_come(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(row_results, "BATCH_ROWS", 3)
+    monkeypatch.setattr(result_batches, "BATCH_ROWS", 3)
     collected = results()
     for n in range(8):
         collected.add(("ada", n), 5, 7)

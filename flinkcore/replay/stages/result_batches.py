@@ -25,7 +25,7 @@ Describe = Callable[[Subject, int | None], str]
 """From a subject and the timestamp of the value to a text for messages."""
 
 
-class RowResults:
+class ResultBatches:
     """Collects the values of one output, and makes batches of them.
 
     Parameters
