@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from inspect import CO_VARARGS
-from traceback import walk_tb
 from types import FrameType
 
 from flinkcore.errors import UserCodeError
@@ -29,6 +28,8 @@ def exits_as_errors() -> Iterator[None]:
     try:
         yield
     except SystemExit as exit_:
+        from traceback import walk_tb  # the start of a job can do without
+
         if any(_is_of_signal_handler(frame) for frame, _ in walk_tb(exit_.__traceback__)):
             raise
         raise UserCodeError(
