@@ -25,7 +25,28 @@ MAY_UNPICKLE = {
     "spark/elements/": "what goes between Spark's tasks and the driver",
     "spark/shipping/": "what Spark brings from the driver, and errors back",
 }
-"""Modules, and folders of them, that know of pickles, and why."""
+"""Modules, and folders of them, that know of pickles or evaluate texts, and why."""
+
+MAY_IMPORT_BY_NAME = {
+    "cli/": "flinkcore's own modules, and the programs that the command line gives",
+    "common/extras.py": "the packages of flinkcore's extras",
+    "common/lazy_names.py": "flinkcore's own modules",
+    "datastream/data_stream.py": "flinkcore's own modules",
+    "datastream/pipeline_executor.py": "flinkcore's own modules",
+    "pyflink.py": "flinkcore's own modules, by PyFlink's names",
+    "replay/results/progress.py": "tqdm",
+    "spark/shipping/worker_environment.py": "flinkcore's own modules, and pyarrow",
+}
+"""Modules, and folders of them, that import by a name in a variable or a text, and which modules."""
+
+UNPICKLES = {
+    *("pickle", "_pickle", "cloudpickle", "dill", "joblib", "marshal", "shelve"),
+    *("read_pickle", "allow_pickle", "eval", "exec", "compile", "literal_eval", "__import__"),
+}
+IMPORTS_BY_NAME = {
+    *("import_module", "exec_module", "load_module", "spec_from_file_location", "SourceFileLoader"),
+    *("runpy", "run_module", "run_path", "pkgutil", "resolve_name"),
+}
 
 
 class Bomb:
@@ -53,27 +74,64 @@ def bomb(mark: Path) -> bytes:
     return made
 
 
-def runs_code(source: str) -> set[str]:
-    """The ways in a module of making objects, or code, of bytes or text."""
+def names_used(source: str) -> set[str]:
+    """The modules and names that a module imports, calls, and passes arguments by."""
     found = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import | ast.ImportFrom):
             names = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             names += [alias.name for alias in node.names]
-            found |= {"pickle", "cloudpickle", "marshal", "shelve", "dill"} & set(names)
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-            found |= {"eval", "exec", "compile", "__import__"} & {node.func.id}
+            found |= {part for name in names for part in name.split(".")}
+        elif isinstance(node, ast.Attribute) and node.attr != "compile":  # that of expressions is harmless
+            found.add(node.attr)
+        elif isinstance(node, ast.Name):
+            found.add(node.id)
+        elif isinstance(node, ast.keyword):
+            found.add(node.arg or "")
     return found
 
 
-def test_pickles_are_read_only_where_they_come_from_the_job_itself() -> None:
+@pytest.mark.parametrize(
+    ("ways", "source"),
+    [
+        (UNPICKLES, "import pickle"),
+        (UNPICKLES, "from pickle import loads"),
+        (UNPICKLES, "from multiprocessing import pickle"),
+        (UNPICKLES, "pandas.read_pickle(path)"),
+        (UNPICKLES, "from pandas import read_pickle as read"),
+        (UNPICKLES, "numpy.load(path, allow_pickle=True)"),
+        (UNPICKLES, "eval(text)"),
+        (UNPICKLES, "run = exec"),
+        (UNPICKLES, "frame.eval(text)"),
+        (UNPICKLES, "compile(text, '', 'exec')"),
+        (UNPICKLES, "__import__(name)"),
+        (IMPORTS_BY_NAME, "importlib.import_module(name)"),
+        (IMPORTS_BY_NAME, "from importlib import import_module as load"),
+        (IMPORTS_BY_NAME, "spec.loader.exec_module(module)"),
+        (IMPORTS_BY_NAME, "import runpy"),
+        (IMPORTS_BY_NAME, "from runpy import run_path"),
+        (IMPORTS_BY_NAME, "pkgutil.resolve_name(name)"),
+    ],
+)
+def test_each_way_to_run_what_data_tell_is_seen(ways: set[str], source: str) -> None:
+    assert names_used(source) & ways
+
+
+@pytest.mark.parametrize(
+    ("ways", "allowed"),
+    [(UNPICKLES, MAY_UNPICKLE), (IMPORTS_BY_NAME, MAY_IMPORT_BY_NAME)],
+    ids=["unpickles", "imports by name"],
+)
+def test_pickles_and_names_of_modules_are_read_only_where_they_come_from_the_job_itself(
+    ways: set[str], allowed: dict[str, str]
+) -> None:
     modules = {
         path.relative_to(PACKAGE).as_posix(): path.read_text(encoding="utf-8")
         for path in PACKAGE.rglob("*.py")
     }
-    found = {module for module, source in modules.items() if runs_code(source)}
-    assert found
-    assert [module for module in found if not module.startswith(tuple(MAY_UNPICKLE))] == []
+    found = {module: names for module, source in modules.items() if (names := names_used(source) & ways)}
+    assert {module: names for module, names in found.items() if not module.startswith(tuple(allowed))} == {}
+    assert [place for place in allowed if not any(module.startswith(place) for module in found)] == []
 
 
 def write_parquet(table: pa.Table, path: Path) -> None:
@@ -132,13 +190,12 @@ def test_what_a_checkpoint_calls_a_pickle_is_not_unpickled(
                 pickled = pa.array([{"serializer": "pickle", "data": bomb}] * batch.num_rows, SERIALIZED)
                 batch = with_column(batch, name, pickled)
                 entry["shapes"][name] = ["serialized", "pickle"]
-                forged += 1
+                forged += batch.num_rows
         write_table(path, entry, batch)
     write_content(path, content)
-    try:
+    assert forged
+    with pytest.raises(FlinkcoreError):
         run_job(job, 1, restore_from=path)
-    except FlinkcoreError:
-        assert forged
     assert not mark.exists()
 
 
