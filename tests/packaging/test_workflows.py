@@ -44,3 +44,13 @@ def test_what_is_published_needs_the_tests_and_the_wheels_of_the_same_commit() -
     assert called == {"tests.yml", "wheels.yml"}
     for name in called:
         assert "workflow_call" in workflows[name][True]  # YAML's `on`
+
+
+@pytest.mark.parametrize("folder", ["unit", "conformance", "property"])
+def test_what_wheels_are_tested_with_on_macos_takes_what_linux_alone_has_from_models(folder: str) -> None:
+    """There a test that asks for it is skipped: `tests/models/process_limits.py`."""
+    linux = re.compile(r"/proc/|RLIMIT_AS|ru_maxrss|sched_getaffinity|memfd_create|prctl")
+    found = [
+        path.name for path in (ROOT / "tests" / folder).glob("*.py") if linux.search(path.read_text("utf-8"))
+    ]
+    assert found == []

@@ -1,6 +1,5 @@
 """Accumulators: rows in any order, entries emptied and used again, merging, results in parts, memory."""
 
-import os
 import subprocess
 import sys
 from typing import Any
@@ -9,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from models.native_aggregates import Spec, aggregate, numbers, results
+from models.process_limits import limit_memory
 
 from flinkcore._native.aggregates import Accumulators
 from flinkcore.errors import DataError
@@ -284,7 +284,6 @@ def test_memory_grows_with_entries_that_come_in_blocks() -> None:
 
 
 STARVED = """
-import resource
 import numpy as np, pyarrow as pa
 from flinkcore._native.aggregates import Accumulators
 
@@ -294,8 +293,7 @@ accumulators = Accumulators(batch.schema, specs)
 entries, last = np.array([0, 1], dtype=np.uint32), np.array([1], dtype=np.uint32)
 accumulators.reserve(2)
 accumulators.update(batch, entries)
-used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
-resource.setrlimit(resource.RLIMIT_AS, (used + (96 << 20), -1))
+limit_memory(96 << 20)
 
 def fails(act):
     try:
@@ -317,11 +315,9 @@ print([pa.array(column).to_pylist() for column in accumulators.take()][:2])
 """
 
 
-@pytest.mark.skipif(
-    "libasan" in os.environ.get("LD_PRELOAD", ""), reason="AddressSanitizer needs unlimited memory"
-)
 def test_too_little_memory_is_an_error_and_the_entries_can_be_used_again() -> None:
-    run = subprocess.run([sys.executable, "-c", STARVED], capture_output=True, text=True, check=False)
+    script = limit_memory() + STARVED
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert run.stdout == "[[1, 2], [1, 1]]\n", run.stderr
 
 

@@ -13,12 +13,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from models.process_limits import limit_memory
 
 MOST_BYTES = 256 << 20
 """That reading a file may add to the address space of its process."""
 
 READ = """
-import json, os, resource, sys, warnings
+import json, sys, warnings
 from flinkcore.errors import SourceError
 from flinkcore.replay.log.log_sources import LogFiles
 
@@ -31,9 +32,7 @@ def read(path):
 warnings.simplefilter("ignore")
 small, *bombs = sys.argv[2:]
 read(small)  # loads what is needed
-with open("/proc/self/statm") as statm:
-    taken = int(statm.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
-resource.setrlimit(resource.RLIMIT_AS, (taken + int(sys.argv[1]), resource.RLIM_INFINITY))
+limit_memory(int(sys.argv[1]))
 print(json.dumps([read(path) for path in bombs]))
 """
 
@@ -94,7 +93,7 @@ def test_a_small_file_that_unpacks_to_more_than_the_process_may_have_is_refused(
     write(small, 1)
     write(bomb, size)
     assert bomb.stat().st_size < size // 200
-    command = [sys.executable, "-c", READ, str(MOST_BYTES), str(small), str(bomb)]
+    command = [sys.executable, "-c", limit_memory() + READ, str(MOST_BYTES), str(small), str(bomb)]
     environment = os.environ | {"ARROW_DEFAULT_MEMORY_POOL": "system"}  # others take addresses in advance
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-4000:]

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from models.full_disks import most_bytes_of_a_file
+from models.process_limits import limit_memory
 
 from flinkcore.common import WatermarkStrategy
 from flinkcore.common.spill_file import SpillFile
@@ -20,17 +21,8 @@ from flinkcore.errors import SourceError
 from flinkcore.replay.stages import external_sort
 from flinkcore.replay.stages.placed_events import FIXED_COLUMNS, PlacedEvents, PlacedMerge
 
-LIMITED = """
-import resource, sys
-
-def limit_memory(more_bytes):
-    used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (used + more_bytes, -1))
-"""
-
-FIRED_AT_THE_END = (
-    LIMITED
-    + """
+FIRED_AT_THE_END = """
+import sys
 import numpy as np, pyarrow as pa
 from flinkcore.common import ExecutionConfig, WatermarkStrategy
 from flinkcore.datastream import StreamExecutionEnvironment, TumblingEventTimeWindows
@@ -68,11 +60,9 @@ with opened_stage(context, 0) as stage:
         before, rows = order[-1], rows + len(order)
 assert rows == N, rows
 """
-)
 
-MERGED = (
-    LIMITED
-    + """
+MERGED = """
+import sys
 import numpy as np, pyarrow as pa
 from flinkcore.replay.stages.placed_events import FIXED_COLUMNS, PlacedEvents, PlacedMerge
 
@@ -90,15 +80,11 @@ for events, _ in merge.release(None):
     rows += len(events.steps)
 assert rows == BLOCKS * ROWS, rows
 """
-)
 
 
-@pytest.mark.skipif(
-    "libasan" in os.environ.get("LD_PRELOAD", ""), reason="AddressSanitizer needs unlimited memory"
-)
 @pytest.mark.parametrize("script", [FIRED_AT_THE_END, MERGED], ids=["fired at the end", "merged"])
 def test_what_one_watermark_fires_for_the_next_operator_need_not_fit_into_memory(script: str) -> None:
-    command = [sys.executable, "-c", script, "320"]
+    command = [sys.executable, "-c", limit_memory() + script, "320"]
     # Without address space that allocators take for each thread, and do not use.
     environment = os.environ | {"MALLOC_ARENA_MAX": "1", "ARROW_DEFAULT_MEMORY_POOL": "system"}
     run = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
@@ -149,9 +135,9 @@ def test_a_disk_without_room_for_results_is_named(tmp_path: Path, monkeypatch: p
 def test_nothing_of_a_merge_stays_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     merge = PlacedMerge(held_bytes=0)
-    open_before = len(os.listdir("/proc/self/fd"))
+    open_before = len(os.listdir("/dev/fd"))
     merge.add(events_of(100))
-    assert len(os.listdir("/proc/self/fd")) == open_before + 1
+    assert len(os.listdir("/dev/fd")) == open_before + 1
     assert list(tmp_path.iterdir()) == []
     assert sum(len(events.steps) for events, _ in merge.release(None)) == 100
-    assert len(os.listdir("/proc/self/fd")) == open_before
+    assert len(os.listdir("/dev/fd")) == open_before

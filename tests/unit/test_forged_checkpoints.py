@@ -2,7 +2,6 @@
 
 import os
 import re
-import resource
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from models.forged_checkpoints import (
     write_content,
     write_file,
 )
+from models.process_limits import peak_memory_bytes
 
 from flinkcore.cli import main
 from flinkcore.datastream.state import StateDescriptor, StateTtlConfig
@@ -391,10 +391,10 @@ def test_a_small_file_does_not_unpack_to_much(
     write_file(tmp_path, table, data())
     table |= {"n_rows": rows, "shapes": {"element": shape}}
     write_content(tmp_path, content)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = peak_memory_bytes()
     with pytest.raises(CheckpointError, match=message):
         Checkpoint.open(tmp_path).operator_states("op", 1)
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000
+    assert peak_memory_bytes() - before < 100_000 << 10
 
 
 def one_column(array: pa.Array) -> pa.RecordBatch:
