@@ -465,25 +465,33 @@ public final class NexmarkQueries {
         }
     }
 
-    static final class Highest implements AggregateFunction<Bid, Bid, Bid> {
+    /** All bids of the highest price. */
+    static final class Highest implements AggregateFunction<Bid, List<Bid>, List<Bid>> {
         @Override
-        public Bid createAccumulator() {
-            return null;
+        public List<Bid> createAccumulator() {
+            return new ArrayList<>();
         }
 
         @Override
-        public Bid add(Bid bid, Bid best) {
-            return best == null || bid.price > best.price ? bid : best;
-        }
-
-        @Override
-        public Bid getResult(Bid best) {
+        public List<Bid> add(Bid bid, List<Bid> best) {
+            if (!best.isEmpty() && bid.price > best.get(0).price) {
+                best.clear();
+            }
+            if (best.isEmpty() || bid.price == best.get(0).price) {
+                best.add(bid);
+            }
             return best;
         }
 
         @Override
-        public Bid merge(Bid a, Bid b) {
-            return b.price > a.price ? b : a;
+        public List<Bid> getResult(List<Bid> best) {
+            return best;
+        }
+
+        @Override
+        public List<Bid> merge(List<Bid> a, List<Bid> b) {
+            b.forEach(bid -> add(bid, a));
+            return a;
         }
     }
 
@@ -814,8 +822,10 @@ public final class NexmarkQueries {
             case "q7":
                 return bids(false, true)
                         .windowAll(TumblingEventTimeWindows.of(tenSeconds))
-                        .aggregate(new Highest(), Types.POJO(Bid.class), Types.POJO(Bid.class))
-                        .map(bid -> Result.of(bid.auction + bid.bidder + bid.price, bid));
+                        .aggregate(
+                                new Highest(), Types.LIST(Types.POJO(Bid.class)), Types.LIST(Types.POJO(Bid.class)))
+                        .flatMap(NexmarkQueries::each)
+                        .returns(Result.class);
             case "q8":
                 return persons()
                         .join(auctions(false))
@@ -899,6 +909,12 @@ public final class NexmarkQueries {
                 seen.update(true);
                 out.collect(Result.of(person.id, person.name, person.dateTime / 10_000 * 10_000));
             }
+        }
+    }
+
+    private static void each(List<Bid> bids, Collector<Result> out) {
+        for (Bid bid : bids) {
+            out.collect(Result.of(bid.auction + bid.bidder + bid.price, bid));
         }
     }
 
