@@ -33,12 +33,13 @@ from flinkcore.analysis.key_rows import (
     TIMESTAMP,
     Key,
     ReadKeyRows,
+    ReadNearKeys,
     filter_reason,
     log_events,
     placed_rows,
     rows_of_key,
 )
-from flinkcore.analysis.key_story import told
+from flinkcore.analysis.key_story import shown_time, told
 from flinkcore.analysis.saving_bounds import SessionsByLateness, lateness_needed
 from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.common.html_text import html_lines
@@ -217,10 +218,21 @@ class KeyHistory:
             is_within(time_ms) if lost else any(map(fits, windows))
             for time_ms, lost, windows in zip(times, is_lost, of_events, strict=True)
         ]
-        return replace(
-            self,
-            events=self.events.filter(pa.array(is_in, pa.bool_())),
-            firings=self.firings.filter(pa.array(map(fits, fired), pa.bool_())),
+        events = self.events.filter(pa.array(is_in, pa.bool_()))
+        firings = self.firings.filter(pa.array(map(fits, fired), pa.bool_()))
+        is_empty = not events.num_rows and not firings.num_rows
+        has_times = any(time_ms is not None for time_ms in times)
+        notes = [*self.notes, *([self._other_times()] if is_empty and has_times else [])]
+        return replace(self, events=events, firings=firings, notes=notes)
+
+    def _other_times(self) -> str:
+        """What is told of a key none of whose rows is in a window that was asked for."""
+        column = self.events.column("timestamp")
+        first, last = pc.min_max(column.cast(pa.int64())).as_py().values()
+        is_time = pa.types.is_timestamp(column.type)
+        return (
+            f"no window that was asked for has a row of this key: it has {self.events.num_rows:,}, "
+            f"of event times from {shown_time(first, is_time)} to {shown_time(last, is_time)}"
         )
 
 
@@ -384,6 +396,8 @@ class _KeyAnalysis:
     def history(self) -> KeyHistory:
         """Read the rows of the key, run the operator over them, and tell of both."""
         rows = self._rows()
+        if not rows.num_rows:
+            self._notes.append(self._unknown_key())
         is_event = rows.column(REASON).is_null().to_numpy()
         numbers = np.arange(1, rows.num_rows + 1)
         events = with_numbers(log_events(rows.filter(pa.array(is_event))), numbers[is_event])
@@ -411,8 +425,26 @@ class _KeyAnalysis:
         order = [(name, "ascending") for name in (ARRIVAL, SPLIT, POSITION)]
         return pa.concat_tables(tables).sort_by(order).combine_chunks()
 
+    def _unknown_key(self) -> str:
+        """What is told of a key that no row has."""
+        near = [
+            key
+            for number, log in enumerate(self._logs)
+            if self._reading(number, log).finds_lost_rows
+            for key in rows_of_key(
+                self._planned.on_chunks(number, ReadNearKeys(self._key)), self._key.values.schema
+            ).to_pylist()
+        ]
+        known = sorted({", ".join(map(repr, key.values())) for key in near})
+        return "no row has this key" + f", but there are rows with {' and with '.join(known[:3])}" * bool(
+            known
+        )
+
+    def _reading(self, number: int, log: LogPlan) -> ReadKeyRows:
+        return ReadKeyRows(log, self._planned.time_planes[number].for_reading(), self._key)
+
     def _rows_of_log(self, number: int, log: LogPlan) -> Iterator[pa.Table]:
-        reading = ReadKeyRows(log, self._planned.time_planes[number].for_reading(), self._key)
+        reading = self._reading(number, log)
         rows = rows_of_key(self._planned.on_chunks(number, reading), reading.schema())
         if not reading.finds_lost_rows:
             self._notes.append(

@@ -118,6 +118,13 @@ class Key:
         """Which rows have this key; shape (n_rows,)."""
         return reduce(and_, [_equal(rows.column(name), self.values.column(name)) for name in self.columns])
 
+    def is_near(self, rows: pa.RecordBatch) -> npt.NDArray[np.bool_]:
+        """Which rows have this key but for the case of text, and blanks around it; shape (n_rows,)."""
+        return reduce(
+            and_,
+            [_equal(_loose(rows.column(name)), _loose(self.values.column(name))) for name in self.columns],
+        )
+
     def has(self, name: str, value: Any) -> bool:
         """Whether a column of the key has this value."""
         column = self.values.column(name)
@@ -143,6 +150,11 @@ def _value(value: Any, field: pa.Field) -> pa.Array:
         raise ConfigurationError(
             f"{value!r} is no value of the key column {field.name!r}, which is {field.type}: {error}"
         ) from error
+
+
+def _loose(column: pa.Array) -> pa.Array:
+    is_text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
+    return pc.utf8_lower(pc.utf8_trim_whitespace(column)) if is_text else column
 
 
 def _equal(column: pa.Array, value: pa.Array) -> npt.NDArray[np.bool_]:
@@ -325,6 +337,36 @@ class ReadKeyRows:
             for field in list(self.schema())[: -len(PLACE_FIELDS)]
         ]
         return pa.RecordBatch.from_arrays([*columns, *places], schema=self.schema())
+
+
+@dataclass(frozen=True)
+class ReadNearKeys:
+    """Reads the keys in a chunk that are near to one, as of `Key.is_near`: what an analysis does with each; picklable.
+
+    Attributes
+    ----------
+    key
+        By the names that its columns have in this log.
+    """
+
+    key: Key
+
+    def __call__(self, chunk: Chunk) -> Iterator[bytes]:
+        """Yield the keys of a chunk, each once, as an Arrow IPC stream."""
+        columns = list(self.key.columns)
+        near = pa.Table.from_batches(
+            [
+                batch.filter(pa.array(self.key.is_near(batch)))
+                for batch in chunk.held(columns).read(columns, ReadKeyRows.batch_rows)
+            ],
+            self.key.values.schema,
+        )
+        if near.num_rows:
+            keys = near.group_by(columns).aggregate([]).select(columns)
+            sink = pa.BufferOutputStream()
+            with pa.ipc.new_stream(sink, keys.schema) as writer:
+                writer.write_table(keys)
+            yield sink.getvalue().to_pybytes()
 
 
 def _times(column: pa.Array) -> pa.Array:

@@ -38,6 +38,11 @@ def told(history: KeyHistory) -> Iterator[str]:
         yield from lines
 
 
+def shown_time(time_ms: int, is_time: bool) -> str:
+    """Return a time as text: a timestamp, or a number."""
+    return format_timestamp(time_ms).removesuffix(".000Z").removesuffix("Z") if is_time else f"{time_ms:,}"
+
+
 def _place(each: dict[str, Any], kind: int) -> tuple[int, ...]:
     """Where a paragraph comes: by time; then by calls, or, of windows, what an event is the cause of behind it."""
     arrival = _LARGEST if each["arrival"] is None else each["arrival"]
@@ -92,13 +97,7 @@ class _Story:
         self._margin = " " * (25 if is_time else 12)
 
     def _time(self, time_ms: int | None) -> str:
-        if time_ms is None:
-            return "?"
-        return (
-            format_timestamp(time_ms).removesuffix(".000Z").removesuffix("Z")
-            if self._is_time
-            else f"{time_ms:,}"
-        )
+        return "?" if time_ms is None else shown_time(time_ms, self._is_time)
 
     def _watermark(self, watermark: int | None) -> str:
         if watermark is None:

@@ -33,6 +33,24 @@ def test_the_story_of_an_hour_is_printed(capsys: pytest.CaptureFixture[str]) -> 
     assert "an out-of-orderness bound of 1 h 9 min 1 ms or an allowed lateness of 1 h 39 min 1 ms" in told
 
 
+def test_a_key_in_another_case_is_told_how_the_log_writes_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*FLIGHTS, "--key", "origin=Atl"]) == 0
+    told = capsys.readouterr().out
+    assert (
+        "0 rows; 0 firings; times in UTC\n  note: no row has this key, but there are rows with 'ATL'\n"
+        in told
+    )
+
+
+def test_a_window_beyond_the_log_is_told_the_times_of_the_key(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*FLIGHTS, "--key", "origin=ATL", "--at", "2002-01-02T11:00"]) == 0
+    told = capsys.readouterr().out
+    assert (
+        "note: no window that was asked for has a row of this key: it has 1,348, of event times from 2001"
+        in told
+    )
+
+
 def test_a_page_is_drawn_if_a_file_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("vl_convert")
     page = tmp_path / "why.html"

@@ -190,10 +190,39 @@ def test_what_is_no_key_is_refused(key: Any, message: str) -> None:
         counted(ROWS).why(key)
 
 
-def test_a_key_that_no_event_has_gives_an_empty_history() -> None:
+def test_a_key_that_no_event_has_gives_an_empty_history_that_says_so() -> None:
     history = counted(ROWS).why("m")
     assert (history.events.num_rows, history.firings.num_rows) == (0, 0)
-    assert "0 rows; 0 firings" in str(history)
+    assert str(history).splitlines() == ["key = 'm'", "  0 rows; 0 firings", "  note: no row has this key"]
+    assert history.at(4).notes == history.notes == ["no row has this key"]
+
+
+def test_keys_that_come_near_are_named() -> None:
+    log = ROWS.set_column(3, "key", pa.array(["k", "K ", "k", "k", "l", " m", "kk"])).append_column(
+        "number", pa.array([1, 2, 1, 1, 1, 1, 1])
+    )
+    near = "no row has this key, but there are rows with 'K ' and with 'k'"
+    assert counted(log).why("K").notes == [near]
+    assert counted(log, "key", "number").why(("K", 1)).notes == [
+        "no row has this key, but there are rows with 'k', 1"
+    ]
+    assert counted(log, "number").why(3).notes == ["no row has this key"]
+
+
+def test_keys_that_the_job_computes_have_none_that_come_near() -> None:
+    computed = keyed(ROWS).with_columns(key=pc.utf8_upper(pc.field("key"))).key_by("key")
+    windows = computed.window(TumblingEventTimeWindows.of(Time.milliseconds(10)))
+    notes = windows.aggregate(n=count()).why("k").notes
+    assert notes[-1] == "no row has this key"
+    assert "computes the key" in notes[0]
+
+
+def test_a_window_that_has_no_row_of_the_key_is_told_of_with_the_times_that_there_are() -> None:
+    history = counted(ROWS).why("k", 100)
+    assert (history.events.num_rows, history.firings.num_rows) == (0, 0)
+    note = "no window that was asked for has a row of this key: it has 6, of event times from 0 to 14"
+    assert history.notes == [note]
+    assert counted(ROWS).why("k", 4).notes == []
 
 
 def test_rows_that_are_filtered_or_rejected_are_told_of() -> None:
