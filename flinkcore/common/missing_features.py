@@ -1,4 +1,4 @@
-"""Features of PyFlink that flinkcore does not have, and what to use instead."""
+"""Features of PyFlink, and methods of Spark, that flinkcore does not have, and what to use instead."""
 
 from __future__ import annotations
 
@@ -117,6 +117,46 @@ MISSING_CONNECTOR_NAMES: Final = {
 }
 """Names of ``pyflink.datastream.connectors`` and its module ``base`` with what to use instead."""
 
+_GROUPS: Final = (
+    "call key_by('column'), then window(TumblingEventTimeWindows.of(Time.hours(1))), or another, and "
+    "aggregate(n=count(), ...)"
+)
+_AGGREGATES: Final = (
+    "call aggregate(n=count(), total=sum_('column')) on windows: window(...) behind key_by('column')"
+)
+_NO_ORDER: Final = (
+    "results come as they are emitted; sort what to_arrow(), to_pandas() or, on Spark, to_dataframe() gives"
+)
+_DUPLICATES: Final = (
+    "call key_by('column') and process(...) with a function that gives the first event of each key, or take "
+    "to_arrow() or, on Spark, to_dataframe()"
+)
+_COMPUTES: Final = "call with_columns(name=expression)"
+_RENAMES: Final = "call select('kept', new_name=pc.field('old_name'))"
+
+MISSING_STREAM_METHODS: Final = {
+    **dict.fromkeys(("groupBy", "groupby", "group_by"), _GROUPS),
+    **dict.fromkeys(("agg", "count", "avg", "mean"), _AGGREGATES),
+    "where": "call filter(pc.field('column') > 0)",
+    **dict.fromkeys(("withColumn", "withColumns", "with_column"), _COMPUTES),
+    **dict.fromkeys(("withColumnRenamed", "withColumnsRenamed"), _RENAMES),
+    "selectExpr": "call select('column', name=expression)",
+    "drop": "call select(...) with the columns that remain",
+    **dict.fromkeys(("orderBy", "sort"), _NO_ORDER),
+    **dict.fromkeys(("distinct", "dropDuplicates", "drop_duplicates"), _DUPLICATES),
+    **dict.fromkeys(("unionAll", "unionByName"), "call union(...)"),
+    "withWatermark": (
+        "call assign_timestamps_and_watermarks(WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_minutes(5)))"
+    ),
+    **dict.fromkeys(("collect", "toArrow"), "call to_arrow(), or execute_and_collect() for single elements"),
+    "toPandas": "call to_pandas()",
+    **dict.fromkeys(("limit", "head", "take"), "call show(rows), or execute_and_collect(limit=rows)"),
+    **dict.fromkeys(
+        ("write", "writeStream", "writeTo"), "call write_parquet(...), write_delta(...) or write_iceberg(...)"
+    ),
+}
+"""Methods of Spark's DataFrames and grouped data that streams do not have, with what to use instead."""
+
 _OF_JAVA: Final = "it wraps an object of Java, and there is no JVM"
 _FOR_JAVA: Final = frozenset(("need_conversion", "to_internal_type", "from_internal_type"))
 
@@ -173,7 +213,7 @@ class MissingNameError(UnsupportedOperationError, ImportError):
 
 
 class MissingMethodError(UnsupportedOperationError, AttributeError):
-    """A method of PyFlink that flinkcore does not have."""
+    """A method of PyFlink, or of Spark, that flinkcore does not have."""
 
 
 class WithoutJava:
@@ -185,6 +225,22 @@ class WithoutJava:
                 f"{type(self).__name__} has no {name}: {_OF_JAVA}. Values stay Python objects"
             )
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+
+def refuse_stream_method(stream: object, name: str) -> NoReturn:
+    """Raise for a name that a stream, or the windows of one, do not have.
+
+    Raises
+    ------
+    MissingMethodError
+        If it is one of Spark's; the message says what to use instead.
+    AttributeError
+        If it is not.
+    """
+    kind, instead = type(stream).__name__, MISSING_STREAM_METHODS.get(name)
+    if instead is None:
+        raise AttributeError(f"{kind!r} object has no attribute {name!r}")
+    raise MissingMethodError(f"{kind} has no {name}, which Spark has: {instead}")
 
 
 def refuse_name(module: str, name: str, names: dict[str, str] | None = None) -> NoReturn:

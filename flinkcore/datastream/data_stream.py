@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 
 from flinkcore.common.execution_config import ExecutionConfig
 from flinkcore.common.expressions import Expression, is_expression
+from flinkcore.common.missing_features import refuse_stream_method
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.time import Duration, Time
 from flinkcore.common.typeinfo import TupleTypeInfo, TypeInformation, Types
@@ -228,7 +229,7 @@ class DataStream(ConfiguredStream):
                     "right before it, behind key_by('column')"
                 )
             if name not in _OF_KEYS:
-                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+                refuse_stream_method(self, name)
             without = {
                 "window": ", or take window_all(...)",
                 "count_window": ", or take count_window_all(...)",

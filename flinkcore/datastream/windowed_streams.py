@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar, overload
 
+from flinkcore.common.missing_features import refuse_stream_method
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.schemas import Schema, is_schema
 from flinkcore.common.time import Duration, Time, interval_or_ms
@@ -72,6 +73,11 @@ class _Windows(Generic[Applied, Processed]):
         self._allowed_lateness_ms = 0
         self._late_tag: OutputTag | None = None
         self._output_mode = OutputMode.ACCUMULATING
+
+    if not TYPE_CHECKING:  # a type checker knows that there is no such call
+
+        def __getattr__(self, name: str) -> Any:
+            refuse_stream_method(self, name)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._stream!r}, {self._window_assigner})"

@@ -3,12 +3,15 @@
 import copy
 import importlib
 import pickle
+import re
 import sys
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
-from flinkcore.common import Duration, OutputTag, RowKind, Types
+from flinkcore.common import Duration, OutputTag, RowKind, Time, Types, WatermarkStrategy
 from flinkcore.common.missing_features import (
     MISSING_COMMON_NAMES,
     MISSING_CONNECTOR_NAMES,
@@ -16,15 +19,27 @@ from flinkcore.common.missing_features import (
     MISSING_FILE_NAMES,
     MISSING_MODULES,
     MISSING_NAMES,
+    MISSING_STREAM_METHODS,
     MISSING_TABLE_NAMES,
 )
 from flinkcore.datastream import (
+    DataStream,
     ExternalizedCheckpointRetention,
+    KeyedStream,
     RuntimeExecutionMode,
     StreamExecutionEnvironment,
+    TumblingEventTimeWindows,
+    WindowedStream,
+    aggregates,
     connectors,
 )
 from flinkcore.errors import ConfigurationError, UnsupportedOperationError
+
+HAVE_CALLS = (
+    *(DataStream, KeyedStream, WindowedStream, TumblingEventTimeWindows),
+    *(WatermarkStrategy, Duration, Time, aggregates, pc),
+)
+"""What the calls are of that are named in place of Spark's."""
 
 PAGE = (Path(__file__).parents[2] / "flinkcore" / "datastream" / "README.md").read_text()
 
@@ -118,6 +133,25 @@ def test_importing_a_missing_name_of_files_says_what_to_use(name: str) -> None:
         exec(f"from flinkcore.datastream.connectors.file_system import {name}")
     assert f"`{name}`" in PAGE
     assert MISSING_FILE_NAMES[name] in PAGE
+
+
+@pytest.mark.parametrize("name", MISSING_STREAM_METHODS)
+def test_a_method_of_spark_on_a_stream_says_what_to_use(name: str) -> None:
+    stream = StreamExecutionEnvironment().from_event_log(pa.table({"k": [1], "t": [1]}), timestamp="t")
+    keyed = stream.key_by("k")
+    windows = TumblingEventTimeWindows.of(Time.hours(1))
+    for each in (stream, keyed, keyed.window(windows), stream.window_all(windows)):
+        kind = type(each).__name__
+        with pytest.raises(
+            UnsupportedOperationError, match=f"^{kind} has no {name}, which Spark has: ."
+        ) as error:
+            getattr(each, name)
+        assert not hasattr(each, name)
+        calls = re.findall(r"\b([a-z]\w*)\(", str(error.value))
+        assert calls
+        assert [call for call in calls if not any(hasattr(there, call) for there in HAVE_CALLS)] == []
+        with pytest.raises(AttributeError, match=f"^'{kind}' object has no attribute 'nothing'"):
+            getattr(each, "nothing")  # noqa: B009
 
 
 def test_settings_of_checkpoints_are_held_and_given_back() -> None:
