@@ -627,12 +627,24 @@ def test_parquet_without_a_column_of_the_schema_is_an_error(
         read(env, AvroParquetReaders.for_generic_record(schema), tmp_path)
 
 
-def test_a_record_without_a_field_that_parquet_needs_is_an_error() -> None:
+@pytest.mark.parametrize(
+    ("wrap", "element", "place"),
+    [
+        (lambda inner: inner, {}, "a"),
+        (lambda inner: record("outer", s=inner), {"s": {}}, "s.a"),
+        (lambda inner: record("outer", l={"type": "array", "items": inner}), {"l": [{}]}, "l.item.a"),
+    ],
+    ids=["record", "record of a record", "record of a list"],
+)
+def test_a_record_without_a_field_that_parquet_needs_is_an_error(
+    wrap: Callable[[Any], Any], element: Any, place: str
+) -> None:
     definition = record("r", a="int")
     definition["fields"][0]["default"] = 7
-    writer = AvroParquetWriters.for_generic_record(AvroSchema(json.dumps(definition))).create(io.BytesIO())
-    writer.add_element({})
-    with pytest.raises(DataError, match="records are not of the schema: Column 'a' is declared non-nullable"):
+    schema = AvroSchema(json.dumps(wrap(definition)))
+    writer = AvroParquetWriters.for_generic_record(schema).create(io.BytesIO())
+    writer.add_element(element)
+    with pytest.raises(DataError, match=f"not of the schema: Column '{place}' is declared non-nullable"):
         writer.finish()
 
 

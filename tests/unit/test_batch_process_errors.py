@@ -43,7 +43,7 @@ def timers_of(method: str, ids: Any, *times: Any) -> Callable[[Any, Any], Any]:
         ),
         (lambda elements, ctx: 7, "it gave 7: yield batches"),
         (lambda elements, ctx: elements.timestamps.sort(), "ValueError: .* read-only"),
-        (lambda elements, ctx: elements.key_ids.fill(0), "ValueError: .* read-only"),
+        (lambda elements, ctx: elements.key_ids.put([0], [0]), "ValueError: .* read-only"),
         (lambda elements, ctx: "text", "it gave 'text': yield batches"),
         (
             timers_of("register_event_time_timers", [0, 1], [5]),

@@ -121,11 +121,18 @@ class BatchWriter(BulkWriter):
     def _write(self) -> None:
         import pyarrow as pa
 
+        from flinkcore.common.required_values import refused_null
+
         elements, self._elements = self._elements, []
         if not elements:
             return
         try:
-            self._writer.write_batch(self._batch(elements))
+            batch = self._batch(elements)
+            for field, column in zip(batch.schema, batch.columns, strict=True):
+                place = refused_null(column, field)
+                if place is not None:
+                    raise ValueError(f"Column {place!r} is declared non-nullable but contains nulls")
+            self._writer.write_batch(batch)
         except (pa.ArrowException, AttributeError, OverflowError, TypeError, ValueError) as failure:
             raise DataError(f"{self._misfit}: {failure}") from failure
 

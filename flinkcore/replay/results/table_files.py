@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyarrow import fs
 
+from flinkcore.common.required_values import refused_null
 from flinkcore.errors import DataError, SourceError
 from flinkcore.replay.log.files import NULL_PARTITION
 from flinkcore.replay.results.result_files import writing_results
@@ -310,7 +311,7 @@ def fitting_batch(batch: pa.RecordBatch, schema: pa.Schema, table: str) -> pa.Re
             columns.append(pa.nulls(batch.num_rows, field.type))
             continue
         column = batch.column(field.name)
-        place = _refused_null(column, field)
+        place = refused_null(column, field)
         if place is not None:
             raise DataError(f"column {place!r} has a null, which {table} does not take there")
         try:
@@ -321,32 +322,6 @@ def fitting_batch(batch: pa.RecordBatch, schema: pa.Schema, table: str) -> pa.Re
                 "before the key, with with_columns(...)"
             ) from error
     return pa.RecordBatch.from_arrays(columns, schema.names)
-
-
-def _refused_null(column: pa.Array, field: pa.Field) -> str | None:
-    """The path of the field, or of one nested in it, that takes no null and has one."""
-    if not field.nullable and column.null_count:
-        return str(field.name)
-    for part, values in _parts(column, field.type):
-        place = _refused_null(values, part)
-        if place is not None:
-            return f"{field.name}.{place}"
-    return None
-
-
-def _parts(column: pa.Array, kind: pa.DataType) -> list[tuple[pa.Field, pa.Array]]:
-    """What a type nests, and the column's values of it where itself is not null."""
-    if pa.types.is_struct(kind):
-        there = column.drop_null()
-        return [(field, there.field(at)) for at, field in enumerate(kind)]
-    if pa.types.is_list(kind):
-        return [(kind.value_field, column.flatten())]
-    if pa.types.is_map(kind):
-        there = column.drop_null()
-        first, last = there.offsets[0].as_py(), there.offsets[-1].as_py()
-        entries = zip((kind.key_field, kind.item_field), (there.keys, there.items), strict=True)
-        return [(field, values.slice(first, last - first)) for field, values in entries]
-    return []
 
 
 def partitioned(

@@ -1,0 +1,34 @@
+"""Columns whose type says that they, or what they nest, have no nulls."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+
+def refused_null(column: pa.Array, field: pa.Field) -> str | None:
+    """Return the path of the field, or of one nested in it, that takes no null and has one in a column; None if none.
+
+    Old versions of pyarrow write other values in their place into Parquet files.
+    """
+    if not field.nullable and column.null_count:
+        return str(field.name)
+    for part, values in _parts(column, field.type):
+        place = refused_null(values, part)
+        if place is not None:
+            return f"{field.name}.{place}"
+    return None
+
+
+def _parts(column: pa.Array, kind: pa.DataType) -> list[tuple[pa.Field, pa.Array]]:
+    """What a type nests, and the column's values of it where itself is not null."""
+    if pa.types.is_struct(kind):
+        there = column.drop_null()
+        return [(field, there.field(at)) for at, field in enumerate(kind)]
+    if pa.types.is_list(kind):
+        return [(kind.value_field, column.flatten())]
+    if pa.types.is_map(kind):
+        there = column.drop_null()
+        first, last = there.offsets[0].as_py(), there.offsets[-1].as_py()
+        entries = zip((kind.key_field, kind.item_field), (there.keys, there.items), strict=True)
+        return [(field, values.slice(first, last - first)) for field, values in entries]
+    return []
