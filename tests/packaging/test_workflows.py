@@ -46,6 +46,17 @@ def test_what_is_published_needs_the_tests_and_the_wheels_of_the_same_commit() -
         assert "workflow_call" in workflows[name][True]  # YAML's `on`
 
 
+def test_the_tests_run_on_each_python_that_has_wheels_and_the_metadata_name_no_other() -> None:
+    yaml = pytest.importorskip("yaml")
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    (wheels,) = re.findall(r"^build = (.*)$", project, re.MULTILINE)
+    pythons = [f"3.{minor}" for minor in re.findall(r"cp3(\d+)-", wheels)]
+    assert re.findall(r"Python :: (3\.\d+)", project) == pythons
+    tests = yaml.safe_load((ROOT / ".github" / "workflows" / "tests.yml").read_text(encoding="utf-8"))
+    assert tests["jobs"]["tests"]["strategy"]["matrix"]["python"] == pythons
+    assert re.findall(r'^requires-python = ">=(.*)"$', project, re.MULTILINE) == pythons[:1]
+
+
 @pytest.mark.parametrize("folder", ["unit", "conformance", "property"])
 def test_what_wheels_are_tested_with_on_macos_takes_what_linux_alone_has_from_models(folder: str) -> None:
     """There a test that asks for it is skipped: `tests/models/process_limits.py`."""
