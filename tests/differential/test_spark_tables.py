@@ -17,14 +17,18 @@ from models.unordered_rows import UnorderedRows
 
 pytest.importorskip("pyspark")
 
+from pyspark.errors import AnalysisException
+from pyspark.errors.exceptions import captured
 from pyspark.sql import functions as F
 
 from flinkcore.common import Duration, Time, WatermarkStrategy
 from flinkcore.datastream import DataStream, StreamExecutionEnvironment, TumblingEventTimeWindows
 from flinkcore.datastream.aggregates import collect, count, sum_
 from flinkcore.errors import ConfigurationError, DataError, SchemaError, WorkerLostError
+from flinkcore.replay.log.column_ops import COMPUTED_PREFIX
 from flinkcore.spark import SparkExecutionEnvironment, replay
 from flinkcore.spark.elements import job_sources
+from flinkcore.spark.logs.dataframe_log import DataFrameLog
 
 pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
 
@@ -94,6 +98,30 @@ def test_a_literal_of_spark_is_a_value_and_no_name(spark: Any, split: Any) -> No
     env = SparkExecutionEnvironment(spark)
     log = env.from_event_log(dataframe, timestamp=F.col("ended"), arrival="received", split=F.lit(split))
     assert per_minute(log).execute().report.splits == 1
+
+
+@pytest.mark.parametrize("is_of_frame", [False, True], ids=["by name", "of the DataFrame"])
+def test_a_column_that_is_never_null_is_told_from_a_literal_without_an_error(
+    spark: Any, is_of_frame: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dataframe = spark.range(9).select("id", F.lit("split").alias("split"))
+    assert not any(field.nullable for field in dataframe.schema)
+    convert, failures = captured.convert_exception, []
+
+    def noted(failure: Any) -> Any:
+        failures.append(failure)
+        return convert(failure)
+
+    monkeypatch.setattr(captured, "convert_exception", noted)
+    with pytest.raises(AnalysisException):
+        dataframe.select("nothing")
+    assert len(failures) == 1
+    by_name = {name: dataframe[name] if is_of_frame else F.col(name) for name in ("id", "split")}
+    log = DataFrameLog(dataframe)
+    assert log.with_column_of("timestamp", by_name["id"]) == (log, "id")
+    assert log.with_column_of("split", by_name["split"]) == (log, "split")
+    assert log.with_column_of("split", F.lit("split"))[1] == f"{COMPUTED_PREFIX}split: split"
+    assert len(failures) == 1
 
 
 def test_columns_of_arrivals_and_splits_are_not_replaced(spark: Any) -> None:

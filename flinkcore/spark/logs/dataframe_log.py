@@ -7,7 +7,6 @@ from inspect import signature
 from typing import Any, Final
 
 import pyarrow as pa
-from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import ArrayType, AtomicType, StructField
@@ -126,11 +125,14 @@ class DataFrameLog(LogData):
         return DataFrameLog(self.dataframe, ordered_by)
 
     def _is_constant(self, expression: Any, name: str) -> bool:
-        """Return whether an expression written as a name is a literal, which has a value without that column, too."""
-        try:
-            return bool(self.dataframe.drop(name).select(expression).columns)
-        except AnalysisException:
-            return False
+        """Return whether an expression written as a name is a literal, and not the column of that name.
+
+        Behind an outer join columns may be null, and literals may not. Spark would log an error for an analysis that
+        fails, as it does without the column.
+        """
+        one_row = self.dataframe.sparkSession.range(1).select()
+        (field,) = one_row.join(self.dataframe, F.lit(True), "left").select(expression).schema
+        return not field.nullable
 
 
 def is_spark_column(value: object) -> bool:
