@@ -1,4 +1,4 @@
-"""Every block of code in README.md and docs/ runs, and shows what it gives."""
+"""Every block of code in README.md, docs/ and the pages of packages runs, and shows what it gives."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +10,10 @@ import pytest
 from models.document_blocks import ROOT, Block, blocks_of, is_shown, needs_spark, outputs_of
 from models.spark_sessions import spark_session
 
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [
+    *(ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))),
+    *(ROOT / "flinkcore" / "datastream" / "README.md", ROOT / "flinkcore" / "testing" / "README.md"),
+]
 NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
 TEXTS = {name: page.read_text(encoding="utf-8") for name, page in zip(NAMES, PAGES, strict=True)}
 NOT_RUN = [
@@ -68,7 +71,7 @@ def test_few_blocks_are_not_run_and_each_says_why() -> None:
 
 def test_blocks_have_a_kind_that_is_run_or_is_no_code() -> None:
     kinds = {(name, block.kind) for name, text in TEXTS.items() for block in blocks_of(text)}
-    known = {"", "python", "sh", "text", "setup", "toml"}
+    known = {"python", "sh", "text", "setup", "toml", "drawing"}
     assert {(name, kind) for name, kind in kinds if kind not in known} == set()
 
 
@@ -84,7 +87,7 @@ def test_a_page_is_one_program_of_python_and_shell(tmp_path: Path, monkeypatch: 
     monkeypatch.chdir(tmp_path)
     page = (
         "<!-- setup\nseen = ['setup']\n-->\n```python\nprint(seen)\nseen.append(1)\n```\n\n```text\n['setup']\n```\n"
-        "```python\n# not run: never\nraise ValueError\n```\n"
+        "```python\n# not run: never\nraise ValueError\n```\n```text\nnot compared\n```\n"
         "```sh\npip install 'flinkcore[report]'\necho one \\\n  two\n"
         "```\n```text\none two\n```\n"
     )

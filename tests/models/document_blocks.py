@@ -7,8 +7,9 @@ A page is one program in an empty directory. Its blocks are, by the word behind 
 - ``python``: run, with the names that blocks before it have defined;
 - ``sh``: commands, run line by line: `flinkcore` and ``python -m flinkcore...`` in this process; ``pip install`` is
   checked against the extras of pyproject.toml, but installs nothing, nor is an environment made (.ci/run does that);
-- ``text``: the output of the block before it, in which a line ``...`` stands for any lines;
-- without a word: a drawing.
+- ``text``: the output of the block before it, in which a line ``...`` stands for any lines; that of a block that is not
+  run is not compared;
+- ``drawing``: no code.
 
 ``s3://`` is a folder of that directory, and a command that ends with ``# exit status 1`` is to fail so.
 
@@ -96,11 +97,14 @@ def needs_spark(page: str) -> bool:
 def outputs_of(page: str, name: str, names: Mapping[str, Any]) -> Iterator[tuple[Block, str]]:
     """Run a page in the current directory; yield each ``text`` block with the output that belongs there."""
     namespace: dict[str, Any] = {"__name__": "__main__", **names}
-    output = ""
+    output: str | None = ""
     for block in blocks_of(page):
         if block.kind == "text":
-            yield block, output
-        elif block.kind in ("python", "sh", "setup") and block.reason is None:
+            if output is not None:
+                yield block, output
+        elif block.reason is not None:
+            output = None
+        elif block.kind in ("python", "sh", "setup"):
             # On one processor: results of several threads come in no certain order.
             with contextlib.redirect_stdout(io.StringIO()) as written, patch("os.cpu_count", return_value=1):
                 if block.kind == "sh":
