@@ -288,19 +288,6 @@ REFUSED: dict[str, tuple[Job, type[Exception], str]] = {
         ConfigurationError,
         "^apply names the side output 'side' twice",
     ),
-    "a step behind a join": (
-        lambda a, b: (
-            a.join(b)
-            .where("user")
-            .equal_to("who")
-            .window(TEN_MS)
-            .apply(Pair(), PAIRS)
-            .select("user")
-            .execute()
-        ),
-        ConfigurationError,
-        r"^a job ends with apply\(\.\.\.\), but this one goes on with: select user",
-    ),
     "negative lateness": (
         lambda a, b: (
             a.join(b).where("user").equal_to("who").window(TEN_MS).allowed_lateness(-1).apply(Pair(), PAIRS)

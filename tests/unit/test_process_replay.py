@@ -589,10 +589,6 @@ class Unkeyed(ProcessFunction):
             r"no side output is named 'side'; this job has: none; name it in side_outputs=",
         ),
         (
-            lambda s: s.process(Give(numbers), NUMBERS).filter(pc.field("x") > 1).to_arrow(),
-            r"ends with process\(...\), but this one goes on with: filter",
-        ),
-        (
             lambda s: DataStream.process(s, Give(numbers), NUMBERS),
             "on a stream without keys takes a ProcessFunction",
         ),

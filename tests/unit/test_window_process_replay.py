@@ -386,8 +386,6 @@ def test_what_is_refused_of_outputs_names_the_method_that_was_called(call: str, 
         make(keyed().window(TEN), WINDOW_OF_VALUES, [SIDE, SIDE])
     with pytest.raises(ConfigurationError, match=f"of OutputTag.'bare'., a side output of {call}, is a pya"):
         make(keyed().window(TEN), WINDOW_OF_VALUES, [OutputTag("bare")])
-    with pytest.raises(ConfigurationError, match=rf"^a job ends with {call}\(\.\.\.\), but this one goes on"):
-        make(keyed().window(TEN), WINDOW_OF_VALUES, ()).select("user").execute()
 
 
 def test_windows_that_merge_need_a_trigger_that_does() -> None:
