@@ -16,7 +16,7 @@ def levels_of(*taken: list[int], partitions: int = 2) -> OperatorLevels:
 
     def stage(results: list[int]) -> Any:
         return SimpleNamespace(
-            operator=None,
+            takes_rows_anywhere=False,
             results=[(0, SimpleNamespace(stage=each)) for each in results],
             partitions=lambda parallelism: min(parallelism, partitions),
         )

@@ -158,8 +158,37 @@ class WindowAggregation:
         )
 
 
+class WholeRows:
+    """What operators have in common that take rows as they are: all columns, at any time."""
+
+    @property
+    def needs_event_time(self) -> bool:
+        """False: they can do without watermarks."""
+        return False
+
+    @property
+    def columns(self) -> Columns:
+        """All: what becomes of them is not known."""
+        return None
+
+    @property
+    def late_tags(self) -> tuple[OutputTag | None, ...]:
+        """Where late elements go, of each stream if there are two; None: they are dropped."""
+        return ()
+
+    @property
+    def timestamp_range(self) -> tuple[int, int]:
+        """All timestamps."""
+        return MIN_TIMESTAMP, MAX_TIMESTAMP
+
+    @property
+    def repeating_columns(self) -> tuple[str, ...]:
+        """None is known to be one."""
+        return ()
+
+
 @dataclass(frozen=True)
-class UserProcess:
+class UserProcess(WholeRows):
     """A function called for each row.
 
     Attributes
@@ -194,34 +223,9 @@ class UserProcess:
         return True
 
     @property
-    def needs_event_time(self) -> bool:
-        """False: a function can do without watermarks."""
-        return False
-
-    @property
-    def columns(self) -> Columns:
-        """All: what a function reads is not known."""
-        return None
-
-    @property
-    def late_tags(self) -> tuple[OutputTag | None, ...]:
-        """Where late elements go, of each stream if there are two; None: they are dropped."""
-        return ()
-
-    @property
     def side_outputs(self) -> tuple[OutputTag, ...]:
         """Those of late elements, if there are such, and those that are wanted."""
         return (*(tag for tag in self.late_tags if tag is not None), *self.tags)
-
-    @property
-    def timestamp_range(self) -> tuple[int, int]:
-        """All timestamps."""
-        return MIN_TIMESTAMP, MAX_TIMESTAMP
-
-    @property
-    def repeating_columns(self) -> tuple[str, ...]:
-        """None is known to be one."""
-        return ()
 
     def side_output_schema(
         self, output_tag: OutputTag, events: pa.Schema, time_type: pa.DataType
@@ -265,7 +269,7 @@ class BatchProcess(UserProcess):
 
 
 @dataclass(frozen=True)
-class Forward:
+class Forward(WholeRows):
     """Rows as they come, at the end of a job that ends with a log or a union, and steps over columns."""
 
     @property
@@ -274,33 +278,8 @@ class Forward:
         return "the end of the job"
 
     @property
-    def needs_event_time(self) -> bool:
-        """False: nothing waits for a watermark."""
-        return False
-
-    @property
-    def columns(self) -> Columns:
-        """All."""
-        return None
-
-    @property
-    def late_tags(self) -> tuple[OutputTag | None, ...]:
-        """None: no row is late."""
-        return ()
-
-    @property
     def side_outputs(self) -> tuple[OutputTag, ...]:
         """None."""
-        return ()
-
-    @property
-    def timestamp_range(self) -> tuple[int, int]:
-        """All timestamps."""
-        return MIN_TIMESTAMP, MAX_TIMESTAMP
-
-    @property
-    def repeating_columns(self) -> tuple[str, ...]:
-        """None is known to be one."""
         return ()
 
     def side_output_schema(

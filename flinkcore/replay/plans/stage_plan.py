@@ -10,7 +10,7 @@ from flinkcore.common.output_tag import OutputTag
 from flinkcore.errors import ConfigurationError
 from flinkcore.replay.log.column_ops import ColumnOp, output_schema
 from flinkcore.replay.plans.connected_inputs import ConnectedInputs
-from flinkcore.replay.plans.operators import ConnectedProcess, KeyedOperator, bound_type
+from flinkcore.replay.plans.operators import ConnectedProcess, Forward, KeyedOperator, bound_type
 from flinkcore.replay.time_plane.job_time import InputStreams, OperatorStreams
 
 
@@ -173,6 +173,11 @@ class StagePlan:
         """Columns of the results that have few values for their rows."""
         emitted_at = () if self.emitted_at is None else (self.emitted_at,)
         return (*self.keys, *self.operator.repeating_columns, *emitted_at)
+
+    @property
+    def takes_rows_anywhere(self) -> bool:
+        """Whether its rows need not come together: where many tasks read, each may give those that it has read."""
+        return isinstance(self.operator, Forward)
 
     def partitions(self, parallelism: int) -> int:
         """Return into how many partitions the stage is divided: not at all, where there is no key."""

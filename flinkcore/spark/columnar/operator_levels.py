@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from flinkcore.replay.plans.job_plan import JobPlan
-from flinkcore.replay.plans.operators import Forward
 from flinkcore.spark.exchange.partitioning import partition_slots
 
 
@@ -47,9 +46,8 @@ class OperatorLevels:
             tuple(number for number, found in enumerate(behind) if found == wanted)
             for wanted in range(max(behind), -1, -1)
         )
-        # Rows as they come need not come together.
         partitions = (
-            parallelism if isinstance(stage.operator, Forward) else stage.partitions(parallelism)
+            parallelism if stage.takes_rows_anywhere else stage.partitions(parallelism)
             for stage in plan.stages
         )
         return cls(tuple(levels), tuple(partitions))

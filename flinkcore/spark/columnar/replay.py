@@ -16,7 +16,6 @@ from flinkcore.datastream.pipeline_executor import ProgressChoice
 from flinkcore.errors import FlinkcoreError
 from flinkcore.replay.planned_job import ChunkTask, TimesTask
 from flinkcore.replay.plans.job_plan import JobPlan
-from flinkcore.replay.plans.operators import Forward
 from flinkcore.replay.plans.partial_windows import PartialWindows, partial_windows
 from flinkcore.replay.results.job_checkpoint import JobCheckpoints, StoppingJob, WaitingRowsWriter
 from flinkcore.replay.results.progress import listener_of_run
@@ -332,7 +331,7 @@ class SparkReplay:
                 is_broadcast,
                 first,
             ),
-            sends_whole_chunks=isinstance(self.plan.stages[operator].operator, Forward),
+            sends_whole_chunks=self.plan.stages[operator].takes_rows_anywhere,
             merging=merging,
             waiting=waiting,
         )
