@@ -208,13 +208,16 @@ class _Conversion:
 
 
 def _is_list(arrow_type: pa.DataType) -> bool:
-    types = pa.types
-    if types.is_list(arrow_type) or types.is_large_list(arrow_type) or types.is_fixed_size_list(arrow_type):
-        return True
-    # The view types came with pyarrow 16.
-    return hasattr(types, "is_list_view") and (
-        types.is_list_view(arrow_type) or types.is_large_list_view(arrow_type)
-    )
+    return any(is_kind(arrow_type) for is_kind in _LISTS)
+
+
+_LISTS = (
+    pa.types.is_list,
+    pa.types.is_large_list,
+    pa.types.is_fixed_size_list,
+    pa.types.is_list_view,
+    pa.types.is_large_list_view,
+)
 
 
 _CONVERSIONS: list[tuple[Callable[[pa.DataType], bool], Callable[[_Conversion, pa.Array], list[Any]]]] = [

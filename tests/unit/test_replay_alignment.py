@@ -447,7 +447,6 @@ def test_forged_events_that_wait_are_refused(
         job(table_of(log).slice(0, 0), strategy).execute(restore_from=tmp_path / "0").to_arrow()
 
 
-@pytest.mark.skipif(not hasattr(pa, "list_view"), reason="pyarrow has no views of lists")
 def test_a_type_that_no_checkpoint_has_is_refused_before_anything_runs(tmp_path: Path) -> None:
     table = table_of(random_log(1))
     views = table.append_column("views", pa.array([[1]] * table.num_rows, pa.list_view(pa.int64())))

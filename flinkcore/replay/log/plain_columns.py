@@ -31,9 +31,9 @@ def decoded_type(arrow_type: pa.DataType) -> pa.DataType:
     stored = storage_type(arrow_type)
     if pa.types.is_dictionary(stored) or pa.types.is_run_end_encoded(stored):
         return decoded_type(stored.value_type)
-    if _is_string_view(stored):
+    if pa.types.is_string_view(stored):
         return pa.string()
-    if _is_binary_view(stored):
+    if pa.types.is_binary_view(stored):
         return pa.binary()
     if pa.types.is_float16(stored):
         return pa.float32()
@@ -70,7 +70,6 @@ def _of_fields(arrow_type: pa.DataType, fields: list[pa.Field]) -> pa.DataType:
         return pa.list_(field)
     if types.is_large_list(arrow_type):
         return pa.large_list(field)
-    # The views came with pyarrow 16.
     return pa.list_view(field) if types.is_list_view(arrow_type) else pa.large_list_view(field)
 
 
@@ -172,7 +171,7 @@ def _text_size(column: pa.Array) -> int:
     if _is_large(column.type):
         starts = _starts(column)
         return int(starts[-1] - starts[0])
-    if _is_string_view(column.type) or _is_binary_view(column.type):
+    if pa.types.is_string_view(column.type) or pa.types.is_binary_view(column.type):
         return int(_lengths(column).sum())
     if pa.types.is_dictionary(column.type) and _is_text(column.type.value_type):
         lengths = _lengths(column.dictionary)
@@ -187,7 +186,7 @@ def _text_size(column: pa.Array) -> int:
 def _lengths(column: pa.Array) -> np.ndarray[Any, np.dtype[np.int64]]:
     """How many bytes each value has; 0 for null."""
     lengths: np.ndarray[Any, np.dtype[np.int64]]
-    if _is_string_view(column.type) or _is_binary_view(column.type):
+    if pa.types.is_string_view(column.type) or pa.types.is_binary_view(column.type):
         # A view has 16 bytes, and begins with the length.
         words = np.frombuffer(column.buffers()[1], np.int32, 4 * len(column), 16 * column.offset)
         lengths = words[::4].astype(np.int64)
@@ -233,12 +232,3 @@ def _is_text(arrow_type: pa.DataType) -> bool:
 
 def _is_large(arrow_type: pa.DataType) -> bool:
     return bool(pa.types.is_large_string(arrow_type) or pa.types.is_large_binary(arrow_type))
-
-
-def _is_string_view(arrow_type: pa.DataType) -> bool:
-    # The view types came with pyarrow 16.
-    return hasattr(pa.types, "is_string_view") and bool(pa.types.is_string_view(arrow_type))
-
-
-def _is_binary_view(arrow_type: pa.DataType) -> bool:
-    return hasattr(pa.types, "is_binary_view") and bool(pa.types.is_binary_view(arrow_type))

@@ -107,8 +107,7 @@ def restore_windows(
 
 def key_columns_of(batch: pa.RecordBatch, keys: list[str]) -> pa.RecordBatch:
     """Return the keys of rows of a table; where events have none, a batch without columns of as many rows."""
-    own = batch.select([f"key.{name}" for name in keys])
-    return pa.RecordBatch.from_arrays(own.columns, keys) if keys else own
+    return batch.select([f"key.{name}" for name in keys]).rename_columns(keys)
 
 
 def accumulator_columns(accumulators: Accumulators, entries: npt.NDArray[np.uint32]) -> dict[str, pa.Array]:

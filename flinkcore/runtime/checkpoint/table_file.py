@@ -264,11 +264,7 @@ def require_plain_type(kind: pa.DataType, name: str) -> None:
         require_plain_type(part, name)
 
 
-_PACKED = [
-    getattr(pa.types, name)
-    for name in ("is_run_end_encoded", "is_list_view", "is_large_list_view")  # the views came with pyarrow 16
-    if hasattr(pa.types, name)
-]
+_PACKED = (pa.types.is_run_end_encoded, pa.types.is_list_view, pa.types.is_large_list_view)
 """Nested types in which the same bytes may be those of many values."""
 
 _FLAT = (
