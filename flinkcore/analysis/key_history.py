@@ -436,9 +436,9 @@ class _KeyAnalysis:
             ).to_pylist()
         ]
         known = sorted({", ".join(map(repr, key.values())) for key in near})
-        return "no row has this key" + f", but there are rows with {' and with '.join(known[:3])}" * bool(
-            known
-        )
+        if not known:
+            return "no row has this key"
+        return f"no row has this key, but there are rows with {' and with '.join(known[:3])}"
 
     def _reading(self, number: int, log: LogPlan) -> ReadKeyRows:
         return ReadKeyRows(log, self._planned.time_planes[number].for_reading(), self._key)

@@ -262,10 +262,7 @@ class ReadKeyRows:
         if of_key is not None and found.num_rows < of_key:
             found = pa.concat_tables([found, self._lost(chunk)])
         if found.num_rows:
-            sink = pa.BufferOutputStream()
-            with pa.ipc.new_stream(sink, found.schema) as writer:
-                writer.write_table(found)
-            yield sink.getvalue().to_pybytes()
+            yield _stream(found)
 
     @property
     def _columns_read(self) -> list[str]:
@@ -362,11 +359,15 @@ class ReadNearKeys:
             self.key.values.schema,
         )
         if near.num_rows:
-            keys = near.group_by(columns).aggregate([]).select(columns)
-            sink = pa.BufferOutputStream()
-            with pa.ipc.new_stream(sink, keys.schema) as writer:
-                writer.write_table(keys)
-            yield sink.getvalue().to_pybytes()
+            yield _stream(near.group_by(columns).aggregate([]).select(columns))
+
+
+def _stream(rows: pa.Table) -> bytes:
+    """Rows as an Arrow IPC stream, of which `rows_of_key` makes them again."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema) as writer:
+        writer.write_table(rows)
+    return bytes(sink.getvalue())
 
 
 def _times(column: pa.Array) -> pa.Array:

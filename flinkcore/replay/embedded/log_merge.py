@@ -114,9 +114,7 @@ class LogMerge:
         asks = not self._is_in_order or len(plan.logs) > 1 or len(plan.stages) > 1
         # What waits comes before the rest of its log.
         waiting = [
-            ((log,), checkpoints.waiting_of(log))
-            for log in range(len(plan.logs))
-            if checkpoints.waiting_of(log)
+            ((log,), of_log) for log in range(len(plan.logs)) if (of_log := checkpoints.waiting_of(log))
         ]
         self._readings = [
             _Reading(

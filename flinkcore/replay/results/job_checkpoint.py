@@ -240,12 +240,13 @@ class WaitingRowsPart(AbstractContextManager["WaitingRowsPart"]):
     def __init__(self, part: PendingPart) -> None:
         self._part = part
         self._held: list[LogEvents] = []
-        self._tables = 0
+        self._held_bytes = self._tables = 0
 
     def add(self, events: LogEvents) -> None:
         """Add events of a batch, with the arrivals that they had."""
         self._held.append(events)
-        if sum(each.nbytes for each in self._held) >= _TABLE_BYTES:
+        self._held_bytes += events.nbytes
+        if self._held_bytes >= _TABLE_BYTES:
             self._write()
 
     def written(self) -> OperatorPart:
@@ -258,7 +259,7 @@ class WaitingRowsPart(AbstractContextManager["WaitingRowsPart"]):
         events = concatenate(self._held) if len(self._held) > 1 else self._held[0]
         places = events.timestamps, events.arrivals, events.splits, events.positions
         self._part.add(TableKind.WAITING_ROWS, str(self._tables), waiting_table(events.batch, *places))
-        self._held, self._tables = [], self._tables + 1
+        self._held, self._held_bytes, self._tables = [], 0, self._tables + 1
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
