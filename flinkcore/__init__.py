@@ -25,4 +25,4 @@ flinkcore.errors
 From a shell: ``flinkcore replay --help``, ``flinkcore demo``.
 """
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
