@@ -16,7 +16,6 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parents[1]
-RESULTS = Path(__file__).parent / "results"
 
 # Last, so that an installed flinkcore is measured rather than the source tree beside it.
 if str(ROOT) not in sys.path:
@@ -176,6 +175,8 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     terminalreporter.section("benchmarks in short")
     terminalreporter.write(text)
     if config.getoption("--save-results"):
+        from benchmarks.figures import RESULTS
+
         slug = re.sub(r"[^a-z0-9]+", "-", f"{ran_on['cpu']}-{ran_on['processors']}cpu".lower()).strip("-")
         RESULTS.mkdir(exist_ok=True)
         path = RESULTS / f"{today}-{slug}.json"

@@ -5,13 +5,13 @@ A run: `FLINKCORE_BENCH_ROUNDS=3 pytest benchmarks/test_nexmark.py --save-result
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parents[1]
+from benchmarks.figures import RESULTS, ROOT, median_seconds, results_of, short_versions, with_section
+
 PAGE = ROOT / "docs" / "nexmark.md"
 
 # A column of the table, its engine, and the column that it is compared with.
@@ -26,18 +26,16 @@ HEADS = {
 }
 
 
-def figures(results: Path) -> str:
+def section(path: Path) -> str:
     """The section with the table, in Markdown."""
-    content = json.loads(results.read_text(encoding="utf-8"))
+    content = results_of(path)
     found: dict[str, dict[str, Any]] = {}
     for entry in content["benchmarks"]:
         info = entry["extra_info"]
         if "query" in info:
             found.setdefault(info["query"], {})[info["engine"]] = entry
     some = next(iter(next(iter(found.values())).values()))
-    versions = {
-        name: ".".join((version or "").split(".")[:2]) for name, version in content["versions"].items()
-    }
+    versions = short_versions(content)
     heads, lines = [], []
     for engine, others in (EMBEDDED, ON_SPARK):
         heads += [HEADS[engine].format(**versions)]
@@ -59,38 +57,28 @@ def figures(results: Path) -> str:
         f"and {load['after']} after. flinkcore, Flink and DuckDB with one thread: from Arrow tables to Arrow tables, "
         "but Flink from mapped files to a sink that drops its results. On Spark `local[2]`, from Parquet, results "
         "consumed in Spark. *Times*: how many times as fast flinkcore is. From "
-        f"`benchmarks/results/{results.name}`."
+        f"`benchmarks/results/{path.name}`."
     )
     return "\n".join(["## Figures", "", head, "", *lines, ""])
 
 
-def _median(entry: Any) -> float:
-    return float(entry["seconds"]["median"])
-
-
 def _speed(entry: Any) -> str:
-    return "" if entry is None else f"{entry['extra_info']['events'] / _median(entry) / 1e6:.3g}"
+    return "" if entry is None else f"{entry['extra_info']['events'] / median_seconds(entry) / 1e6:.3g}"
 
 
 def _ratio(ours: Any, theirs: Any) -> str:
-    return "" if ours is None or theirs is None else f"{_median(theirs) / _median(ours):.2g}"
+    return "" if ours is None or theirs is None else f"{median_seconds(theirs) / median_seconds(ours):.2g}"
 
 
-def with_figures(page: str, section: str) -> str:
-    """The page with another section of figures."""
-    return re.sub(r"## Figures\n.*?\n(?=## )", lambda _: f"{section}\n", page, flags=re.S)
-
-
-def results_of(page: str) -> Path | None:
+def source_of(page: str) -> Path | None:
     """The results that a page has its figures from; None: it has none."""
     found = re.search(r"From `benchmarks/results/(.+?)`", page)
-    return None if found is None else ROOT / "benchmarks" / "results" / found[1]
+    return None if found is None else RESULTS / found[1]
 
 
 def main() -> None:
     """Write the section into the page."""
-    section = figures(Path(sys.argv[1]))
-    PAGE.write_text(with_figures(PAGE.read_text(encoding="utf-8"), section), "utf-8")
+    PAGE.write_text(with_section(PAGE.read_text(encoding="utf-8"), section(Path(sys.argv[1]))), "utf-8")
 
 
 if __name__ == "__main__":

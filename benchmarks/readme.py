@@ -1,19 +1,16 @@
 """Writes the section "Numbers" of the README from results of benchmarks: `python -m benchmarks.readme`.
 
-Each figure comes from one of the files that `RESULTS` names. A test says when the README and they disagree.
+Each figure comes from one of the files that `RUNS` names. A test says when the README and they disagree.
 """
 
 from __future__ import annotations
 
-import json
-import re
 import textwrap
-from functools import cache
-from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parents[1]
-RESULTS = {
+from benchmarks.figures import RESULTS, ROOT, median_seconds, results_of, short_versions, with_section
+
+RUNS = {
     "bids": "2026-11-23-amd-epyc-2cpu-bids",
     "pyflink": "2026-11-23-amd-epyc-2cpu-pyflink",
     "inactivity": "2026-11-23-amd-epyc-2cpu-inactivity",
@@ -71,34 +68,30 @@ TABLE = [
 ]
 
 
-@cache
-def results(name: str) -> dict[str, Any]:
+def results(run: str) -> dict[str, Any]:
     """Everything that a run of benchmarks noted."""
-    content: dict[str, Any] = json.loads(
-        (ROOT / f"benchmarks/results/{RESULTS[name]}.json").read_text(encoding="utf-8")
-    )
-    return content
+    return results_of(RESULTS / f"{RUNS[run]}.json")
 
 
-def benchmark(results_name: str, name: str) -> dict[str, Any]:
+def benchmark(run: str, name: str) -> dict[str, Any]:
     """One benchmark of a run."""
     entry: dict[str, Any] = next(
-        entry for entry in results(results_name)["benchmarks"] if entry["name"] == f"test_{name}"
+        entry for entry in results(run)["benchmarks"] if entry["name"] == f"test_{name}"
     )
     return entry
 
 
 def table() -> list[str]:
     """Lines of the table, in Markdown."""
-    found = {name: version or "" for name, version in results("bids")["versions"].items()}
-    versions = {name: ".".join(version.split(".")[:2]) for name, version in found.items()}
+    versions = short_versions(results("bids"))
     lines = ["| | seconds | against | seconds | faster by |", "|---|---:|---|---:|---:|"]
     for what, name, baselines in TABLE:
-        ours = benchmark("bids", name)["seconds"]
-        cells = [what.format(**versions), _range(ours)]
+        ours = benchmark("bids", name)
+        cells = [what.format(**versions), _range(ours["seconds"])]
         for against, baseline in baselines:
-            theirs = benchmark("bids", baseline)["seconds"]
-            cells += [against.format(**versions), _range(theirs), f"{theirs['median'] / ours['median']:.2g}"]
+            theirs = benchmark("bids", baseline)
+            ratio = median_seconds(theirs) / median_seconds(ours)
+            cells += [against.format(**versions), _range(theirs["seconds"]), f"{ratio:.2g}"]
             lines.append(f"| {' | '.join(cells)} |")
             cells = ["", ""]
     return lines
@@ -112,8 +105,11 @@ def times_as_fast(baseline: str, windows: str) -> str:
     """How many times as fast as Flink windows of some kind are, with the fewest and the most keys."""
     ratios = []
     for keys in (1_000, 20_000, 258_000):
-        ours = benchmark("windows", f"windows_of_bids[{windows}-{keys}]")["seconds"]["median"]
-        ratios.append(benchmark("windows", f"windows_of_bids[{baseline}-{keys}]")["seconds"]["median"] / ours)
+        ours, theirs = (
+            median_seconds(benchmark("windows", f"windows_of_bids[{engine}-{keys}]"))
+            for engine in (windows, baseline)
+        )
+        ratios.append(theirs / ours)
     return f"{min(ratios):.2g} to {max(ratios):.2g}"
 
 
@@ -139,7 +135,7 @@ def of_logs() -> dict[str, str]:
     }
     for name, splits in (("of_one_split", "one split"), ("of_splits", "64 splits")):
         entry = benchmark("lateness", f"lateness[{splits}]")
-        found[name] = f"{entry['extra_info']['events'] / entry['seconds']['median'] / 1e6:.0f}"
+        found[name] = f"{entry['extra_info']['events'] / median_seconds(entry) / 1e6:.0f}"
     return found
 
 
@@ -184,10 +180,7 @@ _PROSE = (
 def main() -> None:
     """Write the section into the README."""
     path = ROOT / "README.md"
-    text = path.read_text(encoding="utf-8")
-    path.write_text(
-        re.sub(r"## Numbers\n.*?\n(?=## )", lambda _: section() + "\n", text, flags=re.S), "utf-8"
-    )
+    path.write_text(with_section(path.read_text(encoding="utf-8"), section()), "utf-8")
 
 
 if __name__ == "__main__":

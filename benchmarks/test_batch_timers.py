@@ -16,12 +16,11 @@ the heap an entry per key that is put right only when it is due. It needed 1.5 t
 in these shapes, and three times that of `TimerHeap` to register a million random timers, which a map finds by one look.
 
 How these figures can mislead: they are of the stores alone. Of a replay over batches timers are a tenth to a quarter.
-Times are CPU times, the best of four rounds; a round includes the growth of an empty store, on both sides.
+Compared are CPU times; a round includes the growth of an empty store, on both sides.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -29,6 +28,7 @@ from typing import Any, Protocol
 import numpy as np
 import pytest
 
+from benchmarks.measuring import measure
 from flinkcore._native.key_timers import KeyTimers
 from flinkcore._native.timers import TimerHeap
 
@@ -138,24 +138,19 @@ STORES: dict[str, Callable[[int], Store]] = {"heap": OnHeap, "by-key": ByKey}
 def test_timers_of_functions_over_batches(benchmark: Any, shape: str, n_keys: int, store: str) -> None:
     benchmark.group = f"timers of batches, {shape}, {n_keys:,} keys"
     todo = list(batches(shape, n_keys))
-    cpu: list[float] = []
 
     def run() -> Fired:
-        begin = time.process_time()
         timers = STORES[store](n_keys)
         count = total = 0
         for batch in todo:
             timers.register(batch)
             fired = timers.fire(batch.watermark_ms)
             count, total = count + fired[0], total + fired[1]
-        cpu.append(time.process_time() - begin)
         return count, total
 
-    fired = benchmark.pedantic(run, rounds=4, warmup_rounds=1)
+    fired = measure(benchmark, sum(len(batch.keys) for batch in todo), "timer", run)
     assert fired == _fired.setdefault((shape, n_keys), fired)
-    n = sum(len(batch.keys) for batch in todo)
-    _cpu_ns[shape, n_keys, store] = min(cpu) / n * 1e9
-    benchmark.extra_info |= {"timers": n, "cpu_ns_per_timer": round(_cpu_ns[shape, n_keys, store], 1)}
+    _cpu_ns[shape, n_keys, store] = benchmark.extra_info["cpu_ns_per_timer"]
     if (shape, n_keys, "heap") in _cpu_ns and store != "heap":
         faster = _cpu_ns[shape, n_keys, "heap"] / _cpu_ns[shape, n_keys, store]
         benchmark.extra_info["times_faster_than_heap"] = round(faster, 1)

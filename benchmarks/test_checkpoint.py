@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import heapq
 import pickle
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from benchmarks.measuring import measure
 from flinkcore.common import MIN_TIMESTAMP
 from flinkcore.datastream.state import ValueStateDescriptor
 from flinkcore.runtime.checkpoint import Checkpoint, OperatorBackends, PendingCheckpoint
@@ -56,24 +56,6 @@ def filled(key_of: Callable[[int], Any], with_timers: bool) -> OperatorBackends:
     return backends
 
 
-def measure(benchmark: Any, run: Callable[[], Any]) -> Any:
-    """Best of three, wall and CPU time per key; what `run` returned."""
-    cpu: list[float] = []
-
-    def timed() -> Any:
-        begin = time.process_time()
-        result = run()
-        cpu.append(time.process_time() - begin)
-        return result
-
-    result = benchmark.pedantic(timed, rounds=3, warmup_rounds=1)
-    benchmark.extra_info["keys"] = KEYS
-    benchmark.extra_info["cpu_ns_per_key"] = min(cpu) / KEYS * 1e9
-    if benchmark.stats:  # not with --benchmark-disable
-        benchmark.extra_info["ns_per_key"] = benchmark.stats.stats.min / KEYS * 1e9
-    return result
-
-
 @pytest.mark.parametrize("with_timers", [False, True], ids=["value", "value and timer"])
 @pytest.mark.parametrize("key_of", [int, str], ids=["int", "str"])
 def test_write_and_restore(
@@ -88,7 +70,9 @@ def test_write_and_restore(
         restored.restore(Checkpoint.open(tmp_path), "op", 0, 1)
         return restored
 
-    restored = measure(benchmark, run)
+    restored = measure(benchmark, KEYS, "key", run)
+    assert restored.time_services is not None
+    assert restored.keyed_state is not None
     assert restored.time_services.num_event_time_timers() == KEYS * with_timers
     assert restored.keyed_state.num_key_value_state_entries() == KEYS
 
@@ -106,4 +90,4 @@ def test_pickle(benchmark: Any, tmp_path: Path, key_of: Callable[[int], Any]) ->
         restored, _ = pickle.loads(path.read_bytes())
         return restored
 
-    assert len(measure(benchmark, run)) == KEYS
+    assert len(measure(benchmark, KEYS, "key", run)) == KEYS

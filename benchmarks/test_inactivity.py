@@ -12,7 +12,6 @@ function over batches, of which a batch spans many watermarks. "times_faster_tha
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -27,6 +26,7 @@ from benchmarks.inactivity import (
     replay,
     replay_of_batches,
 )
+from benchmarks.measuring import measure
 
 CLICKS = Clicks(
     events=int(os.environ.get("FLINKCORE_BENCH_INACTIVITY_EVENTS", 1_000_000)),
@@ -58,20 +58,10 @@ def forms() -> dict[str, Form]:
 )
 @pytest.mark.parametrize("form", ["loop", "process-function", "replay", "batches", "cython"])
 def test_inactivity(benchmark: Any, forms: dict[str, Form], form: str) -> None:
-    cpu: list[float] = []
-
-    def timed() -> list[tuple[int, int]]:
-        begin = time.process_time()
-        rows = forms[form]()
-        cpu.append(time.process_time() - begin)
-        return rows
-
-    rows = benchmark.pedantic(timed, rounds=4, warmup_rounds=1)
+    rows = measure(benchmark, CLICKS.events, "event", forms[form])
     assert sorted(rows) == sorted(forms["loop"]())
-    _cpu_ns[form] = min(cpu) / CLICKS.events * 1e9
-    benchmark.extra_info |= {"events": CLICKS.events, "keys": CLICKS.keys, "cpu_ns_per_event": _cpu_ns[form]}
-    if benchmark.stats:  # not with --benchmark-disable
-        benchmark.extra_info["ns_per_event"] = benchmark.stats.stats.min / CLICKS.events * 1e9
+    benchmark.extra_info["keys"] = CLICKS.keys
+    _cpu_ns[form] = benchmark.extra_info["cpu_ns_per_event"]
     if form == "batches" and "replay" in _cpu_ns:
         benchmark.extra_info["times_faster_than_rows"] = _cpu_ns["replay"] / _cpu_ns[form]
     if form != "loop" and "loop" in _cpu_ns:

@@ -12,41 +12,29 @@ from typing import Any
 
 import pytest
 
-from benchmarks.merge_process import Merge, merge_in_process
+from benchmarks.measuring import median_run, reported_clock, reported_rounds
+from benchmarks.merge_process import merge_in_process
 
 SPLITS = int(os.environ.get("FLINKCORE_BENCH_MERGE_SPLITS", 10_000))
 STEPS = [int(steps) for steps in os.environ.get("FLINKCORE_BENCH_MERGE_STEPS", "500,2000").split(",")]
 RECORD_BYTES = 32 << 20
 
-_seconds = 0.0
 _peaks: dict[int, int] = {}
 
 
-def merge_clock() -> float:
-    """Seconds that merges took so far: pytest-benchmark's timer here."""
-    return _seconds
-
-
 @pytest.mark.parametrize("steps", STEPS)
-@pytest.mark.benchmark(group=f"merge of {SPLITS:,} splits", timer=merge_clock)
+@pytest.mark.benchmark(group=f"merge of {SPLITS:,} splits", timer=reported_clock)
 def test_merge(benchmark: Any, steps: int) -> None:
-    merges: list[Merge] = []
-
-    def run() -> None:
-        global _seconds
-        merges.append(merge_in_process(SPLITS, steps, RECORD_BYTES))
-        _seconds += merges[-1].seconds
-
-    benchmark.pedantic(run, rounds=2)
-    fastest = min(merges)
+    merges = reported_rounds(benchmark, lambda: merge_in_process(SPLITS, steps, RECORD_BYTES))
     peak = max(merge.peak_bytes for merge in merges)
     assert peak <= 1.5 * _peaks.setdefault(SPLITS, peak)
+    median = median_run(merges)
     benchmark.extra_info |= {
         "splits": SPLITS,
         "steps": steps,
-        "timeline_steps": fastest.timeline_steps,
-        "ns_per_step": fastest.seconds / (SPLITS * steps) * 1e9,
-        "cpu_ns_per_step": min(merge.cpu_seconds for merge in merges) / (SPLITS * steps) * 1e9,
+        "timeline_steps": median.timeline_steps,
+        "ns_per_step": median.seconds / (SPLITS * steps) * 1e9,
+        "cpu_ns_per_step": median.cpu_seconds / (SPLITS * steps) * 1e9,
         "peak_mib": peak / 2**20,
         "mib_before": max(merge.bytes_before for merge in merges) / 2**20,
     }

@@ -26,7 +26,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -35,6 +34,7 @@ import pyarrow.compute as pc
 import pytest
 
 from benchmarks.inactivity import Clicks, keyed_log, replay
+from benchmarks.measuring import ROUNDS, measure
 from benchmarks.peers import pyflink
 from benchmarks.peers.flink import FlinkUnavailable, jdk_tool
 from flinkcore.common import Time
@@ -96,18 +96,8 @@ def _compare(benchmark: Any, job: str, ns: float) -> None:
 
 
 def _measure_flinkcore(benchmark: Any, job: str, run: Callable[[], object]) -> None:
-    cpu: list[float] = []
-
-    def timed() -> object:
-        begin = time.process_time()
-        result = run()
-        cpu.append(time.process_time() - begin)
-        return result
-
-    benchmark.pedantic(timed, rounds=3, warmup_rounds=1)
-    benchmark.extra_info |= {"events": EVENTS, "cpu_ns_per_event": min(cpu) / EVENTS * 1e9}
+    measure(benchmark, EVENTS, "event", run)
     if benchmark.stats:  # not with --benchmark-disable
-        benchmark.extra_info["ns_per_event"] = benchmark.stats.stats.min / EVENTS * 1e9
         _compare(benchmark, job, benchmark.extra_info["ns_per_event"])
 
 
@@ -181,13 +171,13 @@ def test_map_filter_reduce_of_pyflink(benchmark: Any, mode: str) -> None:
     ],
 )
 def test_program_of_flinkcore(benchmark: Any, job: str) -> None:
-    """The program in a process of its own, three times; its cheapest run counts."""
+    """The program in a process of its own."""
     program = [sys.executable, "-m", "benchmarks.flinkcore_programs", job, "thread", str(EVENTS), str(KEYS)]
     pairs: list[pyflink.Pair] = []
-    benchmark.pedantic(lambda: pairs.append(pyflink.pair_of(program)), rounds=3)
-    best = min(pairs, key=lambda pair: pair.seconds_per_event)
-    _note_pair(benchmark, best)
-    _compare(benchmark, job, best.seconds_per_event * 1e9)
+    benchmark.pedantic(lambda: pairs.append(pyflink.pair_of(program)), rounds=ROUNDS)
+    median = sorted(pairs, key=lambda pair: pair.seconds_per_event)[(len(pairs) - 1) // 2]
+    _note_pair(benchmark, median)
+    _compare(benchmark, job, median.seconds_per_event * 1e9)
 
 
 def _installed(package: str) -> bool:

@@ -20,10 +20,9 @@ import pytest
 
 from benchmarks.processes import cpu_seconds
 
-pytestmark = [
-    pytest.mark.skipif(importlib.util.find_spec("pyspark") is None, reason="pyspark is not installed"),
-    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
-]
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("pyspark") is None, reason="pyspark is not installed"
+)
 
 ROUNDS = int(os.environ.get("FLINKCORE_BENCH_ROUNDS", "5"))
 JOBS = 3

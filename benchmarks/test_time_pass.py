@@ -3,7 +3,7 @@
 Both read the same Parquet files with the same settings of pyarrow in the same warm session, a task per file.
 What the pass takes more is what watermarks cost; reading is the bound. CPU time is that of Spark's Python
 workers, its JVM, and the driver. `FLINKCORE_BENCH_TIMES` sets the number of events (100 M),
-`FLINKCORE_BENCH_SPLITS` that of the splits (64), `FLINKCORE_BENCH_ROUNDS` the measured runs (3).
+`FLINKCORE_BENCH_SPLITS` that of the splits (64).
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from benchmarks.measuring import measure
 from benchmarks.processes import cpu_seconds
 from benchmarks.timed_log import SCHEMA, TimedLog
 
 EVENTS = int(os.environ.get("FLINKCORE_BENCH_TIMES", 100_000_000))
 SPLITS = int(os.environ.get("FLINKCORE_BENCH_SPLITS", 64))
-ROUNDS = int(os.environ.get("FLINKCORE_BENCH_ROUNDS", 3))
 THREADS = 2
 BATCH_ROWS = 1 << 17
 
@@ -31,25 +31,13 @@ pytestmark = [
     pytest.mark.skipif(importlib.util.find_spec("pyspark") is None, reason="pyspark is not installed"),
 ]
 
-_best: dict[str, float] = {}
+_ns: dict[str, float] = {}
 
 
-def measure(benchmark: Any, name: str, run: Callable[[], int]) -> None:
-    cpu: list[float] = []
-
-    def timed() -> None:
-        begin = cpu_seconds()
-        assert run() == EVENTS
-        cpu.append(cpu_seconds() - begin)
-
-    benchmark.pedantic(timed, rounds=ROUNDS, warmup_rounds=2)
-    benchmark.extra_info |= {"events": EVENTS, "cpu_ns_per_event": min(cpu) / EVENTS * 1e9}
+def measure_pass(benchmark: Any, name: str, run: Callable[[], int]) -> None:
+    assert measure(benchmark, EVENTS, "event", run, cpu_clock=cpu_seconds) == EVENTS
     if benchmark.stats:  # not with --benchmark-disable
-        seconds = _best[name] = benchmark.stats.stats.min
-        benchmark.extra_info |= {
-            "ns_per_event": seconds / EVENTS * 1e9,
-            "events_per_second": EVENTS / seconds,
-        }
+        _ns[name] = benchmark.extra_info["ns_per_event"]
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +70,7 @@ def test_reading_the_columns(benchmark: Any, spark: Any) -> None:
         tasks = spark.range(0, len(paths), 1, len(paths))
         return sum(row.rows for row in tasks.mapInArrow(rows_of(paths), "rows long").collect())
 
-    measure(benchmark, "reading", run)
+    measure_pass(benchmark, "reading", run)
 
 
 def plan_of(log: TimedLog) -> Any:
@@ -120,6 +108,6 @@ def test_timeline(benchmark: Any, spark: Any) -> None:
         ((time_plane, _),) = run_time_passes(spark, [SparkLog(plan, files, files.dataframe(spark))])
         return time_plane.events
 
-    measure(benchmark, "timeline", run)
-    if "reading" in _best and "timeline" in _best:
-        benchmark.extra_info["times_faster_than_reading"] = _best["reading"] / _best["timeline"]
+    measure_pass(benchmark, "timeline", run)
+    if {"reading", "timeline"} <= _ns.keys():
+        benchmark.extra_info["times_faster_than_reading"] = _ns["reading"] / _ns["timeline"]

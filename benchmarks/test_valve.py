@@ -8,13 +8,12 @@ generators' baseline is numpy's running maximum, for one split and without idlen
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
+from benchmarks.measuring import measure
 from flinkcore._native.event_log import order_events
 from flinkcore._native.watermarks import StatusWatermarkValve, TimeSummary
 from flinkcore.replay.time_plane.chunk_times import ChunkTimes, GeneratorSpec
@@ -25,26 +24,6 @@ EVENTS = 4_000_000
 MIN_TIMESTAMP = -(2**63)
 
 Columns = tuple[np.ndarray, np.ndarray, np.ndarray]
-
-
-def measure(
-    benchmark: Any, count: int, unit: str, run: Callable[[Any], Any], set_up: Callable[[], Any] = lambda: None
-) -> Any:
-    """Best of five, wall and CPU time per unit; what `run` returned."""
-    cpu: list[float] = []
-
-    def timed(prepared: Any) -> Any:
-        begin = time.process_time()
-        result = run(prepared)
-        cpu.append(time.process_time() - begin)
-        return result
-
-    result = benchmark.pedantic(timed, setup=lambda: ((set_up(),), {}), rounds=5, warmup_rounds=1)
-    benchmark.extra_info[unit + "s"] = count
-    benchmark.extra_info[f"cpu_ns_per_{unit}"] = min(cpu) / count * 1e9
-    if benchmark.stats:  # not with --benchmark-disable
-        benchmark.extra_info[f"ns_per_{unit}"] = benchmark.stats.stats.min / count * 1e9
-    return result
 
 
 # ---- valve -----------------------------------------------------------------------------------------------
@@ -93,7 +72,7 @@ def one_by_one(channels: int, rows: list[tuple[int, int]]) -> list[int]:
 
 
 SIDES = {"list": with_a_list, "numpy": with_numpy, "native-single": one_by_one}
-_seconds: dict[tuple[str, int], float] = {}
+_ns: dict[tuple[str, int], float] = {}
 
 
 @pytest.mark.benchmark(group="valve")
@@ -113,15 +92,15 @@ def test_valve(benchmark: Any, side: str, channels: int) -> None:
     else:
         count = min(100_000, 20_000_000 // channels) if side == "list" else 100_000
         rows = list(zip(columns[0][:count].tolist(), columns[2][:count].tolist(), strict=True))
-        emitted = measure(benchmark, count, "watermark", lambda _: SIDES[side](channels, rows))
+        emitted = measure(benchmark, count, "watermark", lambda: SIDES[side](channels, rows))
         expected = StatusWatermarkValve(channels).input_batch(*(column[:count] for column in columns))[2]
         assert emitted == expected.tolist()
     if benchmark.stats:
-        _seconds[side, channels] = benchmark.stats.stats.min / count
+        _ns[side, channels] = benchmark.extra_info["ns_per_watermark"]
         if side.startswith("native"):
             for baseline in ("list", "numpy"):
-                if (baseline, channels) in _seconds:
-                    ratio = _seconds[baseline, channels] / _seconds[side, channels]
+                if (baseline, channels) in _ns:
+                    ratio = _ns[baseline, channels] / _ns[side, channels]
                     benchmark.extra_info[f"times_faster_than_{baseline}"] = ratio
 
 
@@ -161,7 +140,7 @@ def test_generators(benchmark: Any, splits: int, interval_ms: int) -> None:
 def test_generator_with_numpy(benchmark: Any) -> None:
     _, arrivals, timestamps = log(1)
 
-    def run(_: None) -> np.ndarray:
+    def run() -> np.ndarray:
         ticks = np.arange(0, arrivals[-1] + 200, 200)
         return np.maximum.accumulate(timestamps)[np.searchsorted(arrivals, ticks, side="right") - 1]
 
@@ -203,4 +182,4 @@ def test_combine(benchmark: Any, splits: int) -> None:
         times["least_arrival_ms"] = times["first_arrival_ms"]
         chunks.append(ChunkTimes(index, list(range(splits)), rows, rows, times, records, floors, len(part)))
     steps = sum(len(chunk.records) // 2 for chunk in chunks)
-    measure(benchmark, steps, "step", lambda _: combine(chunks, GeneratorSpec(4_000, 5_000), 200))
+    measure(benchmark, steps, "step", lambda: combine(chunks, GeneratorSpec(4_000, 5_000), 200))
