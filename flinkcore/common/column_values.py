@@ -207,7 +207,7 @@ class _Conversion:
         return self.values(pc.run_end_decode(column))
 
 
-def _is_list(arrow_type: pa.DataType) -> bool:
+def is_list(arrow_type: pa.DataType) -> bool:
     return any(is_kind(arrow_type) for is_kind in _LISTS)
 
 
@@ -227,7 +227,7 @@ _CONVERSIONS: list[tuple[Callable[[pa.DataType], bool], Callable[[_Conversion, p
     (pa.types.is_floating, _Conversion.floats),
     (pa.types.is_struct, _Conversion.structs),
     (pa.types.is_map, _Conversion.maps),
-    (_is_list, _Conversion.lists),
+    (is_list, _Conversion.lists),
     (pa.types.is_dictionary, _Conversion.dictionaries),
     (pa.types.is_run_end_encoded, _Conversion.encoded_runs),
 ]
@@ -269,6 +269,6 @@ def _with_dicts(value: Any, arrow_type: pa.DataType) -> Any:
             (_with_dicts(key, arrow_type.key_type), _with_dicts(item, arrow_type.item_type))
             for key, item in pairs
         ]
-    if _is_list(arrow_type):
+    if is_list(arrow_type):
         return [_with_dicts(item, arrow_type.value_type) for item in value]
     return value

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from flinkcore.common.column_values import is_list
+
 
 def refused_null(column: pa.Array, field: pa.Field) -> str | None:
     """Return the path of the field, or of one nested in it, that takes no null and has one in a column; None if none.
@@ -12,6 +14,8 @@ def refused_null(column: pa.Array, field: pa.Field) -> str | None:
     """
     if not field.nullable and column.null_count:
         return str(field.name)
+    if not _has_required(field.type):
+        return None
     for part, values in _parts(column, field.type):
         place = refused_null(values, part)
         if place is not None:
@@ -19,12 +23,23 @@ def refused_null(column: pa.Array, field: pa.Field) -> str | None:
     return None
 
 
+def refused_null_of(batch: pa.RecordBatch) -> str | None:
+    """Return the path of a field of a batch that takes no null and has one; None if none."""
+    return next(filter(None, map(refused_null, batch.columns, batch.schema)), None)
+
+
+def _has_required(kind: pa.DataType) -> bool:
+    """Return whether a type nests a field that takes no null."""
+    fields = (kind.field(at) for at in range(kind.num_fields))
+    return any(not field.nullable or _has_required(field.type) for field in fields)
+
+
 def _parts(column: pa.Array, kind: pa.DataType) -> list[tuple[pa.Field, pa.Array]]:
     """What a type nests, and the column's values of it where itself is not null."""
     if pa.types.is_struct(kind):
         there = column.drop_null()
         return [(field, there.field(at)) for at, field in enumerate(kind)]
-    if pa.types.is_list(kind):
+    if is_list(kind):
         return [(kind.value_field, column.flatten())]
     if pa.types.is_map(kind):
         there = column.drop_null()

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from models.full_disks import most_bytes_of_a_file
 
-from flinkcore.errors import ConfigurationError, SourceError
+from flinkcore.errors import ConfigurationError, DataError, SourceError
 from flinkcore.replay.results.parquet_outputs import ParquetOutput, ParquetOutputs
 
 DAY = datetime.date(2024, 1, 31)
@@ -102,6 +102,33 @@ def test_columns_of_all_types_come_back(tmp_path: Path, repeating: tuple[str, ..
     back = pq.read_table(written(tmp_path / "out", pa.record_batch(COLUMNS), repeating))
     for name, column in COLUMNS.items():
         assert back.column(name).to_pylist() == column.to_pylist(), name
+
+
+REQUIRED = {
+    "int": pa.array([None, 1], pa.int64()),
+    "text": pa.array([None, "a"]),
+    "list.item": pa.array([[None], [1]], pa.list_(pa.field("item", pa.int64(), nullable=False))),
+    "large.item": pa.array([[1, None], [1]], pa.large_list(pa.field("item", pa.int64(), nullable=False))),
+    "fixed.item": pa.array([[None, 1], [1, 1]], pa.list_(pa.field("item", pa.int64(), nullable=False), 2)),
+    "struct.x": pa.array([{"x": None}, {"x": 1}], pa.struct([pa.field("x", pa.int64(), nullable=False)])),
+    "map.value": pa.array(
+        [[("a", None)], []], pa.map_(pa.string(), pa.field("value", pa.int64(), nullable=False))
+    ),
+    "deep.item.x": pa.array(
+        [[{"x": None}], None], pa.large_list(pa.struct([pa.field("x", pa.int64(), nullable=False)]))
+    ),
+}
+
+
+@pytest.mark.parametrize("place", REQUIRED)
+def test_a_null_where_the_type_takes_none_is_named_and_leaves_no_file(tmp_path: Path, place: str) -> None:
+    column = REQUIRED[place]
+    schema = pa.schema([pa.field(place.partition(".")[0], column.type, nullable="." in place)])
+    with pytest.raises(DataError, match=rf"column '{place}' of the results for .*/out has a null"):
+        written(tmp_path / "out", pa.record_batch([column], schema))
+    assert content(tmp_path) == []
+    rest = pa.record_batch([column.slice(1)], schema)
+    assert pq.read_table(written(tmp_path / "out", rest)).to_pylist() == rest.to_pylist()
 
 
 def test_keys_and_texts_get_dictionaries_and_other_integers_their_differences(tmp_path: Path) -> None:

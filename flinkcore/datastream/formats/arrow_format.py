@@ -121,17 +121,16 @@ class BatchWriter(BulkWriter):
     def _write(self) -> None:
         import pyarrow as pa
 
-        from flinkcore.common.required_values import refused_null
+        from flinkcore.common.required_values import refused_null_of
 
         elements, self._elements = self._elements, []
         if not elements:
             return
         try:
             batch = self._batch(elements)
-            for field, column in zip(batch.schema, batch.columns, strict=True):
-                place = refused_null(column, field)
-                if place is not None:
-                    raise ValueError(f"Column {place!r} is declared non-nullable but contains nulls")
+            place = refused_null_of(batch)
+            if place is not None:
+                raise ValueError(f"Column {place!r} is declared non-nullable but contains nulls")
             self._writer.write_batch(batch)
         except (pa.ArrowException, AttributeError, OverflowError, TypeError, ValueError) as failure:
             raise DataError(f"{self._misfit}: {failure}") from failure

@@ -18,7 +18,8 @@ import pyarrow.parquet as pq
 
 from flinkcore.common import OutputTag
 from flinkcore.common.locations import absolute_location
-from flinkcore.errors import ConfigurationError, SourceError
+from flinkcore.common.required_values import refused_null_of
+from flinkcore.errors import ConfigurationError, DataError, SourceError
 from flinkcore.replay.plans.job_plan import JobPlan
 from flinkcore.replay.results.result_files import PartNames, writing_results
 
@@ -96,7 +97,19 @@ class ParquetPart:
             )
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Append a batch."""
+        """Append a batch.
+
+        Raises
+        ------
+        DataError
+            If a null is in a column, or in what it nests, whose type takes none.
+        """
+        place = refused_null_of(batch)
+        if place is not None:
+            raise DataError(
+                f"column {place!r} of the results for {self._output.path} has a null, which its type does not take: "
+                "declare it nullable, or give a value"
+            )
         with self._output.writing():
             self._writer.write_batch(batch)
 
