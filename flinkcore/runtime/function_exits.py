@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from inspect import CO_VARARGS
-from types import FrameType
+from types import CodeType, FrameType
+from typing import Any
 
 from flinkcore.errors import UserCodeError
 
@@ -30,7 +31,11 @@ def exits_as_errors() -> Iterator[None]:
     except SystemExit as exit_:
         from traceback import walk_tb  # the start of a job can do without
 
-        if any(_is_of_signal_handler(frame) for frame, _ in walk_tb(exit_.__traceback__)):
+        handlers = _codes_of_signal_handlers()
+        if any(
+            frame.f_code in handlers or _was_given_interrupted_frame(frame)
+            for frame, _ in walk_tb(exit_.__traceback__)
+        ):
             raise
         raise UserCodeError(
             f"a function of the job called sys.exit({exit_.code!r}): let it raise an error, and end the program where "
@@ -38,8 +43,24 @@ def exits_as_errors() -> Iterator[None]:
         ) from exit_
 
 
-def _is_of_signal_handler(frame: FrameType) -> bool:
-    """Whether the function of a frame was given the frame that it interrupted, as signal handlers are."""
+def _codes_of_signal_handlers() -> set[CodeType]:
+    """Return the code of the functions that handle signals now; one may have deleted the frame that it was given."""
+    import signal
+    from functools import partial
+
+    codes = set[CodeType | None]()
+    for number in signal.valid_signals():
+        handler: Any = signal.getsignal(number)
+        while isinstance(handler, partial):
+            handler = handler.func
+        if callable(handler):
+            call = handler if hasattr(handler, "__code__") else type(handler).__call__
+            codes.add(getattr(call, "__code__", None))
+    return {code for code in codes if code is not None}
+
+
+def _was_given_interrupted_frame(frame: FrameType) -> bool:
+    """Whether a function was given the frame that it interrupted, as signal handlers are, also those of before."""
     code = frame.f_code
     given = [frame.f_locals.get(name) for name in code.co_varnames[: code.co_argcount]]
     if code.co_flags & CO_VARARGS:

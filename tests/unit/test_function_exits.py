@@ -100,9 +100,17 @@ def stop(signum: int, frame: Any) -> None:
     sys.exit(5)
 
 
+def stop_without_frame(signum: int, frame: Any) -> None:
+    del frame
+    sys.exit(5)
+
+
 class Stopper:
     def stop(self, *given: Any) -> None:
         stop(*given)
+
+    def __call__(self, signum: int, frame: Any) -> None:
+        stop_without_frame(signum, frame)
 
 
 def stopped_in_function(value: Any) -> Any:
@@ -118,8 +126,16 @@ class StopsAsItIsPickled:
 
 @pytest.mark.parametrize(
     "handler",
-    [stop, lambda *_: sys.exit(5), Stopper().stop, partial(lambda code, *_: sys.exit(code), 5)],
-    ids=["function", "lambda", "method", "partial"],
+    [
+        stop,
+        stop_without_frame,
+        lambda *_: sys.exit(5),
+        Stopper().stop,
+        Stopper(),
+        partial(lambda code, *_: sys.exit(code), 5),
+        partial(stop_without_frame),
+    ],
+    ids=["function", "deletes its frame", "lambda", "method", "object", "partial", "partial without frame"],
 )
 @pytest.mark.parametrize(
     "stream",
