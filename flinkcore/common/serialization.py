@@ -140,7 +140,7 @@ class Encoder:
 
     @staticmethod
     def simple_string_encoder(charset_name: str = "UTF-8") -> Encoder:
-        """Return an encoder that writes a line with each element's text, as ``print`` shows it.
+        """Return an encoder that writes a line with each element's text, as Java's ``toString`` does.
 
         Raises
         ------

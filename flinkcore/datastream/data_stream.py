@@ -445,7 +445,7 @@ class DataStream(ConfiguredStream):
             raise ConfigurationError("union needs at least one other stream")
         for stream in streams:
             self._require_stream(stream, "union")
-        united = tuple(stream._transformation for stream in (self, *streams))
+        united = tuple(stream._values() for stream in (self, *streams))
         return self._then(UnionTransformation(united))
 
     @overload
@@ -556,8 +556,12 @@ class DataStream(ConfiguredStream):
         """Return the step whose elements the next one reads; for keyed streams, that of the key."""
         return self._transformation
 
+    def _values(self) -> Transformation:
+        """Return the step whose elements a call reads that has no use for keys."""
+        return self._transformation
+
     def _collected(self) -> Transformation:
-        """Return the step whose elements are collected."""
+        """Return the step whose elements are collected, and go to sinks."""
         return self._transformation
 
     def _then(self, transformation: Transformation) -> DataStream:
@@ -627,7 +631,7 @@ class DataStream(ConfiguredStream):
 
     def _choose(self, func: FunctionOrCallable) -> DataStream:
         require_function(func, FilterFunction, "filter")
-        return self._then(ChoiceTransformation(self._input(), func, self.get_type()))
+        return self._then(ChoiceTransformation(self._input(), func, self._transformation.element_type))
 
     def process(self, func: Any, output_type: Any = None) -> DataStream:
         """Return the results of a ProcessFunction for the elements; `output_type` and errors as of :meth:`map`.
@@ -657,7 +661,7 @@ class DataStream(ConfiguredStream):
         ConfigurationError
             If this is no stream of declared tuples, or the tuples have no such field.
         """
-        type_info = self.get_type()
+        type_info = self._transformation.element_type
         if not isinstance(type_info, TupleTypeInfo):
             raise ConfigurationError(
                 f"project needs tuples, declared by Types.TUPLE([...]); this is {type_info!r}"
@@ -672,7 +676,7 @@ class DataStream(ConfiguredStream):
             return tuple([value[index] for index in field_indexes])
 
         return self._then(
-            MapTransformation(self._input(), projected, Types.TUPLE([types[i] for i in field_indexes]))
+            MapTransformation(self._values(), projected, Types.TUPLE([types[i] for i in field_indexes]))
         ).name("Projection")
 
     def rebalance(self) -> DataStream:
@@ -728,7 +732,7 @@ class DataStream(ConfiguredStream):
         sink_identifier : str, optional
             Prefix of each line; the number of the subtask follows if there are several.
         """
-        return self.sink_to(PrintSink(sink_identifier))
+        return self._end(self._values(), PrintSink(sink_identifier))
 
     def add_sink(self, sink_func: SinkFunction) -> DataStreamSink:
         """Call a SinkFunction with every element when the environment is executed."""
@@ -736,16 +740,16 @@ class DataStream(ConfiguredStream):
             raise ConfigurationError(
                 f"add_sink takes a SinkFunction, not {sink_func!r}; a Sink goes to sink_to"
             )
-        return self._end(sink_func)
+        return self._end(self._values(), sink_func)
 
     def sink_to(self, sink: Sink) -> DataStreamSink:
         """Write the elements to a Sink when the environment is executed."""
         if not isinstance(sink, Sink):
             raise ConfigurationError(f"sink_to takes a Sink such as a FileSink, not {sink!r}")
-        return self._end(sink)
+        return self._end(self._collected(), sink)
 
-    def _end(self, sink: Sink | SinkFunction) -> DataStreamSink:
-        transformation = SinkTransformation(self._transformation, sink)
+    def _end(self, step: Transformation, sink: Sink | SinkFunction) -> DataStreamSink:
+        transformation = SinkTransformation(step, sink)
         self._environment._add_sink(transformation)
         return DataStreamSink(transformation)
 

@@ -133,6 +133,21 @@ class MapTransformation(ElementTransformation):
     verb = "map"
 
 
+class KeyedValuesTransformation(MapTransformation):
+    """The elements of a keyed stream, in the subtasks that their keys have sent them to."""
+
+    OPERATOR_NAME: ClassVar[str] = "_keyed_stream_values_operator"
+
+    is_of_program = False
+
+    @property
+    def operator_name(self) -> str:
+        return self.OPERATOR_NAME
+
+    def __str__(self) -> str:
+        return f"values of keys: {self.type_info!r}"
+
+
 class FlatMapTransformation(ElementTransformation):
     """Any number of elements for each."""
 

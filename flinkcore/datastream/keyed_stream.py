@@ -15,6 +15,7 @@ from flinkcore.datastream.element_transformations import (
     ElementProcessTransformation,
     KeyedCollectTransformation,
     KeyedTransformation,
+    KeyedValuesTransformation,
     Partitioning,
     ReduceTransformation,
 )
@@ -47,6 +48,10 @@ class _WithKey(KeyedProcessFunction):
         yield Row(f0=ctx.get_current_key(), f1=value)
 
 
+def _itself(value: Any) -> Any:
+    return value
+
+
 def _not_of_keyed_streams(what: str) -> Any:
     """Return a method of steps, which a keyed stream is not."""
 
@@ -74,7 +79,8 @@ class KeyedStream(DataStream):
     Notes
     -----
     Follows ``pyflink.datastream.KeyedStream``: calls that do not depend on keys apply to the stream before `key_by`.
-    Its elements are collected as Rows of the key, ``f0``, and the element, ``f1``.
+    Its elements are collected, and go to a Sink, as Rows of the key, ``f0``, and the element, ``f1``; `print`,
+    `add_sink`, `union` and `project` take the elements alone.
     """
 
     def __init__(
@@ -109,10 +115,20 @@ class KeyedStream(DataStream):
     slot_sharing_group = _not_of_keyed_streams("Setting slot sharing group")
     cache = _not_of_keyed_streams("Cache")
 
+    def _values(self) -> Transformation:
+        if self._key_selector is None:
+            return self._transformation
+        values = KeyedValuesTransformation(self._input(), _itself, self._transformation.element_type)
+        return self._then(values)._transformation
+
     def _collected(self) -> Transformation:
         key_type = declared_type(self._key_type)
         pair = Types.ROW_NAMED(["f0", "f1"], [key_type, self._transformation.element_type])
         return KeyedCollectTransformation(self._input(), _WithKey(), pair)
+
+    def get_type(self) -> TypeInformation:
+        """Return the declared type of what is collected and goes to sinks: Rows of the key and the element."""
+        return self._collected().element_type
 
     def window(self, window_assigner: WindowAssigner[Any, Any]) -> WindowedStream:
         """Return this stream cut into windows.
@@ -205,7 +221,7 @@ class KeyedStream(DataStream):
         Follows ``pyflink.datastream.KeyedStream.reduce``.
         """
         require_function(func, ReduceFunction, "reduce")
-        return self._then(ReduceTransformation(self._input(), func, self.get_type()))
+        return self._then(ReduceTransformation(self._input(), func, self._transformation.element_type))
 
     def sum(self, position_to_sum: int | str = 0) -> DataStream:
         """Return for each element the first one of its key, with the sum of a field so far.
@@ -240,7 +256,7 @@ class KeyedStream(DataStream):
 
     def _rolling(self, kind: RollingAggregation.Kind, position: int | str) -> DataStream:
         aggregation = RollingAggregation(kind, position)
-        aggregation.check_type(self.get_type())
+        aggregation.check_type(self._transformation.element_type)
         return self.reduce(aggregation)
 
     def process(
@@ -316,6 +332,3 @@ class KeyedStream(DataStream):
         raise ConfigurationError(
             "broadcast cannot take the place of a key: call it on the stream before key_by"
         )
-
-    def project(self, *field_indexes: int) -> DataStream:
-        return DataStream(self._environment, self._transformation).project(*field_indexes)

@@ -88,7 +88,7 @@ class _Windows(Generic[Applied, Processed]):
 
     def get_input_type(self) -> TypeInformation:
         """Return the declared type of the elements."""
-        return self._stream.get_type()
+        return self._stream._transformation.element_type
 
     def trigger(self: Windows, trigger: Trigger[Any, Any]) -> Windows:
         """Return these windows with another trigger than their own.
@@ -450,7 +450,7 @@ class _Windows(Generic[Applied, Processed]):
             and window_function is None
             and not isinstance(pre_aggregation, AggregateFunction)
         ):
-            output_type = self._stream.get_type()
+            output_type = self._stream._transformation.element_type
         return self._stream._then(
             ElementWindowTransformation(self._stream._input(), operation, declared_type(output_type))
         )

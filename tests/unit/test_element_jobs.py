@@ -6,11 +6,12 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from itertools import islice
+from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
 
-from flinkcore.common import Duration, OutputTag, Row, TimestampAssigner, Types, WatermarkStrategy
+from flinkcore.common import Duration, Encoder, OutputTag, Row, TimestampAssigner, Types, WatermarkStrategy
 from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.datastream import (
     CoMapFunction,
@@ -28,6 +29,7 @@ from flinkcore.datastream import (
     TimeCharacteristic,
 )
 from flinkcore.datastream.connectors import NumberSequenceSource, collection
+from flinkcore.datastream.connectors.file_system import FileSink
 from flinkcore.errors import ConfigurationError, DataError, UserCodeError
 
 PAIR = Types.TUPLE([Types.STRING(), Types.INT()])
@@ -583,6 +585,59 @@ def test_printed_lines_tell_sink_and_subtask(
     ]
 
 
+class Emit(KeyedProcessFunction):
+    def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> Iterator[Any]:
+        yield value
+
+
+@pytest.mark.parametrize(
+    "stream_of",
+    [lambda keyed: keyed, lambda keyed: keyed.union(keyed), lambda keyed: keyed.project(0, 1)],
+    ids=["print", "union", "project"],
+)
+def test_elements_of_a_keyed_stream_stay_in_the_subtasks_of_their_keys(
+    env: StreamExecutionEnvironment, capsys: pytest.CaptureFixture[str], stream_of: Any
+) -> None:
+    env.set_parallelism(4)
+    pairs = env.from_collection(
+        [("a", 1), ("b", 2), ("a", 3), ("c", 4), ("b", 5), ("d", 6)],
+        Types.TUPLE([Types.STRING(), Types.INT()]),
+    )
+    keyed = pairs.key_by(lambda pair: pair[0], Types.STRING())
+    by_function = keyed.process(Emit(), pairs.get_type())
+    by_function.print()
+    env.execute()
+    of_function = sorted(set(capsys.readouterr().out.splitlines()))
+    assert len({line.partition(">")[0] for line in of_function}) > 1
+    stream_of(keyed).print()
+    env.execute()
+    assert sorted(set(capsys.readouterr().out.splitlines())) == of_function
+
+
+def test_sinks_of_a_keyed_stream_take_its_elements_in_batch_mode_key_by_key(
+    env: StreamExecutionEnvironment, capsys: pytest.CaptureFixture[str]
+) -> None:
+    env.set_runtime_mode(RuntimeExecutionMode.BATCH)
+    env.from_collection(["b1", "a1", "b2", "a2"], Types.STRING()).key_by(lambda text: text[0]).print()
+    env.execute()
+    keys = [line[0] for line in capsys.readouterr().out.split()]
+    assert keys in (["a", "a", "b", "b"], ["b", "b", "a", "a"])
+
+
+def test_a_sink_takes_the_rows_of_a_keyed_stream_and_a_sink_function_its_elements(
+    env: StreamExecutionEnvironment, tmp_path: Path
+) -> None:
+    Remember.taken.clear()
+    pairs = env.from_collection([("a", 1)], Types.TUPLE([Types.STRING(), Types.INT()]))
+    keyed = pairs.key_by(lambda pair: pair[0], Types.STRING())
+    keyed.sink_to(FileSink.for_row_format(str(tmp_path), Encoder.simple_string_encoder()).build())
+    keyed.add_sink(Remember())
+    env.execute()
+    (written,) = (path for path in tmp_path.rglob("*") if path.is_file())
+    assert written.read_text() == "+I[a, (a,1)]\n"
+    assert Remember.taken == [("a", 1)]
+
+
 class Remember(SinkFunction):
     taken: list[Any] = []  # noqa: RUF012 - of all copies
 
@@ -648,6 +703,7 @@ def test_a_keyed_stream_is_collected_with_its_keys(parallelism: int) -> None:
     results = collected(keyed)
     assert sorted(map(repr, results)) == sorted(map(repr, expected))
     assert len(keyed.execute_and_collect(limit=2)) == 2
+    assert keyed.get_type() == Types.ROW_NAMED(["f0", "f1"], [Types.STRING(), pairs.get_type()])
     by_element = env.from_collection([5]).key_by(lambda value: [value, {"is": value % 2}])
     assert collected(by_element) == [Row(f0=[5, {"is": 1}], f1=5)]
 

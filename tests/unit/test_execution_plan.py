@@ -148,3 +148,33 @@ def test_keys_are_computed_by_an_operator_of_the_plan_once_for_each_keyed_stream
         [{"id": computed["id"], "ship_strategy": "HASH", "side": "second"}]
     ] * 2
     assert [node["id"] for node in nodes if node["pact"] != "Data Sink"] == [1, 2, 3, 4, 6]
+
+
+def test_what_has_no_use_for_keys_reads_the_values_of_a_keyed_stream(env: StreamExecutionEnvironment) -> None:
+    pair = Types.TUPLE([Types.INT(), Types.INT()])
+    first, second = (env.from_collection([(1, 2)], pair).key_by(lambda pair: pair[0]) for _ in range(2))
+    first.union(second).print()
+    second.project(1).print()
+    nodes = nodes_of(env)
+    shown = {
+        node["id"]: (
+            node["type"],
+            node["parallelism"],
+            *(edge["ship_strategy"] for edge in node["predecessors"]),
+        )
+        for node in nodes
+        if node["pact"] != "Data Source"
+    }
+    values = ("_keyed_stream_values_operator", 2, "HASH")
+    assert sorted(shown.values()) == sorted(
+        [
+            *[("_stream_key_by_map_operator", 1, "FORWARD")] * 2,
+            *[values] * 3,
+            ("Projection", 2, "FORWARD"),
+            ("Sink: Print to Std. Out", 2, "FORWARD", "FORWARD"),
+            ("Sink: Print to Std. Out", 2, "FORWARD"),
+        ]
+    )
+    united, projected = (node for node in nodes if node["pact"] == "Data Sink")
+    assert {shown[edge["id"]] for edge in united["predecessors"]} == {values}
+    assert [shown[edge["id"]][0] for edge in projected["predecessors"]] == ["Projection"]

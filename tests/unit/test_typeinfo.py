@@ -207,8 +207,8 @@ def test_types_of_equal_parts_are_equal_whatever_the_names_of_their_fields() -> 
         (Types.PICKLED_BYTE_ARRAY(), {"a": True}, "{'a': True}"),
     ],
 )
-def test_values_are_printed_as_java_prints_them(type_info: TypeInformation, value: Any, text: str) -> None:
-    assert type_info.text(value) == text
+def test_values_are_printed_as_pyflink_prints_them(type_info: TypeInformation, value: Any, text: str) -> None:
+    assert type_info.printed(value) == text
 
 
 def test_types_are_columns_of_arrow_where_there_is_one() -> None:
@@ -257,7 +257,8 @@ def test_a_dict_in_place_of_a_type_is_told_how_columns_are_declared() -> None:
             (0.1, Row(0.1, "a")),
             "(0.1,+I[0.1, a])",
         ),
-        (Types.ROW([Types.INT(), Types.ROW([Types.INT()])]), Row(1, Row(2)), "+I[1,<Row(2)>]"),
+        (Types.ROW([Types.INT(), Types.ROW([Types.INT()])]), Row(1, Row(2)), "+I[1, +I[2]]"),
+        (PERSON, Row("ann", None), "+I[ann, null]"),
         (Types.LIST(Types.ROW([Types.BOOLEAN(), Types.INT()])), [Row(True, None)], "[+I[true, null]]"),
         (
             Types.MAP(Types.STRING(), Types.SQL_TIMESTAMP()),
@@ -266,7 +267,7 @@ def test_a_dict_in_place_of_a_type_is_told_how_columns_are_declared() -> None:
         ),
     ],
 )
-def test_values_are_printed_as_by_java(type_info: TypeInformation, value: Any, text: str) -> None:
+def test_texts_of_values_are_those_of_java(type_info: TypeInformation, value: Any, text: str) -> None:
     assert type_info.text(value) == text
 
 

@@ -84,7 +84,7 @@ class SequenceTypeInfo(TypeInformation):
         return pa.list_(self.elem_type.to_arrow_type())
 
     def text(self, value: Any) -> str:
-        return "null" if value is None else f"[{', '.join(map(self.elem_type.text_inside, value))}]"
+        return "null" if value is None else f"[{', '.join(map(self.elem_type.text, value))}]"
 
     def collected_type(self) -> TypeInformation:
         element = self.elem_type.collected_type()
@@ -221,7 +221,7 @@ class MapTypeInfo(TypeInformation):
     def text(self, value: Any) -> str:
         if value is None:
             return "null"
-        key, item = self.key_type_info.text_inside, self.value_type_info.text_inside
+        key, item = self.key_type_info.text, self.value_type_info.text
         return f"{{{', '.join(f'{key(k)}={item(v)}' for k, v in value.items())}}}"
 
     def collected_type(self) -> TypeInformation:
@@ -395,7 +395,7 @@ class TupleTypeInfo(FieldsTypeInfo):
         if value is None:
             return "null"
         fields = zip(self._field_types, value, strict=False)
-        return f"({','.join(field_type.text_inside(field) for field_type, field in fields)})"
+        return f"({','.join(field_type.text(field) for field_type, field in fields)})"
 
     def _with(self, field_types: Sequence[TypeInformation]) -> TypeInformation:
         return TupleTypeInfo(field_types)
@@ -506,16 +506,16 @@ class RowTypeInfo(FieldsTypeInfo):
         fields = zip(self._field_names, self._field_types, strict=True)
         return pa.struct([(name, field_type.to_arrow_type()) for name, field_type in fields])
 
-    def text(self, value: Any) -> str:
+    def printed(self, value: Any) -> str:
         if value is None:
             return "null"
         return f"{value.get_row_kind()}[{','.join(map(str, value))}]"
 
-    def text_inside(self, value: Any) -> str:
+    def text(self, value: Any) -> str:
         if value is None:
             return "null"
         fields = zip(self._field_types, value, strict=False)
-        texts = ", ".join(field_type.text_inside(field) for field_type, field in fields)
+        texts = ", ".join(field_type.text(field) for field_type, field in fields)
         return f"{value.get_row_kind()}[{texts}]"
 
     def _with(self, field_types: Sequence[TypeInformation]) -> TypeInformation:

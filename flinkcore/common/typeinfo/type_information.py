@@ -74,11 +74,11 @@ class TypeInformation(WithoutJava, ABC):
         raise ConfigurationError(f"no column of Arrow holds values of the type {self!r}")
 
     def text(self, value: Any) -> str:
-        """Return a value as ``print`` shows it: as Java does."""
+        """Return a value as Java's ``toString`` does, for files and within other values."""
         return "null" if value is None else str(value)
 
-    def text_inside(self, value: Any) -> str:
-        """Return a value as ``print`` shows it within another one."""
+    def printed(self, value: Any) -> str:
+        """Return a value as ``print`` shows it, which is Python's text for some types."""
         return self.text(value)
 
     def collected_type(self) -> TypeInformation:

@@ -44,7 +44,7 @@ class PrintWriter(SinkWriter):
 
     def __init__(self, prefix: str, context: WriterContext) -> None:
         self._prefix = prefix
-        self._text = context.type_info.text
+        self._text = context.type_info.printed
         self._print_line = context.print_line
 
     def write(self, element: Any) -> None:

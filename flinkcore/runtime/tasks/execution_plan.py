@@ -10,6 +10,7 @@ from flinkcore.common.execution_config import ExecutionConfig
 from flinkcore.datastream.element_transformations import (
     CustomPartitionTransformation,
     ElementWindowTransformation,
+    KeyedValuesTransformation,
     SinkTransformation,
 )
 from flinkcore.datastream.functions import AllWindowFunction, ProcessAllWindowFunction
@@ -91,7 +92,7 @@ class _Plan:
             keyed = self._computed(partition, source, "_partition_custom_map_operator")
             values = self._values.get(_of_stream(partition))
             if values is None:
-                name = "_keyed_stream_values_operator"
+                name = KeyedValuesTransformation.OPERATOR_NAME
                 values = self._values[_of_stream(partition)] = self._add(
                     name, "Operator", name, self._parallelism
                 )

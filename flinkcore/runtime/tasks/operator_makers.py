@@ -18,6 +18,7 @@ from flinkcore.datastream.element_transformations import (
     ElementWindowTransformation,
     FlatMapTransformation,
     KeyedTransformation,
+    KeyedValuesTransformation,
     MapTransformation,
     ReduceTransformation,
     SinkTransformation,
@@ -83,6 +84,7 @@ OutputMaker = Callable[[Conversion], Output]
 
 _FUNCTION_OPERATORS: dict[type[ElementTransformation], Any] = {
     MapTransformation: StreamMap,
+    KeyedValuesTransformation: StreamMap,
     FlatMapTransformation: StreamFlatMap,
     ChoiceTransformation: StreamFilter,
     ReduceTransformation: StreamGroupedReduce,
