@@ -23,6 +23,7 @@ MODULES = (
     "exchange",
     "key_dictionary",
     "key_groups",
+    "key_lists",
     "key_timers",
     "keys",
     "lateness",

@@ -53,6 +53,15 @@ def exact_keys(keys: pa.RecordBatch, columns: list[str]) -> list[Any]:
         return element_keys(pa.record_batch(numbers, columns), columns)
 
 
+def exact_rows(batch: pa.RecordBatch) -> list[Row]:
+    """Rows as of `element_rows`, but with numbers in place of times where Python cannot hold one of them."""
+    try:
+        return list(element_rows(batch))
+    except DataError:
+        numbers = [_with_numbers(column) for column in batch.columns]
+        return list(element_rows(pa.record_batch(numbers, batch.schema.names)))
+
+
 def _with_numbers(column: pa.Array) -> pa.Array:
     """A column with integers in place of times, also in structs."""
     if pa.types.is_struct(column.type):
@@ -87,10 +96,28 @@ def key_columns(keys: Sequence[Any], fields: Sequence[pa.Field]) -> pa.RecordBat
     SchemaError
         If keys are not of these types.
     """
-    columns: list[Sequence[Any]] = [keys]
+    rows = keys if len(fields) > 1 else [(key,) for key in keys]
+    return value_columns(rows, fields, "keys of the checkpoint")
+
+
+def value_columns(rows: Sequence[Any], fields: Sequence[pa.Field], what: str) -> pa.RecordBatch:
+    """Columns of rows as `exact_rows` gives them, or of tuples of such values.
+
+    Parameters
+    ----------
+    rows : sequence of iterable
+    fields : sequence of pyarrow.Field
+        One or more.
+    what : str
+        What they are, for messages.
+
+    Raises
+    ------
+    SchemaError
+        If the rows have other columns or types.
+    """
     try:
-        if len(fields) > 1:
-            columns = list(zip(*keys, strict=True)) or [[] for _ in fields]
+        columns = list(zip(*rows, strict=True)) or [()] * len(fields)
         arrays = [
             # Of a time, also the number that a checkpoint may have for it.
             pa.array(with_dicts(values, field.type), field.type)
@@ -98,9 +125,7 @@ def key_columns(keys: Sequence[Any], fields: Sequence[pa.Field]) -> pa.RecordBat
         ]
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as failure:
         types = ", ".join(f"{field.name}: {field.type}" for field in fields)
-        raise SchemaError(
-            f"keys of the checkpoint are not those of this job, whose key is {types}: {failure}"
-        ) from failure
+        raise SchemaError(f"{what} are not those of this job, which are {types}: {failure}") from failure
     return pa.record_batch(arrays, [field.name for field in fields])
 
 

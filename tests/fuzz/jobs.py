@@ -239,11 +239,11 @@ class Quiet(KeyedBatchProcessFunction):
 
     def open(self, runtime_context: Any) -> None:
         self.counts = runtime_context.get_column_state("count", np.int64)
-        self.sums = runtime_context.get_column_state("sum", np.float64)
+        self.held = runtime_context.get_column_list_state("numbers", pa.schema({"number": pa.float64()}))
 
     def process_batch(self, elements: Any, ctx: Any) -> Iterator[Any]:
         np.add.at(self.counts.array, elements.key_ids, 1)
-        np.add.at(self.sums.array, elements.key_ids, elements["number"].to_numpy())
+        self.held.add(elements.key_ids, {"number": elements["number"]})
         last = elements.last_of_keys()
         ctx.timer_service().delete_event_time_timers(elements.key_ids[last])
         ctx.timer_service().register_event_time_timers(
@@ -255,10 +255,12 @@ class Quiet(KeyedBatchProcessFunction):
 
     def on_timers(self, timers: Any, ctx: Any) -> Iterator[Any]:
         times = {"watermark": timers.watermarks, "clock": timers.processing_times}
-        numbers = self.counts[timers.key_ids] * 1_000 + self.sums[timers.key_ids].astype(np.int64)
+        held, places = self.held.get(timers.key_ids)
+        sums = np.bincount(places, held["number"].to_numpy(), len(timers))
+        numbers = self.counts[timers.key_ids] * 1_000 + sums.astype(np.int64)
         yield timers.results(self._columns(timers.keys, -numbers, times, timers.timestamps))
         self.counts.clear(timers.key_ids)
-        self.sums.clear(timers.key_ids)
+        self.held.clear(timers.key_ids)
 
     def _columns(self, keys: Any, numbers: Any, times: dict[str, Any], timestamps: Any) -> dict[str, Any]:
         return (

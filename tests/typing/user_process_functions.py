@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 from typing_extensions import assert_type
 
 from flinkcore.common import OutputTag
@@ -19,7 +20,7 @@ from flinkcore.datastream import (
     TimeDomain,
     TimerService,
 )
-from flinkcore.datastream.state import ColumnState, ValueState, ValueStateDescriptor
+from flinkcore.datastream.state import ColumnListState, ColumnState, ValueState, ValueStateDescriptor
 
 quiet = OutputTag("quiet")
 
@@ -56,6 +57,8 @@ class InactivityOfBatches(KeyedBatchProcessFunction):
     def open(self, runtime_context: RuntimeContext) -> None:
         self.seen = runtime_context.get_column_state("seen", np.int64)
         assert_type(self.seen, ColumnState)
+        self.held = runtime_context.get_column_list_state("held", pa.schema({"number": pa.int64()}))
+        assert_type(self.held, ColumnListState)
 
     def process_batch(
         self, elements: KeyedBatchProcessFunction.ElementBatch, ctx: KeyedBatchProcessFunction.Context

@@ -153,6 +153,24 @@ def opening(body: Callable[[Any], Any]) -> KeyedBatchProcessFunction:
         (lambda context: context.get_column_state("n", object, []), "all keys would share the default"),
         (lambda context: context.get_column_state("", int), "named by a string that is not empty"),
         (lambda context: [context.get_column_state("n", int) for _ in range(2)], "two states named 'n'"),
+        (lambda context: context.get_column_list_state("", NUMBERS), "named by a string that is not empty"),
+        (
+            lambda context: [context.get_column_list_state("n", NUMBERS), context.get_column_state("n", int)],
+            "two states named 'n'",
+        ),
+        (lambda context: context.get_column_list_state("n", pa.int64()), "'n' has a pyarrow.Schema .* not"),
+        (
+            lambda context: context.get_column_list_state("n", pa.schema([])),
+            "'n' has a pyarrow.Schema .* not",
+        ),
+        (
+            lambda context: context.get_column_list_state("n", pa.schema([("a", "i8"), ("a", "i8")])),
+            "'n': two columns are named 'a'",
+        ),
+        (
+            lambda context: context.get_column_list_state("n", pa.schema({"a": pa.string_view()})),
+            "'n': the column 'a' has the type string_view, which no column of a checkpoint has",
+        ),
         (
             lambda context: context.get_state(ValueStateDescriptor("v")),
             "the state 'v': a function over batches has no",
@@ -178,17 +196,55 @@ def test_a_state_is_asked_for_in_open_only() -> None:
     run(Late(late))
 
 
+@pytest.mark.parametrize(
+    ("ids", "rows", "message"),
+    [
+        ([0], {"number": [1, 2]}, "the state 'n' got 2 rows, and 1 key ids"),
+        ([0, 99], {"number": [1, 2]}, "DataError: the state 'n' got .* which are no ids of keys; there are "),
+        ([-1], {"number": [1]}, "DataError: the state 'n' got .* no ids of keys"),
+        ([0.5], {"number": [1]}, "DataError: the state 'n' got .* no ids of keys"),
+        (
+            [0],
+            {"numbers": [1]},
+            "SchemaError: the state 'n' got a batch whose columns do not fit: it lacks the columns number",
+        ),
+        (
+            [0],
+            {"number": ["x"]},
+            "SchemaError: the state 'n' got values for the column 'number' that are no int64",
+        ),
+        ([0], {"number": [None]}, "DataError: the state 'n' got a null in row 0 of the column 'number'"),
+        ([0], [1], "SchemaError: the state 'n' got .* which is no RecordBatch"),
+    ],
+)
+def test_rows_that_a_list_cannot_take_are_refused(ids: Any, rows: Any, message: str) -> None:
+    class Holds(KeyedBatchProcessFunction):
+        def open(self, runtime_context: Any) -> None:
+            schema = pa.schema([pa.field("number", pa.int64(), nullable=False)])
+            self.held = runtime_context.get_column_list_state("n", schema)
+
+        def process_batch(self, elements: Any, ctx: Any) -> None:
+            self.held.add(ids, rows)
+
+    with pytest.raises(UserCodeError, match=message):
+        keyed().process(Holds(), NUMBERS).to_arrow()
+
+
 class RowFunction(KeyedProcessFunction):
+    def __init__(self, method: str) -> None:
+        self.method = method
+
     def open(self, runtime_context: Any) -> None:
-        runtime_context.get_column_state("n", int)
+        getattr(runtime_context, self.method)("n", int)
 
     def process_element(self, value: Any, ctx: Any) -> None:
         pass
 
 
-def test_a_function_of_elements_has_no_columns() -> None:
-    with pytest.raises(UserCodeError, match="column state 'n' is for a KeyedBatchProcessFunction"):
-        keyed().process(RowFunction(), NUMBERS).to_arrow()
+@pytest.mark.parametrize("method", ["get_column_state", "get_column_list_state"])
+def test_a_function_of_elements_has_no_columns(method: str) -> None:
+    with pytest.raises(UserCodeError, match=r"column (list )?state 'n' is for a KeyedBatchProcessFunction"):
+        keyed().process(RowFunction(method), NUMBERS).to_arrow()
 
 
 @pytest.mark.parametrize("delay", ["5", 1.5, True, 2**63])

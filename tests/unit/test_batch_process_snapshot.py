@@ -1,12 +1,14 @@
 """Functions over batches that go on from a checkpoint, at another parallelism."""
 
 from collections.abc import Iterator
-from datetime import date
+from datetime import date, datetime, timezone
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from flinkcore._native.exchange import partition_rows
@@ -16,6 +18,7 @@ from flinkcore.datastream import KeyedBatchProcessFunction, StreamExecutionEnvir
 from flinkcore.errors import SchemaError
 from flinkcore.replay.plans.job_plan import JobPlan
 from flinkcore.replay.plans.operators import BatchProcess
+from flinkcore.replay.stages import batch_process_stage
 from flinkcore.replay.stages.batch_process_stage import BatchProcessStage
 from flinkcore.replay.stages.map_stage import MapStage
 from flinkcore.replay.stages.stage import StageContext
@@ -36,6 +39,9 @@ SEEN = pa.schema(
 )
 
 
+HELD = pa.schema({"at": pa.int64(), "day": pa.date32()})
+
+
 class Everything(KeyedBatchProcessFunction):
     """Timers of both domains, some of them for times that have passed, and states of several types."""
 
@@ -45,6 +51,7 @@ class Everything(KeyedBatchProcessFunction):
         self.counts = runtime_context.get_column_state("count", np.int64)
         self.last = runtime_context.get_column_state("last", "datetime64[ms]", "NaT")
         self.seen = runtime_context.get_column_state("seen", object, None)
+        self.held = runtime_context.get_column_list_state("held", HELD)
 
     def process_batch(self, elements: Any, ctx: Any) -> Iterator[Any]:
         ids, service = elements.key_ids, ctx.timer_service()
@@ -52,6 +59,7 @@ class Everything(KeyedBatchProcessFunction):
         self.last[ids] = elements.timestamps.astype("datetime64[ms]")
         for key_id, day in zip(ids.tolist(), elements["day"].to_pylist(), strict=True):
             self.seen.array[key_id] = [*(self.seen.array[key_id] or []), (day, 1.5)]
+        self.held.add(ids, {"at": elements.timestamps, "day": elements["day"]})
         service.register_event_time_timers(ids, elements.timestamps + 12 - 30 * (self.counts[ids] % 2))
         service.register_processing_time_timers(
             ids, elements.processing_times - 3 + 9 * (elements.timestamps % 3)
@@ -62,11 +70,16 @@ class Everything(KeyedBatchProcessFunction):
         yield self._given(timers.time_domain.name, timers, ctx)
         if timers.time_domain is TimeDomain.EVENT_TIME:
             self.counts.clear(timers.key_ids[timers.timestamps % 5 == 0])
+            self.held.clear(timers.key_ids[timers.timestamps % 7 == 0])
 
     def _given(self, what: str, subject: Any, ctx: Any) -> dict[str, Any]:
         ids = subject.key_ids
         held = [len(found or ()) for found in self.seen[ids]]
         last = np.where(np.isnat(self.last[ids]), 0, self.last[ids].astype(np.int64))
+        rows, places = self.held.get(ids)
+        weights = np.arange(len(rows)) - np.searchsorted(places, places) + 1
+        days = rows["day"].view(pa.int32()).to_numpy()
+        np.add.at(last, places, weights * (rows["at"].to_numpy() + 1_000 * days))
         return {
             "user": ctx.keys(ids).columns[-1].cast(pa.string()),
             "what": [what] * len(ids),
@@ -194,13 +207,84 @@ def test_a_checkpoint_holds_values_other_than_the_default_and_timers_by_key(tmp_
     assert sum(len(part.timers["user-timers"].event_time_timers.keys) for part in snapshots)
 
 
+HOUR = 3_600_000
+VALUES = {
+    "ns": pa.array([1, None, 2**62], pa.timestamp("ns")),
+    "autumn": pa.array([0, HOUR, 2 * HOUR], pa.timestamp("ms", "Europe/Berlin")),
+    "far": pa.array([2**60, -(2**60), 0], pa.timestamp("s")),
+    "time": pa.array([1, 2, None], pa.time64("ns")),
+    "length": pa.array([2**62, -1, None], pa.duration("us")),
+    "amount": pa.array([Decimal("1.10"), None, Decimal("-0.01")], pa.decimal128(5, 2)),
+    "float": pa.array([float("nan"), -0.0, float("-inf")], pa.float32()),
+    "data": pa.array([b"", b"\0\xff", None], pa.large_binary()),
+    "parts": pa.array([[1, None], [], None], pa.list_(pa.int8())),
+    "pair": pa.array(
+        [{"a": 1, "b": ["x"]}, {"a": None, "b": None}, None],
+        pa.struct({"a": "i4", "b": pa.list_(pa.string())}),
+    ),
+    "map": pa.array([[("k", 1)], [], None], pa.map_(pa.string(), pa.int64())),
+    "flag": pa.array([True, False, None]),
+    "none": pa.nulls(3),
+}
+
+
+@pytest.mark.parametrize("names", [[name] for name in VALUES] + [list(VALUES)], ids="-".join)
+def test_rows_of_all_types_come_back_from_a_checkpoint(names: list[str], tmp_path: Path) -> None:
+    repeated = datetime(2026, 10, 25, tzinfo=timezone.utc).timestamp() * 1000
+    autumn = pc.add(VALUES["autumn"].cast(pa.int64()), int(repeated)).cast(VALUES["autumn"].type)
+    rows = pa.record_batch({name: autumn if name == "autumn" else VALUES[name] for name in names})
+    found: list[pa.RecordBatch] = []
+
+    class Holds(KeyedBatchProcessFunction):
+        def open(self, runtime_context: Any) -> None:
+            self.held = runtime_context.get_column_list_state("held", rows.schema)
+
+        def process_batch(self, elements: Any, ctx: Any) -> None:
+            for key_id in set(elements.key_ids.tolist()):
+                if not self.held.lengths([key_id])[0]:
+                    self.held.add([key_id] * 3, rows)
+                found.append(self.held.get([key_id])[0])
+
+    job = Job(Holds())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(batch_process_stage, "copied_function", lambda function: function)
+        _, checkpoint = job.checkpoint_after(300, 1, tmp_path)
+        del found[:]
+        job.go_on(checkpoint, 300, 1)
+    assert found
+    for column, expected in ((each[name], rows[name]) for each in found for name in names):
+        # No NaN equals another.
+        assert column.equals(expected) or repr(column.to_pylist()) == repr(expected.to_pylist())
+
+
+def test_lists_and_columns_are_not_taken_for_each_other(tmp_path: Path) -> None:
+    _, checkpoint = Job(Everything()).checkpoint_after(50, 1, tmp_path)
+    with pytest.raises(SchemaError, match="'held' of the checkpoint is no plain value per key"):
+        Job(Other(held=np.int64)).go_on(checkpoint, 50, 1)
+    with pytest.raises(SchemaError, match="'count' of the checkpoint is no list of rows per key"):
+        Job(Other(count=HELD)).go_on(checkpoint, 50, 1)
+
+
+def test_rows_of_other_columns_are_refused(tmp_path: Path) -> None:
+    _, checkpoint = Job(Everything()).checkpoint_after(50, 1, tmp_path)
+    with pytest.raises(
+        SchemaError, match="rows of the state 'held' in the checkpoint are not those of this job"
+    ):
+        Job(Other(held=pa.schema({"at": pa.int64()}))).go_on(checkpoint, 50, 1)
+    with pytest.raises(SchemaError, match=r"which are day: date32\[day\], at: int64"):
+        Job(Other(held=pa.schema({"day": pa.date32(), "at": pa.int64()}))).go_on(checkpoint, 50, 1)
+
+
 class Other(KeyedBatchProcessFunction):
     def __init__(self, **states: Any) -> None:
         self.states = states
 
     def open(self, runtime_context: Any) -> None:
         for name, dtype in self.states.items():
-            runtime_context.get_column_state(name, dtype, None if dtype is object else dtype(0))
+            if isinstance(dtype, pa.Schema):
+                runtime_context.get_column_list_state(name, dtype)
+            else:
+                runtime_context.get_column_state(name, dtype, None if dtype is object else dtype(0))
 
     def process_batch(self, elements: Any, ctx: Any) -> None:
         pass
@@ -215,5 +299,7 @@ def test_values_of_another_type_are_refused(tmp_path: Path) -> None:
 def test_keys_of_another_type_are_refused(tmp_path: Path) -> None:
     _, checkpoint = Job(Everything(), "day").checkpoint_after(50, 1, tmp_path)
     job = Job(Everything(), "at")
-    with pytest.raises(SchemaError, match="not those of this job, whose key is at: int64"):
+    with pytest.raises(
+        SchemaError, match="keys of the checkpoint are not those of this job, which are at: int64"
+    ):
         job.go_on(checkpoint, 50, 1)

@@ -22,6 +22,7 @@ from flinkcore._native.accumulator_state import (
 from flinkcore._native.aggregates import Accumulators
 from flinkcore._native.arrow import CheckedStream, RecordBatch
 from flinkcore._native.key_dictionary import KeyDictionary
+from flinkcore._native.key_lists import KeyLists
 from flinkcore._native.key_timers import BatchCuts, KeyTimers
 from flinkcore._native.keys import KeyEncoder
 from flinkcore._native.lateness import LatenessCounter
@@ -88,6 +89,13 @@ def _heap() -> TimerHeap:
     heap = TimerHeap()
     heap.register(NUMBERS, NUMBERS, GROUPS)
     return heap
+
+
+def _key_lists() -> KeyLists:
+    lists = KeyLists()
+    lists.grow(ROWS)
+    lists.add(NUMBERS)
+    return lists
 
 
 def _key_timers() -> KeyTimers:
@@ -214,6 +222,19 @@ SHARED: dict[type, Shared] = {
         lambda: KeyEncoder(BATCH.schema, ["key", "text"]),
         lambda it: it.encode_batch(BATCH),
         {"encode_batch": lambda it: it.encode_batch(FEW)},
+    ),
+    KeyLists: Shared(
+        _key_lists,
+        lambda it: it.rows(NUMBERS),
+        {
+            "grow": lambda it: it.grow(2 * ROWS),
+            "add": lambda it: it.add(NUMBERS[:1]),
+            "lengths": lambda it: it.lengths(NUMBERS[:1]),
+            "rows": lambda it: it.rows(NUMBERS[:1]),
+            "clear": lambda it: it.clear(NUMBERS[:1]),
+            "renumber": lambda it: it.renumber(),
+        },
+        {"__len__", "numbered"},
     ),
     KeyTimers: Shared(
         _key_timers,

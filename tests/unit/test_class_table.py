@@ -295,8 +295,10 @@ class Serialized(KeyedProcessFunction):
 class Columns(KeyedBatchProcessFunction):
     def open(self, runtime_context: Any) -> None:
         self.seen = runtime_context.get_column_state("seen", int)
+        self.users = runtime_context.get_column_list_state("users", pa.schema({"user": pa.string()}))
 
     def process_batch(self, elements: Any, ctx: Any) -> Any:
+        self.users.add(elements.key_ids, {"user": elements["user"]})
         yield {"user": elements["user"]}
 
 

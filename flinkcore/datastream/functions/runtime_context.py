@@ -9,9 +9,12 @@ from flinkcore.errors import ConfigurationError
 from flinkcore.metrics import MetricGroup
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from flinkcore.datastream.state import (
         AggregatingState,
         AggregatingStateDescriptor,
+        ColumnListState,
         ColumnState,
         ListState,
         ListStateDescriptor,
@@ -125,6 +128,32 @@ class RuntimeContext(KeyedStateStore):
         raise ConfigurationError(
             f"the column state {name!r} is for a KeyedBatchProcessFunction; this function has a current key: take "
             "get_state(ValueStateDescriptor(...))"
+        )
+
+    def get_column_list_state(self, name: str, schema: pa.Schema) -> ColumnListState:
+        """Return the lists of this name, one of rows per key; only in the `open` of a `KeyedBatchProcessFunction`.
+
+        Parameters
+        ----------
+        name : str
+        schema : pyarrow.Schema
+            Columns of the rows.
+
+        Raises
+        ------
+        ConfigurationError
+            If the name is taken, the schema is none or has a type that no checkpoint has, or the function is not one
+            over batches.
+        LifecycleError
+            If the function has been opened already.
+
+        Notes
+        -----
+        PyFlink has no counterpart.
+        """
+        raise ConfigurationError(
+            f"the column list state {name!r} is for a KeyedBatchProcessFunction; this function has a current key: take "
+            "get_list_state(ListStateDescriptor(...))"
         )
 
     @abstractmethod

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
+    import pyarrow as pa
 
 T = TypeVar("T")
 K = TypeVar("K")
@@ -256,3 +257,81 @@ class ColumnState(ABC):
 
     def __len__(self) -> int:
         return len(self.array)
+
+
+class ColumnListState(ABC):
+    """A list of rows for each key, as Arrow columns, by dense key id.
+
+    What a key holds is added and read a batch at a time, for many keys at once, and no value becomes a Python object::
+
+        self.waiting.add(key_ids, bids)  # a row for each id, behind those that the key has
+        bids, places = self.waiting.get(key_ids)  # all rows of these keys, and whose each is
+        self.waiting.clear(key_ids)
+
+    Notes
+    -----
+    PyFlink has no counterpart; it replaces a ``ListState`` of every key.
+    """
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """Name of the state."""
+
+    @property
+    @abstractmethod
+    def schema(self) -> pa.Schema:
+        """Columns of the rows."""
+
+    @abstractmethod
+    def add(self, key_ids: Any, rows: Any) -> None:
+        """Put rows at the ends of the lists of keys, in the order given.
+
+        Parameters
+        ----------
+        key_ids : int array (n_rows,)
+            The key of each row; a key may come several times.
+        rows
+            A ``pyarrow.RecordBatch`` or ``Table``, or a dict from names to Arrow or numpy columns or lists, with the
+            columns of the schema.
+
+        Raises
+        ------
+        SchemaError
+            If the rows do not fit the schema.
+        DataError
+            If there is no such key, there are more or fewer ids than rows, or a null is where none may be.
+        """
+
+    @abstractmethod
+    def get(self, key_ids: Any) -> tuple[pa.RecordBatch, npt.NDArray[np.int64]]:
+        """Return the rows of keys, key after key as given, each key's in the order in which they were added.
+
+        Parameters
+        ----------
+        key_ids : int array (n_keys,)
+
+        Returns
+        -------
+        rows : pyarrow.RecordBatch (n_rows,)
+        places : int64 array (n_rows,)
+            For each row the place of its key in `key_ids`. For ``timers.key_ids`` it is what ``timers.results`` takes.
+
+        Raises
+        ------
+        DataError
+            If there is no such key.
+        """
+
+    @abstractmethod
+    def lengths(self, key_ids: Any) -> npt.NDArray[np.int64]:
+        """Return how many rows keys have (n_keys,); DataError if there is no such key."""
+
+    @abstractmethod
+    def clear(self, key_ids: Any) -> None:
+        """Empty the lists of keys; DataError if there is no such key."""
+
+    def update(self, key_ids: Any, rows: Any) -> None:
+        """Replace the lists of the keys of these rows; parameters and errors as of `add`."""
+        self.clear(key_ids)
+        self.add(key_ids, rows)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.datastream import KeyedBatchProcessFunction, RuntimeContext
@@ -41,7 +42,12 @@ BIDS_WITH_AUCTIONS = pa.schema(
 NO_TIMERS = 1 << 60
 """No timer comes so soon after an element, in ms."""
 
-Rows = npt.NDArray[np.intp]
+Ids = npt.NDArray[np.int64]
+
+
+def _schema(schema: pa.Schema, *names: str) -> pa.Schema:
+    """Some columns of a schema."""
+    return pa.schema([schema.field(name) for name in names])
 
 
 class WinningBids(KeyedBatchProcessFunction):
@@ -52,84 +58,66 @@ class WinningBids(KeyedBatchProcessFunction):
 
     min_event_time_delay_ms = 1  # an auction lasts at least so long
 
-    OF_AUCTION = WINNING_BIDS.names[:10]
-    OF_BID = ("price", "bid_date_time", "bidder", "bid_extra")
+    OF_AUCTION = _schema(WINNING_BIDS, *WINNING_BIDS.names[:10])
+    OF_BID = _schema(WINNING_BIDS, "bidder", "price", "bid_date_time", "bid_extra")
 
     def open(self, runtime_context: RuntimeContext) -> None:
         # Before its auction, a key has no times at which a bid counts; after that, too, but then none waits.
         self.opened = runtime_context.get_column_state("opened", np.int64, MAX_TIMESTAMP)
         self.expires = runtime_context.get_column_state("expires", np.int64, MIN_TIMESTAMP)
         self.is_known = runtime_context.get_column_state("is known", np.bool_, False)
-        self.auctions = runtime_context.get_column_state("auction", object, None)
-        self.best = runtime_context.get_column_state("best bid", object, None)
-        self.waiting = runtime_context.get_column_state("bids before the auction", object, None)
+        self.auction = runtime_context.get_column_list_state("auction", self.OF_AUCTION)
+        self.waiting = runtime_context.get_column_list_state("bids before the auction", self.OF_BID)
+        self.best = runtime_context.get_column_list_state("best bid", self.OF_BID)
+        self.best_price = runtime_context.get_column_state("price of the best bid", np.int64, -1)
+        self.best_time = runtime_context.get_column_state("time of the best bid", np.int64)
 
     def process_batch(
         self, elements: KeyedBatchProcessFunction.ElementBatch, ctx: KeyedBatchProcessFunction.Context
     ) -> None:
         is_bid = elements["stream"].to_numpy().astype(np.bool_)
-        self._open(elements, np.flatnonzero(~is_bid), ctx)
-        key_ids, times = elements.key_ids, elements.timestamps
-        counts = (self.opened.array[key_ids] <= times) & (times <= self.expires.array[key_ids])
-        self._offer(elements, np.flatnonzero(is_bid & counts))
-        waits = np.flatnonzero(is_bid & ~self.is_known.array[key_ids])
-        for key_id, *bid in zip(key_ids[waits].tolist(), *_lists(elements, waits, *self.OF_BID), strict=True):
-            _append(self.waiting.array, key_id, tuple(bid))
+        auctions = np.flatnonzero(~is_bid)
+        opened = elements.key_ids[auctions]
+        expires = _times(elements["expires"])[auctions]
+        self.is_known[opened] = True
+        self.opened[opened] = elements.timestamps[auctions]
+        self.expires[opened] = expires
+        self.auction.add(opened, _taken(elements, self.OF_AUCTION, auctions))
+        ctx.timer_service().register_event_time_timers(opened, expires)
 
-    def _open(
-        self,
-        elements: KeyedBatchProcessFunction.ElementBatch,
-        rows: Rows,
-        ctx: KeyedBatchProcessFunction.Context,
-    ) -> None:
-        """Note auctions, and the best bids that have waited for them."""
-        key_ids, opened = elements.key_ids[rows], elements.timestamps[rows]
-        expires = elements["expires"].view(pa.int64()).to_numpy(zero_copy_only=False)[rows].astype(np.int64)
-        self.is_known.array[key_ids] = True
-        self.opened.array[key_ids] = opened
-        self.expires.array[key_ids] = expires
-        ctx.timer_service().register_event_time_timers(key_ids, expires)
-        waiting, best = self.waiting.array, self.best.array
-        for key_id, *auction in zip(key_ids.tolist(), *_lists(elements, rows, *self.OF_AUCTION), strict=True):
-            self.auctions.array[key_id] = tuple(auction)
-            if waiting[key_id]:
-                first, last = self.opened.array[key_id], self.expires.array[key_id]
-                valid = [bid for bid in waiting[key_id] if first <= bid[1] <= last]
-                best[key_id] = min(valid, key=_rank, default=None)
-                waiting[key_id] = None
+        waited, places = self.waiting.get(opened)
+        self._offer(opened[places], waited)
+        self.waiting.clear(opened)
 
-    def _offer(self, elements: KeyedBatchProcessFunction.ElementBatch, rows: Rows) -> None:
-        """Take bids that count, if they are better than the ones before."""
-        prices = elements["price"].to_numpy(zero_copy_only=False)[rows]
-        key_ids = elements.key_ids[rows]
-        order = np.lexsort((elements.timestamps[rows], -prices, key_ids))
-        first = order[np.flatnonzero(np.diff(key_ids[order], prepend=-1))]
-        best = self.best.array
-        for key_id, *bid in zip(
-            key_ids[first].tolist(), *_lists(elements, rows[first], *self.OF_BID), strict=True
-        ):
-            if best[key_id] is None or _rank(bid) < _rank(best[key_id]):
-                best[key_id] = tuple(bid)
+        bids = np.flatnonzero(is_bid)
+        is_known = self.is_known[elements.key_ids[bids]]
+        now, early = bids[is_known], bids[~is_known]
+        self._offer(elements.key_ids[now], _taken(elements, self.OF_BID, now))
+        self.waiting.add(elements.key_ids[early], _taken(elements, self.OF_BID, early))
+
+    def _offer(self, key_ids: Ids, bids: pa.RecordBatch) -> None:
+        """Keep the best of bids that count, where it is better than the one before."""
+        times, prices = _times(bids["bid_date_time"]), bids["price"].to_numpy()
+        counts = (self.opened[key_ids] <= times) & (times <= self.expires[key_ids])
+        rows = np.flatnonzero(counts & (prices >= self.best_price[key_ids]))
+        rows = rows[np.lexsort((times[rows], -prices[rows], key_ids[rows]))]
+        rows = rows[np.diff(key_ids[rows], prepend=-1) != 0]
+        best, price, time = key_ids[rows], prices[rows], times[rows]
+        is_better = (price > self.best_price[best]) | (time < self.best_time[best])
+        best, rows = best[is_better], rows[is_better]
+        self.best_price[best] = prices[rows]
+        self.best_time[best] = times[rows]
+        self.best.update(best, bids.take(pa.array(rows)))
 
     def on_timers(
         self, timers: KeyedBatchProcessFunction.TimerBatch, ctx: KeyedBatchProcessFunction.Context
     ) -> Iterator[Any]:
-        key_ids = timers.key_ids
-        pairs = zip(self.auctions.array[key_ids], self.best.array[key_ids], strict=True)
-        won, rows = [], []
-        for row, (auction, bid) in enumerate(pairs):
-            if bid is not None:
-                price, bid_date_time, bidder, bid_extra = bid
-                won.append((*auction, auction[0], bidder, price, bid_date_time, bid_extra))
-                rows.append(row)
-        yield timers.results(_table(won, WINNING_BIDS), rows)
-        for state in (self.opened, self.expires, self.auctions, self.best):
-            state.clear(key_ids)
-
-
-def _rank(bid: Sequence[Any]) -> tuple[int, int]:
-    """The highest price comes first, and then the earliest time."""
-    return -bid[0], bid[1]
+        bids, places = self.best.get(timers.key_ids)
+        auctions, _ = self.auction.get(timers.key_ids[places])
+        won = dict(zip(WINNING_BIDS.names, [*auctions.columns, auctions["id"]], strict=False))
+        yield timers.results({**won, **_columns(bids)}, places)
+        for state in (self.opened, self.expires, self.auction, self.best, self.best_price):
+            state.clear(timers.key_ids)
 
 
 class HighestBids(KeyedBatchProcessFunction):
@@ -144,14 +132,12 @@ class HighestBids(KeyedBatchProcessFunction):
 
     min_event_time_delay_ms = 0  # a window ends with the time of a bid or after it
 
-    OF_BID = HIGHEST_BIDS.names
-
     def __init__(self, length_ms: int) -> None:
         self.length_ms = length_ms
 
     def open(self, runtime_context: RuntimeContext) -> None:
         self.highest = runtime_context.get_column_state("highest price", np.int64, -1)
-        self.bids = runtime_context.get_column_state("bids of this price", object, None)
+        self.bids = runtime_context.get_column_list_state("bids of this price", HIGHEST_BIDS)
 
     def process_batch(
         self, elements: KeyedBatchProcessFunction.ElementBatch, ctx: KeyedBatchProcessFunction.Context
@@ -159,23 +145,20 @@ class HighestBids(KeyedBatchProcessFunction):
         key_ids = elements.key_ids
         ends = elements["window"].to_numpy() + self.length_ms - 1
         prices = np.where(elements.watermarks < ends, elements["price"].to_numpy(), -1)
-        highest, bids = self.highest.array, self.bids.array
-        before = highest[key_ids]
-        np.maximum.at(highest, key_ids, prices)
-        bids[key_ids[before < highest[key_ids]]] = None
-        rows = np.flatnonzero((prices == highest[key_ids]) & (prices >= 0))
-        for key_id, *bid in zip(key_ids[rows].tolist(), *_lists(elements, rows, *self.OF_BID), strict=True):
-            _append(bids, key_id, tuple(bid))
+        before = self.highest[key_ids]
+        np.maximum.at(self.highest.array, key_ids, prices)
+        highest = self.highest[key_ids]
+        self.bids.clear(key_ids[before < highest])
+        rows = np.flatnonzero((prices == highest) & (prices >= 0))
+        self.bids.add(key_ids[rows], _taken(elements, HIGHEST_BIDS, rows))
         ctx.timer_service().register_event_time_timers(key_ids[rows], ends[rows])
 
     def on_timers(
         self, timers: KeyedBatchProcessFunction.TimerBatch, ctx: KeyedBatchProcessFunction.Context
     ) -> Iterator[Any]:
-        given = self.bids.array[timers.key_ids]
-        rows = np.repeat(np.arange(len(timers)), [len(bids) for bids in given])
-        yield timers.results(_table([bid for bids in given for bid in bids], HIGHEST_BIDS), rows)
-        for state in (self.highest, self.bids):
-            state.clear(timers.key_ids)
+        yield timers.results(*self.bids.get(timers.key_ids))
+        self.highest.clear(timers.key_ids)
+        self.bids.clear(timers.key_ids)
 
 
 class SellersOfAuctions(KeyedBatchProcessFunction):
@@ -188,37 +171,41 @@ class SellersOfAuctions(KeyedBatchProcessFunction):
 
     min_event_time_delay_ms = NO_TIMERS
 
+    OF_PERSON = _schema(SOLD_BY_PERSONS, "name", "city", "state")
+    OF_AUCTION = _schema(SOLD_BY_PERSONS, "auction")
+    UNKNOWN, WANTED, OTHER = range(3)
+
     def __init__(self, states: Sequence[str]) -> None:
-        self.states = list(states)
+        self.states = pa.array(states)
 
     def open(self, runtime_context: RuntimeContext) -> None:
-        self.persons = runtime_context.get_column_state("name, city and state", object, None)
-        self.waiting = runtime_context.get_column_state("auctions before the person", object, None)
+        self.kinds = runtime_context.get_column_state("kind of person", np.int8, self.UNKNOWN)
+        self.person = runtime_context.get_column_list_state("person", self.OF_PERSON)
+        self.waiting = runtime_context.get_column_list_state("auctions before the person", self.OF_AUCTION)
 
     def process_batch(
         self, elements: KeyedBatchProcessFunction.ElementBatch, ctx: KeyedBatchProcessFunction.Context
     ) -> Iterator[Any]:
-        persons, waiting = self.persons.array, self.waiting.array
+        key_ids = elements.key_ids
         is_auction = elements["stream"].to_numpy().astype(np.bool_)
-        sold: list[tuple[Any, ...]] = []
-        rows = np.flatnonzero(~is_auction)
-        for key_id, *person in zip(
-            elements.key_ids[rows].tolist(), *_lists(elements, rows, "name", "city", "state"), strict=True
-        ):
-            is_wanted = person[2] in self.states
-            persons[key_id] = tuple(person) if is_wanted else ()
-            if is_wanted and waiting[key_id]:
-                sold += [(*person, auction) for auction in waiting[key_id]]
-            waiting[key_id] = None
-        rows = np.flatnonzero(is_auction)
-        for key_id, auction in zip(
-            elements.key_ids[rows].tolist(), *_lists(elements, rows, "auction"), strict=True
-        ):
-            if persons[key_id]:
-                sold.append((*persons[key_id], auction))
-            elif persons[key_id] is None:
-                _append(waiting, key_id, auction)
-        yield _table(sold, SOLD_BY_PERSONS)
+
+        persons = np.flatnonzero(~is_auction)
+        is_wanted = pc.is_in(elements["state"], self.states).to_numpy(zero_copy_only=False)[persons]
+        self.kinds[key_ids[persons]] = np.where(is_wanted, self.WANTED, self.OTHER)
+        wanted = persons[is_wanted]
+        self.person.add(key_ids[wanted], _taken(elements, self.OF_PERSON, wanted))
+        waited, places = self.waiting.get(key_ids[wanted])
+        yield self._sold(key_ids[wanted][places], waited)
+        self.waiting.clear(key_ids[persons])
+
+        kinds = np.where(is_auction, self.kinds[key_ids], self.OTHER)
+        sold, early = np.flatnonzero(kinds == self.WANTED), np.flatnonzero(kinds == self.UNKNOWN)
+        yield self._sold(key_ids[sold], _taken(elements, self.OF_AUCTION, sold))
+        self.waiting.add(key_ids[early], _taken(elements, self.OF_AUCTION, early))
+
+    def _sold(self, key_ids: Ids, auctions: pa.RecordBatch) -> dict[str, pa.Array]:
+        persons, _ = self.person.get(key_ids)
+        return {**_columns(persons), **_columns(auctions)}
 
 
 class SideInput(KeyedBatchProcessFunction):
@@ -254,53 +241,40 @@ class TopBids(KeyedBatchProcessFunction):
 
     min_event_time_delay_ms = NO_TIMERS  # but for the end of the log
 
+    OF_BID = _schema(RANKED_BIDS, *RANKED_BIDS.names[:-1])
+
     def __init__(self, n: int) -> None:
         self.n = n
 
     def open(self, runtime_context: RuntimeContext) -> None:
-        self.top = runtime_context.get_column_state("highest bids", object, None)
+        self.top = runtime_context.get_column_list_state("highest bids", self.OF_BID)
+        self.least = runtime_context.get_column_state("price to exceed", np.int64, -1)
 
     def process_batch(
         self, elements: KeyedBatchProcessFunction.ElementBatch, ctx: KeyedBatchProcessFunction.Context
     ) -> None:
-        prices = elements["price"].to_numpy()
-        # By key, of each key the highest first, and of equal ones the first to arrive.
-        order = np.lexsort((-prices, elements.key_ids))
-        begins = np.flatnonzero(np.diff(elements.key_ids[order], prepend=-1))
-        sizes = np.diff(begins, append=len(order))
-        rank = np.arange(len(order)) - np.repeat(begins, sizes)
-        rows = order[rank < self.n]
-        names = [name for name in RANKED_BIDS.names if name not in ("auction", "rank")]
-        bids = list(zip(*_lists(elements, rows, *names), strict=True))
-        price = names.index("price")
-        ends = np.cumsum(np.minimum(sizes, self.n)).tolist()
-        top = self.top.array
-        new = []
-        for key_id, begin, end in zip(
-            elements.key_ids[order[begins]].tolist(), [0, *ends], ends, strict=False
-        ):
-            held = top[key_id]
-            if held is None:
-                new.append(key_id)
-                top[key_id] = tuple(bids[begin:end])
-            else:
-                both = sorted((*held, *bids[begin:end]), key=lambda bid: -bid[price])
-                top[key_id] = tuple(both[: self.n])
-        ctx.timer_service().register_event_time_timers(np.array(new, np.int64), MAX_TIMESTAMP)
+        higher = np.flatnonzero(elements["price"].to_numpy() > self.least[elements.key_ids])
+        key_ids = np.unique(elements.key_ids[higher])
+        held, places = self.top.get(key_ids)
+        ctx.timer_service().register_event_time_timers(key_ids[self.top.lengths(key_ids) == 0], MAX_TIMESTAMP)
+        # Those that are held arrived first.
+        bids = pa.concat_tables(
+            [pa.table(held), pa.table(_taken(elements, self.OF_BID, higher))]
+        ).combine_chunks()
+        of_bids = np.concatenate((key_ids[places], elements.key_ids[higher]))
+        prices = bids["price"].to_numpy()
+        rows = np.lexsort((-prices, of_bids))
+        rank = _ranks(of_bids[rows])
+        last = rows[rank == self.n - 1]
+        self.least[of_bids[last]] = prices[last]
+        rows = rows[rank < self.n]
+        self.top.update(of_bids[rows], bids.take(pa.array(rows)))
 
     def on_timers(
         self, timers: KeyedBatchProcessFunction.TimerBatch, ctx: KeyedBatchProcessFunction.Context
     ) -> Iterator[Any]:
-        auctions = timers.keys["auction"].to_pylist()
-        top = self.top.array[timers.key_ids]
-        yield _table(
-            [
-                (auction, *bid, rank)
-                for auction, bids in zip(auctions, top, strict=True)
-                for rank, bid in enumerate(bids, 1)
-            ],
-            RANKED_BIDS,
-        )
+        bids, places = self.top.get(timers.key_ids)
+        yield timers.results({**_columns(bids), "rank": 1 + _ranks(places)}, places)
 
 
 class BidsOfAuctions(KeyedBatchProcessFunction):
@@ -313,8 +287,8 @@ class BidsOfAuctions(KeyedBatchProcessFunction):
 
     min_event_time_delay_ms = NO_TIMERS
 
-    OF_BID = BIDS_WITH_AUCTIONS.names[:7]
-    OF_AUCTION = BIDS_WITH_AUCTIONS.names[7:]
+    OF_BID = _schema(BIDS_WITH_AUCTIONS, *BIDS_WITH_AUCTIONS.names[:7])
+    OF_AUCTION = _schema(BIDS_WITH_AUCTIONS, *BIDS_WITH_AUCTIONS.names[7:])
     UNKNOWN, WANTED, OTHER = range(3)
 
     def __init__(self, category: int) -> None:
@@ -322,70 +296,51 @@ class BidsOfAuctions(KeyedBatchProcessFunction):
 
     def open(self, runtime_context: RuntimeContext) -> None:
         self.kinds = runtime_context.get_column_state("kind of auction", np.int8, self.UNKNOWN)
-        self.auctions = runtime_context.get_column_state("auction", object, None)
-        self.waiting = runtime_context.get_column_state("bids before the auction", object, None)
+        self.auction = runtime_context.get_column_list_state("auction", self.OF_AUCTION)
+        self.waiting = runtime_context.get_column_list_state("bids before the auction", self.OF_BID)
 
     def process_batch(
         self, elements: KeyedBatchProcessFunction.ElementBatch, ctx: KeyedBatchProcessFunction.Context
     ) -> Iterator[Any]:
-        key_ids, kinds = elements.key_ids, self.kinds.array
-        auctions, waiting = self.auctions.array, self.waiting.array
+        key_ids = elements.key_ids
         is_bid = elements["stream"].to_numpy().astype(np.bool_)
 
         opened = np.flatnonzero(~is_bid)
         is_wanted = elements["category"].to_numpy(zero_copy_only=False)[opened] == self.category
-        kinds[key_ids[opened]] = np.where(is_wanted, self.WANTED, self.OTHER)
+        self.kinds[key_ids[opened]] = np.where(is_wanted, self.WANTED, self.OTHER)
         wanted = opened[is_wanted]
-        joined = []
-        for key_id, *auction in zip(
-            key_ids[wanted].tolist(), *_lists(elements, wanted, *self.OF_AUCTION), strict=True
-        ):
-            auctions[key_id] = tuple(auction)
-            joined += [(*bid, *auction) for bid in waiting[key_id] or ()]
-        waiting[key_ids[opened]] = None
-        yield _table(joined, BIDS_WITH_AUCTIONS)
+        self.auction.add(key_ids[wanted], _taken(elements, self.OF_AUCTION, wanted))
+        waited, places = self.waiting.get(key_ids[wanted])
+        yield self._with_auctions(key_ids[wanted][places], waited)
+        self.waiting.clear(key_ids[opened])
 
-        kind_of_rows = np.where(is_bid, kinds[key_ids], self.OTHER)
-        yield self._with_auctions(elements, np.flatnonzero(kind_of_rows == self.WANTED))
-        early = np.flatnonzero(kind_of_rows == self.UNKNOWN)
-        for key_id, *bid in zip(key_ids[early].tolist(), *_lists(elements, early, *self.OF_BID), strict=True):
-            _append(waiting, key_id, tuple(bid))
+        kinds = np.where(is_bid, self.kinds[key_ids], self.OTHER)
+        known, early = np.flatnonzero(kinds == self.WANTED), np.flatnonzero(kinds == self.UNKNOWN)
+        yield self._with_auctions(key_ids[known], _taken(elements, self.OF_BID, known))
+        self.waiting.add(key_ids[early], _taken(elements, self.OF_BID, early))
 
-    def _with_auctions(
-        self, elements: KeyedBatchProcessFunction.ElementBatch, rows: Rows
-    ) -> dict[str, pa.Array]:
-        """Bids for auctions that are known, with these: a Python object for each auction, and none for a bid."""
-        bids = elements.batch.select(self.OF_BID).take(pa.array(rows))
-        ids, of_bids = np.unique(elements.key_ids[rows], return_inverse=True)
-        schema = pa.schema([BIDS_WITH_AUCTIONS.field(name) for name in self.OF_AUCTION])
-        auctions = _table(self.auctions.array[ids].tolist(), schema)
-        return {
-            **dict(zip(self.OF_BID, bids.columns, strict=True)),
-            **{name: column.take(pa.array(of_bids)) for name, column in auctions.items()},
-        }
+    def _with_auctions(self, key_ids: Ids, bids: pa.RecordBatch) -> dict[str, pa.Array]:
+        auctions, _ = self.auction.get(key_ids)
+        return {**_columns(bids), **_columns(auctions)}
 
 
-def _append(lists: npt.NDArray[Any], key_id: int, value: Any) -> None:
-    if lists[key_id] is None:
-        lists[key_id] = []
-    lists[key_id].append(value)
+def _taken(elements: KeyedBatchProcessFunction.ElementBatch, schema: pa.Schema, rows: Ids) -> pa.RecordBatch:
+    """Some rows of the columns of a schema."""
+    return elements.batch.select(schema.names).take(pa.array(rows))
 
 
-def _lists(elements: KeyedBatchProcessFunction.ElementBatch, rows: Rows, *names: str) -> list[list[Any]]:
-    """Some rows of columns as lists; times as numbers."""
-    taken = elements.batch.select(list(names)).take(pa.array(rows))
-    return [
-        (column.view(pa.int64()) if pa.types.is_timestamp(column.type) else column).to_pylist()
-        for column in taken.columns
-    ]
+def _columns(batch: pa.RecordBatch) -> dict[str, pa.Array]:
+    return dict(zip(batch.schema.names, batch.columns, strict=True))
 
 
-def _table(rows: list[tuple[Any, ...]], schema: pa.Schema) -> dict[str, pa.Array]:
-    """Rows as columns; times are numbers."""
-    columns = zip(*rows, strict=True) if rows else [()] * len(schema)
-    return {
-        field.name: pa.array(column, pa.int64()).view(field.type)
-        if pa.types.is_timestamp(field.type)
-        else pa.array(column, field.type)
-        for field, column in zip(schema, columns, strict=True)
-    }
+def _times(column: pa.Array) -> Ids:
+    """Times in ms; where there is none, 0."""
+    times: Ids = column.view(pa.int64()).fill_null(0).to_numpy()
+    return times
+
+
+def _ranks(groups: Ids) -> Ids:
+    """The places of rows in their groups, from 0 on; the rows of a group follow each other."""
+    begins = np.flatnonzero(np.diff(groups, prepend=-1))
+    ranks: Ids = np.arange(len(groups)) - np.repeat(begins, np.diff(begins, append=len(groups)))
+    return ranks

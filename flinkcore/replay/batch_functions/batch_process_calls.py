@@ -14,12 +14,13 @@ from flinkcore._native.key_dictionary import KeyDictionary
 from flinkcore._native.key_timers import BatchCuts, KeyTimers
 from flinkcore.datastream import BatchTimerService, TimeDomain
 from flinkcore.datastream.functions import KeyedBatchProcessFunction
-from flinkcore.datastream.state import ColumnState, StateDescriptor
+from flinkcore.datastream.state import ColumnListState, ColumnState, StateDescriptor
 from flinkcore.errors import ConfigurationError, DataError, UserCodeError, in_words
 from flinkcore.replay.batch_functions.batch_process_columns import ElementColumns, FiredTimers
 from flinkcore.replay.batch_functions.batch_process_outputs import BatchProcessOutputs
 from flinkcore.replay.batch_functions.batch_process_timers import ColumnTimerService
 from flinkcore.replay.batch_functions.column_states import ColumnStates
+from flinkcore.replay.batch_functions.growing_rows import GrowingRows
 from flinkcore.replay.log.arrays import Int64s
 from flinkcore.runtime.element_rows import exact_keys
 from flinkcore.runtime.messages import shown
@@ -42,15 +43,18 @@ class ColumnRuntimeContext(StreamingRuntimeContext):
     def get_column_state(self, name: str, dtype: Any, default: Any = 0) -> ColumnState:
         return self._states.add(name, dtype, default)
 
+    def get_column_list_state(self, name: str, schema: pa.Schema) -> ColumnListState:
+        return self._states.add_list(name, schema)
+
     def state(self, descriptor: StateDescriptor, kind: type[StateDescriptor]) -> NoReturn:
         raise ConfigurationError(
             f"the state {descriptor.name!r}: a function over batches has no current key; take a column with a value "
-            "per key, get_column_state(name, dtype, default)"
+            "per key, get_column_state(name, dtype, default), or lists of rows, get_column_list_state(name, schema)"
         )
 
 
 class KnownKeys:
-    """Key columns of a dictionary, in pieces that are joined as they come: O(log n) copies of a key.
+    """Key columns of a dictionary, which are read as its keys become more.
 
     Parameters
     ----------
@@ -59,23 +63,13 @@ class KnownKeys:
 
     def __init__(self, keys: KeyDictionary) -> None:
         self._keys = keys
-        self._pieces = [pa.record_batch(keys.keys())]
-        self._known = len(keys)
+        self._columns = GrowingRows(pa.record_batch(keys.keys()))
 
     def take(self, key_ids: npt.NDArray[np.int64]) -> pa.RecordBatch:
         """Return the key columns of ids that the dictionary has, a row per id."""
-        if len(key_ids) and key_ids.max() >= self._known:
-            self._add_new()
-        if len(self._pieces) == 1:
-            return self._pieces[0].take(pa.array(key_ids))
-        found = pa.Table.from_batches(self._pieces).take(pa.array(key_ids)).combine_chunks()
-        return found.to_batches()[0] if found.num_rows else self._pieces[0].slice(0, 0)
-
-    def _add_new(self) -> None:
-        first, self._known = self._known, len(self._keys)
-        while self._pieces and self._pieces[-1].num_rows < 2 * (self._known - first):
-            first -= self._pieces.pop().num_rows
-        self._pieces.append(pa.record_batch(self._keys.keys(first)))
+        if len(key_ids) and key_ids.max() >= len(self._columns):
+            self._columns.add(pa.record_batch(self._keys.keys(len(self._columns))))
+        return self._columns.take(key_ids)
 
 
 class BatchProcessCalls(KeyedBatchProcessFunction.Context):

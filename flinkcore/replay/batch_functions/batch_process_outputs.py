@@ -11,6 +11,7 @@ import pyarrow as pa
 from flinkcore.common import MIN_TIMESTAMP, OutputTag
 from flinkcore.datastream.functions import RowResults
 from flinkcore.errors import DataError, SchemaError
+from flinkcore.replay.batch_functions.given_columns import GivenColumns
 from flinkcore.replay.log.arrays import Int64s
 from flinkcore.replay.log.joined_batches import joined
 from flinkcore.runtime.messages import shown
@@ -87,12 +88,12 @@ class BatchProcessOutputs:
 
     def _add(self, tag: OutputTag | None, results: Any, n_rows: int) -> None:
         of_rows = results if isinstance(results, RowResults) else None
-        columns = _columns(results if of_rows is None else of_rows.batch, tag)
+        columns = GivenColumns(results if of_rows is None else of_rows.batch, _name(tag))
         schema = self._schemas.get(tag)
         if schema is None:
-            self._dropped += _n_rows(columns, tag)
+            self._dropped += columns.n_rows
             return
-        batch = _record_batch(columns, schema, tag)
+        batch = columns.batch(schema)
         if of_rows is None:
             self._refuse_without_rows(tag)
         else:
@@ -176,69 +177,6 @@ def _checked_rows(results: RowResults, given: int, n_rows: int) -> Int64s:
 def _with_times(batch: pa.RecordBatch, field: pa.Field, times_ms: Int64s) -> pa.RecordBatch:
     times = pa.array(times_ms, mask=times_ms == MIN_TIMESTAMP).cast(field.type)
     return pa.RecordBatch.from_arrays([*batch.columns, times], schema=batch.schema.append(field))
-
-
-def _columns(given: Any, tag: OutputTag | None) -> Mapping[str, Any]:
-    if isinstance(given, Mapping):
-        return given
-    if isinstance(given, pa.RecordBatch | pa.Table):
-        return dict(zip(given.schema.names, given.columns, strict=True))
-    raise SchemaError(
-        f"{_name(tag)} got {shown(given)}, which is no RecordBatch, Table or dict from names to columns"
-    )
-
-
-def _record_batch(columns: Mapping[str, Any], schema: pa.Schema, tag: OutputTag | None) -> pa.RecordBatch:
-    missing = [name for name in schema.names if name not in columns]
-    unknown = [str(name) for name in columns if name not in schema.names]
-    if missing or unknown:
-        faults = [
-            f"{what} {', '.join(names)}"
-            for what, names in (("it lacks the columns", missing), ("it has the unknown columns", unknown))
-            if names
-        ]
-        raise SchemaError(f"{_name(tag)} got a batch whose columns do not fit: {'; '.join(faults)}")
-    _n_rows(columns, tag)
-    arrays = [_array(columns[field.name], field, tag) for field in schema]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
-
-
-def _n_rows(columns: Mapping[str, Any], tag: OutputTag | None) -> int:
-    lengths = {}
-    for name, column in columns.items():
-        if isinstance(column, str | bytes) or not hasattr(column, "__len__"):
-            raise SchemaError(f"{_name(tag)} got {shown(column)} as the column {name!r}: that is no column")
-        lengths[name] = len(column)
-    if len(set(lengths.values())) > 1:
-        found = ", ".join(f"{name}: {length}" for name, length in lengths.items())
-        raise DataError(f"{_name(tag)} got columns that are not equally long: {found} rows")
-    return next(iter(lengths.values()), 0)
-
-
-def _array(column: Any, field: pa.Field, tag: OutputTag | None) -> pa.Array:
-    try:
-        if isinstance(column, pa.ChunkedArray):
-            column = column.combine_chunks()
-        if isinstance(column, pa.Array):
-            array = column
-        elif isinstance(column, np.ndarray) and not column.dtype.hasobject:
-            array = pa.array(column.copy())  # Arrow would go on reading what the function may change
-        elif pa.types.is_integer(field.type):
-            array = pa.array(column)  # with a type, Arrow would cut off fractions
-        else:
-            array = pa.array(column, field.type)
-        if array.type != field.type:
-            array = array.cast(field.type)
-    except (pa.ArrowException, TypeError, ValueError, OverflowError) as failure:
-        raise SchemaError(
-            f"{_name(tag)} got values for the column {field.name!r} that are no {field.type}: {failure}"
-        ) from failure
-    if array.null_count and not field.nullable:
-        row = array.is_null().index(True).as_py()
-        raise DataError(
-            f"{_name(tag)} got a null in row {row} of the column {field.name!r}, which cannot be null"
-        )
-    return array
 
 
 def _name(tag: OutputTag | None) -> str:

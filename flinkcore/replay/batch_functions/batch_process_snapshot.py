@@ -18,7 +18,7 @@ from flinkcore._native.timers import TimerColumns
 from flinkcore.datastream.state import StateDescriptor
 from flinkcore.errors import SchemaError
 from flinkcore.replay.batch_functions.batch_process_calls import BatchProcessCalls
-from flinkcore.replay.batch_functions.column_states import NumpyColumnState
+from flinkcore.replay.batch_functions.column_states import ArrowListState, NumpyColumnState
 from flinkcore.replay.log.arrays import Int64s
 from flinkcore.runtime.checkpoint import OperatorSnapshot
 from flinkcore.runtime.element_rows import exact_keys, key_columns
@@ -118,17 +118,18 @@ class BatchProcessSnapshots:
             before = self._not_asked_for.get(name)
             self._not_asked_for[name] = entries if before is None else before.followed_by(entries)
             return
-        if entries.type is not StateDescriptor.Type.VALUE or entries.ttl_time is not None:
+        if entries.type is not state.kind or entries.ttl_time is not None or entries.is_serialized:
+            what = "plain value" if state.kind is StateDescriptor.Type.VALUE else "list of rows"
             raise SchemaError(
-                f"the state {state.name!r} of the checkpoint is no plain value per key, as a column is: give the "
-                "column another name"
+                f"the state {state.name!r} of the checkpoint is no {what} per key, as it is in this job: give it "
+                "another name here"
             )
         ids = self._ids(entries.keys)
         self._refuse_other_key_groups(ids, entries.keys, entries.key_groups)
         if len(np.unique(ids)) < len(ids) or any(namespace is not None for namespace in entries.namespaces):
             raise SchemaError(f"the state {state.name!r} of the checkpoint has a key twice, or of a window")
         if len(ids):
-            state[ids] = _values(state, entries.values)
+            state.restore(ids, entries.values)
 
     def _ids(self, keys: Sequence[Any]) -> Int64s:
         return self._calls.key_ids(key_columns(keys, self._fields))
@@ -148,26 +149,11 @@ def _timer_columns(timers: KeyTimers, groups: npt.NDArray[np.int32]) -> TimerCol
     return TimerColumns(times_ms, keys, groups[keys], np.zeros(len(keys), np.int64))
 
 
-def _state(state: NumpyColumnState, keys: list[Any], groups: npt.NDArray[np.int32]) -> KeyedStateSnapshot:
-    ids = state.kept_ids()
+def _state(
+    state: NumpyColumnState | ArrowListState, keys: list[Any], groups: npt.NDArray[np.int32]
+) -> KeyedStateSnapshot:
+    ids, values = state.kept()
     kept = [keys[key_id] for key_id in ids.tolist()]
-    values = state.array[ids].tolist()
     return KeyedStateSnapshot(
-        StateDescriptor.Type.VALUE, None, kept, groups[ids].astype(np.int64), [None] * len(kept), values
+        state.kind, None, kept, groups[ids].astype(np.int64), [None] * len(kept), values
     )
-
-
-def _values(state: NumpyColumnState, values: Sequence[Any]) -> npt.NDArray[Any]:
-    restored = np.empty(len(values), state.dtype)
-    if state.dtype.hasobject:
-        for row, value in enumerate(values):  # an array of lists would become one of their elements
-            restored[row] = value
-        return restored
-    try:
-        restored[:] = values
-    except (TypeError, ValueError, OverflowError) as failure:
-        raise SchemaError(
-            f"values of the checkpoint for the state {state.name!r} are no {state.dtype}, such as {shown(values[0])}: "
-            f"{failure}"
-        ) from failure
-    return restored

@@ -1,16 +1,32 @@
-"""The state of a function over batches: numpy columns by dense key id."""
+"""The state of a function over batches: columns and lists of rows by dense key id."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
-from flinkcore.datastream.state import ColumnState
-from flinkcore.errors import ConfigurationError, LifecycleError
+from flinkcore._native.key_lists import KeyLists
+from flinkcore.common.row import Row
+from flinkcore.datastream.state import ColumnListState, ColumnState, StateDescriptor
+from flinkcore.errors import ConfigurationError, DataError, LifecycleError, SchemaError
+from flinkcore.replay.batch_functions.given_columns import GivenColumns
+from flinkcore.replay.batch_functions.growing_rows import GrowingRows
+from flinkcore.replay.log.arrays import Int64s
+from flinkcore.runtime.checkpoint.table_file import require_plain_type
+from flinkcore.runtime.element_rows import exact_rows, value_columns
+from flinkcore.runtime.messages import shown
 
 LEAST_KEYS = 1 << 10
+
+LEAST_CLEARED_ROWS = 1 << 14
+"""Fewer cleared rows are not worth a copy of the others."""
+
+COPIED_ROWS = 1 << 16
+"""So many rows are copied at once: a batch of all might have too much text for one."""
 
 
 class NumpyColumnState(ColumnState):
@@ -57,19 +73,164 @@ class NumpyColumnState(ColumnState):
             self._values = grown
         self._n_keys = max(n_keys, self._n_keys)
 
-    def kept_ids(self) -> npt.NDArray[np.int64]:
-        """Return the ids of the keys whose value is not the default, ascending; of Python objects, all."""
+    kind = StateDescriptor.Type.VALUE
+    """What a snapshot of it holds."""
+
+    def kept(self) -> tuple[Int64s, list[Any]]:
+        """Return the keys whose value is not the default, ascending, and their values; of Python objects, all."""
         if self.dtype.hasobject:
-            return np.arange(self._n_keys)
-        return np.flatnonzero(self.array != self._values.dtype.type(self._default)).astype(np.int64)
+            ids = np.arange(self._n_keys)
+        else:
+            ids = np.flatnonzero(self.array != self._values.dtype.type(self._default)).astype(np.int64)
+        return ids, self.array[ids].tolist()
+
+    def restore(self, key_ids: Int64s, values: Sequence[Any]) -> None:
+        """Take the values of keys as of `kept`; a SchemaError if they are of another type."""
+        restored = np.empty(len(values), self.dtype)
+        if self.dtype.hasobject:
+            for row, value in enumerate(values):  # an array of lists would become one of their elements
+                restored[row] = value
+        else:
+            try:
+                restored[:] = values
+            except (TypeError, ValueError, OverflowError) as failure:
+                raise SchemaError(
+                    f"values of the checkpoint for the state {self.name!r} are no {self.dtype}, such as "
+                    f"{shown(values[0])}: {failure}"
+                ) from failure
+        self[key_ids] = restored
+
+
+class ArrowListState(ColumnListState):
+    """Lists of rows of one growing batch; it is copied without the cleared rows when they are more than the others.
+
+    Parameters
+    ----------
+    name : str
+    schema : pyarrow.Schema
+    """
+
+    def __init__(self, name: str, schema: pa.Schema) -> None:
+        self._name = name
+        self._schema = schema
+        self._lists = KeyLists()
+        self._rows = GrowingRows(pa.RecordBatch.from_pylist([], schema))
+        self._n_keys = 0
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self._schema
+
+    def add(self, key_ids: Any, rows: Any) -> None:
+        ids = self._ids(key_ids)
+        batch = GivenColumns(rows, f"the state {self._name!r}").batch(self._schema)
+        if len(ids) != batch.num_rows:
+            raise DataError(f"the state {self._name!r} got {batch.num_rows:,} rows, and {len(ids):,} key ids")
+        self._lists.add(ids)
+        self._rows.add(batch)
+
+    def get(self, key_ids: Any) -> tuple[pa.RecordBatch, Int64s]:
+        rows, places = self._lists.rows(self._ids(key_ids))
+        return self._rows.take(rows), places
+
+    def lengths(self, key_ids: Any) -> Int64s:
+        return self._lists.lengths(self._ids(key_ids))
+
+    def clear(self, key_ids: Any) -> None:
+        self._lists.clear(self._ids(key_ids))
+        held, cleared = len(self._lists), len(self._rows) - len(self._lists)
+        if cleared > max(held, LEAST_CLEARED_ROWS):
+            self._forget_cleared_rows()
+
+    def _forget_cleared_rows(self) -> None:
+        numbers = self._lists.renumber()
+        rows = GrowingRows(self._rows.take(numbers[:COPIED_ROWS]))
+        for begin in range(COPIED_ROWS, len(numbers), COPIED_ROWS):
+            rows.add(self._rows.take(numbers[begin : begin + COPIED_ROWS]))
+        self._rows = rows
+
+    def grow(self, n_keys: int) -> None:
+        """Know the key ids below `n_keys`; amortised O(1) per key."""
+        self._lists.grow(n_keys)
+        self._n_keys = max(self._n_keys, n_keys)
+
+    kind = StateDescriptor.Type.LIST
+    """What a snapshot of it holds."""
+
+    def kept(self) -> tuple[Int64s, list[Any]]:
+        """Return the keys that have rows, ascending, and for each a list of its rows."""
+        ids = np.flatnonzero(self._lists.lengths(np.arange(self._n_keys)))
+        rows, _ = self._lists.rows(ids)
+        values: list[Row] = []
+        for begin in range(0, len(rows), COPIED_ROWS):
+            values += exact_rows(self._rows.take(rows[begin : begin + COPIED_ROWS]))
+        ends = np.cumsum(self._lists.lengths(ids)).tolist()
+        return ids, [values[begin:end] for begin, end in zip([0, *ends], ends, strict=False)]
+
+    def restore(self, key_ids: Int64s, values: Sequence[Any]) -> None:
+        """Take the lists of keys as of `kept`; a SchemaError if rows have other columns or types."""
+        rows = [row for of_key in values for row in of_key]
+        columns = value_columns(
+            rows, list(self._schema), f"rows of the state {self._name!r} in the checkpoint"
+        )
+        self.add(np.repeat(key_ids, [len(of_key) for of_key in values]), columns)
+
+    def _ids(self, key_ids: Any) -> Int64s:
+        ids = np.asarray(key_ids)
+        if ids.size == 0:
+            return np.empty(0, np.int64)
+        if ids.ndim != 1 or ids.dtype.kind not in "iu" or not 0 <= ids.min() <= ids.max() < self._n_keys:
+            raise DataError(
+                f"the state {self._name!r} got {shown(key_ids)}, which are no ids of keys; there are "
+                f"{self._n_keys:,} keys"
+            )
+        return ids.astype(np.int64, copy=False)
 
 
 class ColumnStates:
-    """The columns of a function by name; all have as many keys."""
+    """The states of a function by name; all have as many keys."""
 
     def __init__(self) -> None:
-        self._states: dict[str, NumpyColumnState] = {}
+        self._states: dict[str, NumpyColumnState | ArrowListState] = {}
         self._is_open = False
+
+    def add_list(self, name: str, schema: Any) -> ArrowListState:
+        """Return new lists.
+
+        Raises
+        ------
+        ConfigurationError
+            If the name is taken, or the schema cannot be that of lists.
+        LifecycleError
+            If the function is open.
+        """
+        self._check_name(name)
+        if not isinstance(schema, pa.Schema) or not len(schema):
+            raise ConfigurationError(
+                f"the state {name!r} has a pyarrow.Schema with the columns of its rows, not {shown(schema)}"
+            )
+        repeated = {column for column in schema.names if schema.names.count(column) > 1}
+        if repeated:
+            raise ConfigurationError(f"the state {name!r}: two columns are named {min(repeated)!r}")
+        try:
+            for field in schema:
+                require_plain_type(field.type, field.name)
+        except SchemaError as failure:
+            raise ConfigurationError(f"the state {name!r}: {failure}") from failure
+        found = self._states[name] = ArrowListState(name, schema)
+        return found
+
+    def _check_name(self, name: str) -> None:
+        if self._is_open:
+            raise LifecycleError(f"the state {name!r} is to be asked for in open(), not later")
+        if not isinstance(name, str) or not name:
+            raise ConfigurationError(f"a state is named by a string that is not empty, not {name!r}")
+        if name in self._states:
+            raise ConfigurationError(f"there are two states named {name!r}: give each a name of its own")
 
     def add(self, name: str, dtype: Any, default: Any) -> NumpyColumnState:
         """Return a new column.
@@ -81,12 +242,7 @@ class ColumnStates:
         LifecycleError
             If the function is open.
         """
-        if self._is_open:
-            raise LifecycleError(f"the state {name!r} is to be asked for in open(), not later")
-        if not isinstance(name, str) or not name:
-            raise ConfigurationError(f"a state is named by a string that is not empty, not {name!r}")
-        if name in self._states:
-            raise ConfigurationError(f"there are two states named {name!r}: give each a name of its own")
+        self._check_name(name)
         try:
             type_ = np.dtype(dtype)
         except TypeError as failure:
@@ -96,24 +252,24 @@ class ColumnStates:
                 f"the state {name!r}: {type_} is no type of one value per key; take a column for each part, a text of "
                 "fixed length such as 'U20', or object"
             )
-        self._states[name] = NumpyColumnState(name, type_, _checked_default(name, type_, default))
-        return self._states[name]
+        column = self._states[name] = NumpyColumnState(name, type_, _checked_default(name, type_, default))
+        return column
 
     def opened(self) -> None:
-        """Refuse more columns from now on."""
+        """Refuse more states from now on."""
         self._is_open = True
 
     def grow(self, n_keys: int) -> None:
-        """Have a row for the key ids below `n_keys` in each column."""
+        """Have a row for the key ids below `n_keys` in each state."""
         for state in self._states.values():
             state.grow(n_keys)
 
-    def all(self) -> list[NumpyColumnState]:
-        """The columns as they were asked for."""
+    def all(self) -> list[NumpyColumnState | ArrowListState]:
+        """The states as they were asked for."""
         return list(self._states.values())
 
-    def named(self, name: str) -> NumpyColumnState | None:
-        """The column of this name; None: the function asks for none."""
+    def named(self, name: str) -> NumpyColumnState | ArrowListState | None:
+        """The state of this name; None: the function asks for none."""
         return self._states.get(name)
 
 

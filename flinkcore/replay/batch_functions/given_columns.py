@@ -1,0 +1,109 @@
+"""Columns that a function over batches gives, as a batch of the schema that they are to have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from flinkcore.errors import DataError, SchemaError
+from flinkcore.runtime.messages import shown
+
+
+class GivenColumns:
+    """Columns by their names.
+
+    Parameters
+    ----------
+    given : object
+        A ``pyarrow.RecordBatch`` or ``Table``, or a dict from names to Arrow or numpy columns or lists.
+    taker : str
+        What takes them, for messages.
+
+    Attributes
+    ----------
+    n_rows : int
+
+    Raises
+    ------
+    SchemaError
+        If they are no columns.
+    DataError
+        If they are not equally long.
+    """
+
+    def __init__(self, given: Any, taker: str) -> None:
+        if isinstance(given, pa.RecordBatch | pa.Table):
+            given = dict(zip(given.schema.names, given.columns, strict=True))
+        if not isinstance(given, Mapping):
+            raise SchemaError(
+                f"{taker} got {shown(given)}, which is no RecordBatch, Table or dict from names to columns"
+            )
+        self._columns: Mapping[str, Any] = given
+        self._taker = taker
+        self.n_rows = self._length()
+
+    def _length(self) -> int:
+        lengths = {}
+        for name, column in self._columns.items():
+            if isinstance(column, str | bytes) or not hasattr(column, "__len__"):
+                raise SchemaError(
+                    f"{self._taker} got {shown(column)} as the column {name!r}: that is no column"
+                )
+            lengths[name] = len(column)
+        if len(set(lengths.values())) > 1:
+            found = ", ".join(f"{name}: {length}" for name, length in lengths.items())
+            raise DataError(f"{self._taker} got columns that are not equally long: {found} rows")
+        return next(iter(lengths.values()), 0)
+
+    def batch(self, schema: pa.Schema) -> pa.RecordBatch:
+        """Return them as a batch of a schema.
+
+        Raises
+        ------
+        SchemaError
+            If columns are missing, unknown, or have values of other types.
+        DataError
+            If there is a null where none may be.
+        """
+        missing = [name for name in schema.names if name not in self._columns]
+        unknown = [str(name) for name in self._columns if name not in schema.names]
+        if missing or unknown:
+            faults = [
+                f"{what} {', '.join(names)}"
+                for what, names in (
+                    ("it lacks the columns", missing),
+                    ("it has the unknown columns", unknown),
+                )
+                if names
+            ]
+            raise SchemaError(f"{self._taker} got a batch whose columns do not fit: {'; '.join(faults)}")
+        arrays = [self._array(self._columns[field.name], field) for field in schema]
+        return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+    def _array(self, column: Any, field: pa.Field) -> pa.Array:
+        try:
+            if isinstance(column, pa.ChunkedArray):
+                column = column.combine_chunks()
+            if isinstance(column, pa.Array):
+                array = column
+            elif isinstance(column, np.ndarray) and not column.dtype.hasobject:
+                array = pa.array(column.copy())  # Arrow would go on reading what the function may change
+            elif pa.types.is_integer(field.type):
+                array = pa.array(column)  # with a type, Arrow would cut off fractions
+            else:
+                array = pa.array(column, field.type)
+            if array.type != field.type:
+                array = array.cast(field.type)
+        except (pa.ArrowException, TypeError, ValueError, OverflowError) as failure:
+            raise SchemaError(
+                f"{self._taker} got values for the column {field.name!r} that are no {field.type}: {failure}"
+            ) from failure
+        if array.null_count and not field.nullable:
+            row = array.is_null().index(True).as_py()
+            raise DataError(
+                f"{self._taker} got a null in row {row} of the column {field.name!r}, which cannot be null"
+            )
+        return array

@@ -1,0 +1,74 @@
+"""Rows that grow by batches, and are taken by their numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from flinkcore.replay.log.arrays import Int64s
+from flinkcore.replay.log.joined_batches import joined, taken
+
+PIECE_BYTES = 1 << 28
+"""Larger pieces are not joined: offsets of text end at 2 GiB."""
+
+
+class GrowingRows:
+    """Rows of one schema in pieces, of which small ones are joined as more come: O(log n) copies of a row.
+
+    Parameters
+    ----------
+    rows : pyarrow.RecordBatch
+        The first rows, 0 or more.
+    """
+
+    def __init__(self, rows: pa.RecordBatch) -> None:
+        self._pieces = [rows]
+        self._begins = [0]
+        self._n_rows: int = rows.num_rows
+
+    def __len__(self) -> int:
+        return self._n_rows
+
+    def add(self, rows: pa.RecordBatch) -> None:
+        """Add rows behind the others."""
+        if not rows.num_rows:
+            return
+        self._n_rows += rows.num_rows
+        begin = self._n_rows - rows.num_rows
+        last = [rows]
+        while self._pieces and self._is_small(self._pieces[-1], self._n_rows - begin):
+            last.append(self._pieces.pop())
+            begin = self._begins.pop()
+        self._pieces.append(joined(last[::-1]))
+        self._begins.append(begin)
+
+    @staticmethod
+    def _is_small(piece: pa.RecordBatch, n_later: int) -> bool:
+        return bool(piece.num_rows < 2 * n_later and piece.nbytes < PIECE_BYTES)
+
+    def take(self, rows: Int64s) -> pa.RecordBatch:
+        """Return rows by their numbers, in the given order.
+
+        Parameters
+        ----------
+        rows : int64 array (n,)
+            Each below the number of rows.
+        """
+        if len(self._pieces) == 1:
+            return taken(self._pieces[0], rows)
+        begins = np.array(self._begins)
+        pieces = np.searchsorted(begins, rows, side="right") - 1
+        order = np.argsort(pieces, kind="stable")
+        bounds = np.searchsorted(pieces[order], np.arange(len(begins) + 1))
+        parts = [
+            taken(piece, rows[order[first:last]] - begin)
+            for piece, begin, first, last in zip(
+                self._pieces, self._begins, bounds[:-1], bounds[1:], strict=True
+            )
+            if first < last
+        ]
+        if len(parts) <= 1:
+            return parts[0] if parts else self._pieces[0].slice(0, 0)
+        places = np.empty_like(order)
+        places[order] = np.arange(len(order))
+        return taken(joined(parts), places)
