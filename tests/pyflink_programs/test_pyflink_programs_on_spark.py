@@ -58,6 +58,7 @@ REPRESENTATIVE = [
 
 OTHERS_WITH_TWO_SUBTASKS = {
     *("allowed_lateness", "automatic_mode", "batch_mode", "broadcast_rules", "continuous_event_time_trigger"),
+    "count_with_timeout",
     *(
         "csv_dialects",
         "file_sink",
