@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from datetime import timedelta, timezone, tzinfo
+from datetime import date, datetime, time, timedelta, timezone, tzinfo
 from itertools import islice
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -37,7 +37,7 @@ def column_values(column: pa.Array, name: str) -> list[Any]:
         If Python cannot represent a value: a date beyond the year 9999, or a time with digits below microseconds. Names
         the column and the value.
     """
-    return _Conversion(name, rows=False).values(column)
+    return _Conversion(name).values(column)
 
 
 def key_values(column: pa.Array, name: str) -> list[Any]:
@@ -50,25 +50,75 @@ def key_values(column: pa.Array, name: str) -> list[Any]:
     return _Conversion(name, rows=True).values(column)
 
 
+def exact_values(column: pa.Array, name: str, as_keys: bool = False) -> list[Any]:
+    """Return the values of a column as of `column_values`, or `key_values`, or numbers in place of times.
+
+    The times of a column, or of a column within it, are numbers of its unit if Python cannot hold one of them.
+    """
+    return _Conversion(name, rows=as_keys, exact=True).values(column)
+
+
+def same_values(first: Any, second: Any) -> bool:
+    """Return whether a value of a checkpoint and one of `exact_values`, or of a numpy array, are the same.
+
+    NaN is the same as NaN, a list as a tuple, a Row as a dict with its values, and a number as any time: which one it
+    stands for depends on the unit.
+    """
+    if first == second:
+        return True
+    if isinstance(first, datetime) and isinstance(second, datetime) and first.tzinfo and second.tzinfo:
+        # In Python, a moment of the hour that is repeated in autumn equals none in another zone.
+        return first.astimezone(timezone.utc) == second.astimezone(timezone.utc)
+    if isinstance(first, Row) and isinstance(second, dict):
+        names = first._fields or tuple(second)
+        return same_values(dict(zip(names, first, strict=False)), second) and len(first) == len(second)
+    if isinstance(first, dict) and isinstance(second, dict):
+        return first.keys() == second.keys() and all(
+            same_values(value, second[name]) for name, value in first.items()
+        )
+    if isinstance(first, list | tuple) and isinstance(second, list | tuple):
+        return len(first) == len(second) and all(map(same_values, first, second))
+    if isinstance(first, int):
+        return isinstance(second, _TIMES)
+    if isinstance(second, int):
+        return isinstance(first, _TIMES)
+    return bool(first != first and second != second)
+
+
+_TIMES = (date, time, timedelta)
+
+
 def with_dicts(values: Iterable[Any], arrow_type: pa.DataType) -> list[Any]:
     """Return values for a column of a type, with dicts in place of Rows, which ``pyarrow.array`` does not accept.
 
     The values of a Row without names are in the order of the struct's fields.
     """
     values = list(values)
-    if _any_type(arrow_type, pa.types.is_struct):
+    if any_type(arrow_type, pa.types.is_struct):
         return [_with_dicts(value, arrow_type) for value in values]
     return values
 
 
 class _Conversion:
-    def __init__(self, name: str, rows: bool) -> None:
+    def __init__(self, name: str, rows: bool = False, exact: bool = False) -> None:
         self._name = name
         self._rows = rows  # as keys have them
+        self._exact = exact
 
     def values(self, column: pa.Array) -> list[Any]:
+        try:
+            return self._values(column)
+        except DataError:
+            if not (self._exact and pa.types.is_temporal(column.type)):
+                raise
+            numbers: list[Any] = column.view(
+                pa.int64() if column.type.bit_width == 64 else pa.int32()
+            ).to_pylist()
+            return numbers
+
+    def _values(self, column: pa.Array) -> list[Any]:
         arrow_type = column.type
-        if not _any_type(arrow_type, self._is_changed):
+        if not any_type(arrow_type, self._is_changed):
             return self._to_pylist(column)
         for is_type, convert in _CONVERSIONS:
             if is_type(arrow_type):
@@ -78,6 +128,8 @@ class _Conversion:
     def _is_changed(self, arrow_type: pa.DataType) -> bool:
         types = pa.types
         if types.is_timestamp(arrow_type) or types.is_duration(arrow_type) or types.is_time64(arrow_type):
+            return True
+        if self._exact and types.is_temporal(arrow_type):
             return True
         if not self._rows:
             return False
@@ -233,13 +285,13 @@ _CONVERSIONS: list[tuple[Callable[[pa.DataType], bool], Callable[[_Conversion, p
 ]
 
 
-def _any_type(arrow_type: pa.DataType, is_wanted: Callable[[pa.DataType], bool]) -> bool:
+def any_type(arrow_type: pa.DataType, is_wanted: Callable[[pa.DataType], bool]) -> bool:
     """Return whether a type, or one inside of it, is wanted."""
     if is_wanted(arrow_type):
         return True
     if pa.types.is_dictionary(arrow_type) or pa.types.is_run_end_encoded(arrow_type):
-        return _any_type(arrow_type.value_type, is_wanted)
-    return any(_any_type(arrow_type.field(i).type, is_wanted) for i in range(arrow_type.num_fields))
+        return any_type(arrow_type.value_type, is_wanted)
+    return any(any_type(arrow_type.field(i).type, is_wanted) for i in range(arrow_type.num_fields))
 
 
 def _with_nulls(values: list[Any], column: pa.Array) -> list[Any]:

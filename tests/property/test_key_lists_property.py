@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flinkcore._native.key_lists import KeyLists
+from flinkcore.errors import DataError, SchemaError
 from flinkcore.replay.batch_functions import column_states, growing_rows
 from flinkcore.replay.batch_functions.column_states import ArrowListState
 
@@ -99,6 +100,74 @@ def test_a_list_state_holds_the_rows_of_each_key(
         other.grow(N_KEYS)
         other.restore(held, values)
         assert other.get(held)[0].equals(state.get(held)[0])
+
+
+def list_state(schema: pa.Schema = SCHEMA, n_keys: int = 10) -> ArrowListState:
+    state = ArrowListState("rows", schema)
+    state.grow(n_keys)
+    return state
+
+
+def test_key_ids_may_be_any_view_of_integers() -> None:
+    state = list_state()
+    keys = np.arange(10)
+    state.add(keys[::-2], {"number": [9, 7, 5, 3, 1], "text": list("97531")})
+    assert state.lengths(keys[::-1]).tolist() == [1, 0] * 5
+    assert state.get(keys.astype(">u4")[1::2])[0]["text"].to_pylist() == list("13579")
+    state.clear(np.stack((keys, keys), axis=1)[:, 0])
+    assert state.lengths(keys).tolist() == [0] * 10
+
+
+def test_rows_are_not_changed_by_those_who_gave_them() -> None:
+    state = list_state(pa.schema({"number": pa.int64()}))
+    given = np.arange(10)
+    for length in (10, 4, 1):  # joined with the rows before it, or not
+        state.add(np.arange(length), pa.record_batch({"number": pa.array(given[:length])}))
+    given[:] = -1
+    assert state.get([0, 1])[0]["number"].to_pylist() == [0, 0, 0, 1, 1]
+
+
+def test_rows_do_not_hold_those_that_they_are_a_part_of() -> None:
+    state, many = (
+        list_state(pa.schema({"number": pa.int64()}), 40),
+        pa.record_batch({"number": np.arange(1 << 17)}),
+    )
+    before = pa.total_allocated_bytes()
+    for length in (40, 10, 2):
+        copy = many.take(pa.array(np.arange(many.num_rows)))
+        state.add(np.arange(length), copy.slice(5, length))
+        del copy
+    assert pa.total_allocated_bytes() - before < 1 << 17
+
+
+def test_rows_that_do_not_fit_clear_no_list() -> None:
+    state = list_state()
+    state.add([3], {"number": [1], "text": ["a"]})
+    with pytest.raises(SchemaError, match="that are no int64"):
+        state.update([3], {"number": ["x"], "text": ["b"]})
+    with pytest.raises(DataError, match="got 1 rows, and 2 key ids"):
+        state.update([3, 3], {"number": [1], "text": ["b"]})
+    assert state.get([3])[0].to_pylist() == [{"number": 1, "text": "a"}]
+
+
+def test_joined_pieces_have_no_more_bytes_than_a_piece_may_have() -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(growing_rows, "PIECE_BYTES", 1_000)
+        rows = growing_rows.GrowingRows(pa.record_batch({"text": ["x" * 400]}))
+        for _ in range(9):
+            rows.add(pa.record_batch({"text": ["x" * 300]}))
+    assert max(piece.nbytes for piece in rows._pieces) <= 1_000
+    assert len(rows.take(np.arange(10))) == 10
+
+
+def test_lists_of_many_keys_are_not_numbered_anew_for_few_rows() -> None:
+    state = list_state(n_keys=1 << 20)
+    state.add(np.arange(100_000), {"number": np.arange(100_000), "text": ["x"] * 100_000})
+    state.clear(np.arange(100_000))
+    assert state._lists.numbered == 100_000
+    state.update(np.arange(100_000), {"number": np.arange(100_000), "text": ["x"] * 100_000})
+    state.clear(np.arange(100_000))
+    assert state._lists.numbered == 0
 
 
 def test_cleared_rows_do_not_stay_in_memory() -> None:

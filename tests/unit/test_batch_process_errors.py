@@ -172,6 +172,12 @@ def opening(body: Callable[[Any], Any]) -> KeyedBatchProcessFunction:
             "'n': the column 'a' has the type string_view, which no column of a checkpoint has",
         ),
         (
+            lambda context: context.get_column_list_state(
+                "n", pa.schema({"a": pa.list_(pa.dictionary(pa.int8(), pa.string()))})
+            ),
+            "'n': the column 'a' has the type .*, and a dictionary would keep the values of cleared rows",
+        ),
+        (
             lambda context: context.get_state(ValueStateDescriptor("v")),
             "the state 'v': a function over batches has no",
         ),

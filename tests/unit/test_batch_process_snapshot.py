@@ -13,9 +13,10 @@ import pytest
 
 from flinkcore._native.exchange import partition_rows
 from flinkcore._native.key_groups import key_groups
-from flinkcore.common import Duration, WatermarkStrategy
+from flinkcore.common import Duration, Row, WatermarkStrategy
 from flinkcore.datastream import KeyedBatchProcessFunction, StreamExecutionEnvironment, TimeDomain
 from flinkcore.errors import SchemaError
+from flinkcore.replay.batch_functions.column_states import ArrowListState, NumpyColumnState
 from flinkcore.replay.plans.job_plan import JobPlan
 from flinkcore.replay.plans.operators import BatchProcess
 from flinkcore.replay.stages import batch_process_stage
@@ -271,8 +272,84 @@ def test_rows_of_other_columns_are_refused(tmp_path: Path) -> None:
         SchemaError, match="rows of the state 'held' in the checkpoint are not those of this job"
     ):
         Job(Other(held=pa.schema({"at": pa.int64()}))).go_on(checkpoint, 50, 1)
-    with pytest.raises(SchemaError, match=r"which are day: date32\[day\], at: int64"):
+    with pytest.raises(SchemaError, match=r"of this job, which are day, at: Row\(at="):
         Job(Other(held=pa.schema({"day": pa.date32(), "at": pa.int64()}))).go_on(checkpoint, 50, 1)
+
+
+def lists_of(column: pa.Array) -> ArrowListState:
+    state = ArrowListState("held", pa.schema({"value": column.type}))
+    state.grow(2)
+    state.add([1] * len(column), {"value": column})
+    return state
+
+
+FAR = [2**60, None, -(2**60), 0]
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+@pytest.mark.parametrize("time", [pa.timestamp, pa.duration])
+def test_times_within_columns_come_back_also_if_python_has_none_such(time: Any, unit: str) -> None:
+    times = pa.array(FAR, pa.int64()).cast(time(unit))
+    offsets = pa.array([0, 0, 3, 4], pa.int32())
+    columns = [
+        pa.ListArray.from_arrays(offsets, times),
+        pa.FixedSizeListArray.from_arrays(times, 2),
+        pa.MapArray.from_arrays(offsets, pa.array(list("abcd")), times),
+        pa.array([[None, [1_001]], None], pa.large_list(pa.list_(time(unit)))),
+        pa.StructArray.from_arrays([pa.ListArray.from_arrays(offsets, times)], ["times"]),
+    ]
+    for column in columns:
+        state, restored = lists_of(column), lists_of(column.slice(0, 0))
+        restored.restore(*state.kept())
+        assert restored.get([1])[0]["value"].equals(column)
+
+
+@pytest.mark.parametrize(
+    ("had", "kind"),
+    [
+        (pa.array([1.0, 1.5]), pa.int64()),
+        (pa.array([[2], [1.5]]), pa.list_(pa.int64())),
+        (pa.array([1, 2**24 + 1]), pa.float32()),
+        (pa.array([0.1]), pa.float32()),
+        (pa.array(["1"]), pa.binary()),
+        (pa.array([{"a": 1, "b": 2}]), pa.struct({"a": pa.int64()})),
+        (pa.array([1_500], pa.timestamp("ms")), pa.timestamp("s")),
+        (pa.array([1_500], pa.timestamp("ms")), pa.date32()),
+    ],
+    ids=str,
+)
+def test_rows_that_would_change_are_refused(had: pa.Array, kind: pa.DataType) -> None:
+    with pytest.raises(
+        SchemaError, match="rows of the state 'held' in the checkpoint are not those of this job"
+    ):
+        lists_of(pa.array([], kind)).restore(*lists_of(had).kept())
+
+
+@pytest.mark.parametrize(
+    "row", ["x", ("x",), {"value": "x"}, ["x"], Row("x", "y"), Row(values="x")], ids=repr
+)
+def test_elements_that_are_no_such_rows_are_refused(row: Any) -> None:
+    with pytest.raises(SchemaError, match="which are value: "):
+        lists_of(pa.array([], pa.string())).restore(np.array([1]), [[row]])
+
+
+@pytest.mark.parametrize(
+    ("dtype", "value"),
+    [
+        (np.int64, 1.5),
+        (np.int8, 300),
+        (np.bool_, 2),
+        (np.float32, 0.1),
+        ("U2", "abc"),
+        ("S2", b"abc"),
+        ("datetime64[s]", datetime(2026, 1, 1, 0, 0, 0, 5)),
+    ],
+)
+def test_values_that_would_change_are_refused(dtype: Any, value: Any) -> None:
+    state = NumpyColumnState("held", np.dtype(dtype), np.zeros(1, dtype)[0])
+    state.grow(2)
+    with pytest.raises(SchemaError, match="values of the checkpoint for the state 'held' are no "):
+        state.restore(np.array([1]), [value])
 
 
 class Other(KeyedBatchProcessFunction):

@@ -142,8 +142,8 @@ class RuntimeContext(KeyedStateStore):
         Raises
         ------
         ConfigurationError
-            If the name is taken, the schema is none or has a type that no checkpoint has, or the function is not one
-            over batches.
+            If the name is taken, the schema is none or has a dictionary or another type that no lists have, or the
+            function is not one over batches.
         LifecycleError
             If the function has been opened already.
 

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from flinkcore._native.key_lists import KeyLists
+from flinkcore.common.column_values import any_type, same_values
 from flinkcore.common.row import Row
 from flinkcore.datastream.state import ColumnListState, ColumnState, StateDescriptor
 from flinkcore.errors import ConfigurationError, DataError, LifecycleError, SchemaError
@@ -24,6 +25,9 @@ LEAST_KEYS = 1 << 10
 
 LEAST_CLEARED_ROWS = 1 << 14
 """Fewer cleared rows are not worth a copy of the others."""
+
+KEYS_PER_CLEARED_ROW = 8
+"""Nor are fewer than one for so many keys, as the lists of all keys are numbered anew."""
 
 COPIED_ROWS = 1 << 16
 """So many rows are copied at once: a batch of all might have too much text for one."""
@@ -98,7 +102,17 @@ class NumpyColumnState(ColumnState):
                     f"values of the checkpoint for the state {self.name!r} are no {self.dtype}, such as "
                     f"{shown(values[0])}: {failure}"
                 ) from failure
+            self._refuse_changed(values, restored.tolist())
         self[key_ids] = restored
+
+    def _refuse_changed(self, values: Sequence[Any], restored: list[Any]) -> None:
+        if same_values(values, restored):
+            return
+        value, found = next(pair for pair in zip(values, restored, strict=True) if not same_values(*pair))
+        raise SchemaError(
+            f"values of the checkpoint for the state {self.name!r} are no {self.dtype}, such as {shown(value)}, which "
+            f"would become {shown(found)}"
+        )
 
 
 class ArrowListState(ColumnListState):
@@ -126,12 +140,23 @@ class ArrowListState(ColumnListState):
         return self._schema
 
     def add(self, key_ids: Any, rows: Any) -> None:
+        self._append(*self._checked(key_ids, rows))
+
+    def update(self, key_ids: Any, rows: Any) -> None:
+        ids, batch = self._checked(key_ids, rows)
+        self.clear(ids)
+        self._append(ids, batch)
+
+    def _checked(self, key_ids: Any, rows: Any) -> tuple[Int64s, pa.RecordBatch]:
         ids = self._ids(key_ids)
         batch = GivenColumns(rows, f"the state {self._name!r}").batch(self._schema)
         if len(ids) != batch.num_rows:
             raise DataError(f"the state {self._name!r} got {batch.num_rows:,} rows, and {len(ids):,} key ids")
-        self._lists.add(ids)
+        return ids, batch
+
+    def _append(self, ids: Int64s, batch: pa.RecordBatch) -> None:
         self._rows.add(batch)
+        self._lists.add(ids)
 
     def get(self, key_ids: Any) -> tuple[pa.RecordBatch, Int64s]:
         rows, places = self._lists.rows(self._ids(key_ids))
@@ -143,7 +168,7 @@ class ArrowListState(ColumnListState):
     def clear(self, key_ids: Any) -> None:
         self._lists.clear(self._ids(key_ids))
         held, cleared = len(self._lists), len(self._rows) - len(self._lists)
-        if cleared > max(held, LEAST_CLEARED_ROWS):
+        if cleared > max(held, LEAST_CLEARED_ROWS, self._n_keys // KEYS_PER_CLEARED_ROW):
             self._forget_cleared_rows()
 
     def _forget_cleared_rows(self) -> None:
@@ -173,11 +198,27 @@ class ArrowListState(ColumnListState):
 
     def restore(self, key_ids: Int64s, values: Sequence[Any]) -> None:
         """Take the lists of keys as of `kept`; a SchemaError if rows have other columns or types."""
-        rows = [row for of_key in values for row in of_key]
-        columns = value_columns(
-            rows, list(self._schema), f"rows of the state {self._name!r} in the checkpoint"
-        )
-        self.add(np.repeat(key_ids, [len(of_key) for of_key in values]), columns)
+        what = f"rows of the state {self._name!r} in the checkpoint"
+        ids = np.repeat(key_ids, [len(of_key) for of_key in values])
+        all_rows = [row for of_key in values for row in of_key]
+        for begin in range(0, len(ids), COPIED_ROWS):
+            rows = all_rows[begin : begin + COPIED_ROWS]
+            self._refuse_other_names(rows, what)
+            columns = value_columns(rows, list(self._schema), what)
+            for row, found in zip(rows, exact_rows(columns), strict=True):
+                if not same_values(tuple(row), tuple(found)):
+                    raise SchemaError(
+                        f"{what} are not those of this job: {shown(row)} would become {shown(found)}"
+                    )
+            self.add(ids[begin : begin + COPIED_ROWS], columns)
+
+    def _refuse_other_names(self, rows: Sequence[Any], what: str) -> None:
+        names = tuple(self._schema.names)
+        for row in rows:
+            if not isinstance(row, Row) or row._fields not in (None, names):
+                raise SchemaError(
+                    f"{what} are not those of this job, which are {', '.join(names)}: {shown(row)}"
+                )
 
     def _ids(self, key_ids: Any) -> Int64s:
         ids = np.asarray(key_ids)
@@ -188,7 +229,7 @@ class ArrowListState(ColumnListState):
                 f"the state {self._name!r} got {shown(key_ids)}, which are no ids of keys; there are "
                 f"{self._n_keys:,} keys"
             )
-        return ids.astype(np.int64, copy=False)
+        return np.ascontiguousarray(ids, np.int64)
 
 
 class ColumnStates:
@@ -216,6 +257,12 @@ class ColumnStates:
         repeated = {column for column in schema.names if schema.names.count(column) > 1}
         if repeated:
             raise ConfigurationError(f"the state {name!r}: two columns are named {min(repeated)!r}")
+        for field in schema:
+            if any_type(field.type, pa.types.is_dictionary):
+                raise ConfigurationError(
+                    f"the state {name!r}: the column {field.name!r} has the type {field.type}, and a dictionary would "
+                    "keep the values of cleared rows: take the type of its values, which rows with a dictionary fit"
+                )
         try:
             for field in schema:
                 require_plain_type(field.type, field.name)

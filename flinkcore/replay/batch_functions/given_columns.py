@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from flinkcore.common.required_values import refused_null
 from flinkcore.errors import DataError, SchemaError
 from flinkcore.runtime.messages import shown
 
@@ -101,9 +102,12 @@ class GivenColumns:
             raise SchemaError(
                 f"{self._taker} got values for the column {field.name!r} that are no {field.type}: {failure}"
             ) from failure
-        if array.null_count and not field.nullable:
+        place = refused_null(array, field)
+        if place == field.name:
             row = array.is_null().index(True).as_py()
             raise DataError(
-                f"{self._taker} got a null in row {row} of the column {field.name!r}, which cannot be null"
+                f"{self._taker} got a null in row {row} of the column {place!r}, which cannot be null"
             )
+        if place is not None:
+            raise DataError(f"{self._taker} got a null in {place!r}, which cannot be null")
         return array

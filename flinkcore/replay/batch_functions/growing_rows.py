@@ -6,10 +6,10 @@ import numpy as np
 import pyarrow as pa
 
 from flinkcore.replay.log.arrays import Int64s
-from flinkcore.replay.log.joined_batches import joined, taken
+from flinkcore.replay.log.joined_batches import copied, joined, taken
 
 PIECE_BYTES = 1 << 28
-"""Larger pieces are not joined: offsets of text end at 2 GiB."""
+"""Joined pieces have no more: offsets of text end at 2 GiB."""
 
 
 class GrowingRows:
@@ -30,21 +30,21 @@ class GrowingRows:
         return self._n_rows
 
     def add(self, rows: pa.RecordBatch) -> None:
-        """Add rows behind the others."""
+        """Add a copy of rows behind the others."""
         if not rows.num_rows:
             return
+        kept, n_rows, n_bytes = len(self._pieces), rows.num_rows, rows.nbytes
+        while kept:
+            piece = self._pieces[kept - 1]
+            n_bytes += piece.nbytes
+            if piece.num_rows >= 2 * n_rows or n_bytes > PIECE_BYTES:
+                break
+            n_rows += piece.num_rows
+            kept -= 1
+        small = self._pieces[kept:]
+        self._pieces[kept:] = [joined([*small, rows]) if small else copied(rows)]
         self._n_rows += rows.num_rows
-        begin = self._n_rows - rows.num_rows
-        last = [rows]
-        while self._pieces and self._is_small(self._pieces[-1], self._n_rows - begin):
-            last.append(self._pieces.pop())
-            begin = self._begins.pop()
-        self._pieces.append(joined(last[::-1]))
-        self._begins.append(begin)
-
-    @staticmethod
-    def _is_small(piece: pa.RecordBatch, n_later: int) -> bool:
-        return bool(piece.num_rows < 2 * n_later and piece.nbytes < PIECE_BYTES)
+        self._begins[kept:] = [self._n_rows - n_rows]
 
     def take(self, rows: Int64s) -> pa.RecordBatch:
         """Return rows by their numbers, in the given order.

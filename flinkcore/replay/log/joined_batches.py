@@ -16,6 +16,12 @@ def joined(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
     return batch
 
 
+def copied(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the rows of a batch in memory of their own: that of the batch may change, or be that of many more rows."""
+    columns = [pa.concat_arrays([column]) for column in batch.columns]
+    return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
+
+
 def taken(batch: pa.RecordBatch, rows: npt.NDArray[Any]) -> pa.RecordBatch:
     """Return the given rows of a batch, in the given order."""
     try:
