@@ -57,6 +57,8 @@ def why_not_columnar(item: dict[str, Any]) -> str | None:
         item["evictor"]["type"] != "count" or trigger != "count" or not assigner.startswith("global")
     ):
         return "only evictors by count, on global windows with a trigger by count, run over columns"
+    if item["evictor"] and item["evictor"]["n"] == 0 and not item["evictor"]["after"]:
+        return "an evictor that leaves nothing to aggregate does not run over columns"
     if assigner == "session" and item["function"].get("window_state"):
         return "per-window state needs a ProcessWindowFunction"
     if any(event[0] == "r" and event[1] is None for event in item["events"]):
