@@ -4,9 +4,10 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from html import unescape
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -60,25 +61,41 @@ def addresses(net_log: Path) -> list[str]:
     return [str(event["params"]["url"]) for event in log["events"] if "url" in event.get("params", {})]
 
 
+def output_of(*command: str) -> tuple[str, str]:
+    """What a browser puts out; one that hangs ends with all its processes."""
+    # Sanitizers of the tests' own process are not for it.
+    environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
+    process = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+        start_new_session=True,
+    )
+    try:
+        outputs = process.communicate(timeout=120)
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    assert process.returncode == 0, outputs[1]
+    return outputs
+
+
 def drawn_page(browser: str, tmp_path: Path) -> str:
     """The document that the browser makes of page.html, which asks for nothing else, and complains of nothing."""
     net_log, shot = (tmp_path / name for name in ("net.json", "page.png"))
     with served(tmp_path) as address:
-        done = subprocess.run(
-            [
-                *(browser, *OPTIONS, f"--user-data-dir={tmp_path / 'profile'}", f"--log-net-log={net_log}"),
-                *(f"--screenshot={shot}", "--dump-dom", f"{address}/page.html"),
-            ],
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=True,
+        dom, complaints = output_of(
+            *(browser, *OPTIONS, f"--user-data-dir={tmp_path / 'profile'}", f"--log-net-log={net_log}"),
+            *(f"--screenshot={shot}", "--dump-dom", f"{address}/page.html"),
         )
-    assert [line for line in done.stderr.splitlines() if ":CONSOLE" in line] == []
+    assert [line for line in complaints.splitlines() if ":CONSOLE" in line] == []
     asked = {url for url in addresses(net_log) if not url.startswith(("data:", "blob:"))}
     assert asked == {f"{address}/page.html"}
     assert shot.read_bytes().startswith(b"\x89PNG")
-    return done.stdout
+    return dom
 
 
 def test_the_page_of_a_key_is_drawn_likewise(browser: str, tmp_path: Path) -> None:
