@@ -156,6 +156,10 @@ class KeyedStateModel:
             held[key] = self.stamped(pair[0])
         return pair[0]
 
+    def contains(self, place: Place, key: Any) -> bool:
+        is_stored_none = self.life.ttl_ms is None and key in self.held.get(place, {})
+        return self.get(place, key) is not None or is_stored_none
+
     def put(self, place: Place, key: Any, value: Any) -> None:
         self.held.setdefault(place, {})[key] = self.stamped(value)
 

@@ -180,11 +180,10 @@ class KeyedStateMachine(RuleBasedStateMachine):
     @rule(key=keys, namespace=namespaces, map_key=numbers, contains=st.booleans())
     def read_entry(self, key: int, namespace: Any, map_key: int, contains: bool) -> None:
         state, place = self.use("map", namespace, key)
-        expected = self.model.get(place, map_key)
         if contains:
-            assert state.contains(map_key) == (expected is not None)
+            assert state.contains(map_key) == self.model.contains(place, map_key)
         else:
-            assert state.get(map_key) == expected
+            assert state.get(map_key) == self.model.get(place, map_key)
 
     @rule(key=keys, namespace=namespaces)
     def read_map(self, key: int, namespace: Any) -> None:

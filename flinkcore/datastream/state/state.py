@@ -130,7 +130,7 @@ class _ReadableMap(State, Generic[K, V]):
 
     @abstractmethod
     def contains(self, key: K) -> bool:
-        """Return whether a map key has a value; in a `MapState`, one that is not None."""
+        """Return whether there is a map key; in a state with a time to live, one whose value is not None."""
 
     @abstractmethod
     def items(self) -> Iterable[tuple[K, V]]:

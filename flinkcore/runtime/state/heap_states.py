@@ -196,7 +196,7 @@ class HeapMapState(HeapState, MapState[K, V]):
 
     Notes
     -----
-    Flink's ``org.apache.flink.runtime.state.heap.HeapMapState``; `contains` is PyFlink's.
+    Flink's ``org.apache.flink.runtime.state.heap.HeapMapState``.
     """
 
     _check: EntryCheck
@@ -229,7 +229,7 @@ class HeapMapState(HeapState, MapState[K, V]):
                 self.clear()
 
     def contains(self, key: K) -> bool:
-        return self.get(key) is not None
+        return key in (self.get_internal() or ())
 
     def items(self) -> list[tuple[K, V | None]]:
         entries: dict[K, V | None] | None = self.get_internal()
