@@ -59,6 +59,11 @@ def _number_text(value: float, shortest: str) -> str:
     return f"{whole}.{fraction.rstrip('0') or '0'}E{int(exponent)}"
 
 
+def bytes_text(value: bytes | bytearray) -> str:
+    """Return an array of bytes as ``Arrays.toString`` does: Java's bytes have a sign."""
+    return f"[{', '.join(str((byte ^ 128) - 128) for byte in value)}]"
+
+
 # ---- dates and times
 
 

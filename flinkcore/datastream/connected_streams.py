@@ -172,25 +172,31 @@ class ConnectedStreams:
         Parameters
         ----------
         func : KeyedCoProcessFunction or CoProcessFunction
-            The former if both streams are keyed. The latter, without keys, timers and keyed state, runs as one
-            instance at any parallelism, so that results do not depend on it.
+            The former if both streams are keyed. The latter has keys, timers and keyed state, too, in a job of single
+            elements whose streams are keyed. Without keys it runs in a job over columns as one instance at any
+            parallelism, so that results do not depend on it.
         output_type, side_outputs, timestamp_column
             As of :meth:`KeyedStream.process`.
 
         Raises
         ------
         ConfigurationError
-            If only one stream is keyed, the function is of the other class, or a type is missing or no schema.
+            If only one stream is keyed, the function is of another class, or a type is missing or no schema.
 
         Notes
         -----
         Follows ``pyflink.datastream.ConnectedStreams.process``; the differences of :meth:`KeyedStream.process`.
         """
-        keyed = self._is_keyed()
-        expected = KeyedCoProcessFunction if keyed else CoProcessFunction
+        expected: tuple[type, ...]
+        if not self._is_keyed():
+            what, expected = "streams without keys", (CoProcessFunction,)
+        elif is_schema(output_type):
+            what, expected = "streams keyed by columns", (KeyedCoProcessFunction,)
+        else:
+            what, expected = "keyed streams", (KeyedCoProcessFunction, CoProcessFunction)
         if not isinstance(func, expected):
-            what = "keyed streams" if keyed else "streams without keys"
-            raise ConfigurationError(f"process on connected {what} takes a {expected.__name__}, not {func!r}")
+            names = " or a ".join(kind.__name__ for kind in expected)
+            raise ConfigurationError(f"process on connected {what} takes a {names}, not {func!r}")
         return _processed(
             self.stream1, self.stream2._input(), func, output_type, tuple(side_outputs), timestamp_column
         )

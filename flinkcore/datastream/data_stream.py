@@ -430,21 +430,21 @@ class DataStream(ConfiguredStream):
         Parameters
         ----------
         *streams : DataStream
-            Streams of this environment with the same columns.
+            Streams of this environment with the same columns; without any it is this stream alone.
 
         Raises
         ------
         ConfigurationError
-            If there is none, or one is no such stream.
+            If one is no such stream.
 
         Notes
         -----
         Follows ``pyflink.datastream.DataStream.union``.
         """
-        if not streams:
-            raise ConfigurationError("union needs at least one other stream")
         for stream in streams:
             self._require_stream(stream, "union")
+        if not streams:
+            return DataStream(self._environment, self._values())
         united = tuple(stream._values() for stream in (self, *streams))
         return self._then(UnionTransformation(united))
 

@@ -153,10 +153,15 @@ REFUSED: dict[str, tuple[Refused, type[Exception], str]] = {
         ConfigurationError,
         "stream 2 of the connected streams has a key already",
     ),
-    "a function without keys on keyed streams": (
+    "a function without keys on streams keyed by columns": (
         lambda env: clicks(env).connect(names(env)).key_by("user", "who").process(Telling(), OUTPUT),
         ConfigurationError,
-        "process on connected keyed streams takes a KeyedCoProcessFunction",
+        "process on connected streams keyed by columns takes a KeyedCoProcessFunction",
+    ),
+    "a function of one stream on two": (
+        lambda env: clicks(env).connect(names(env)).key_by(str, str).process("f"),  # type: ignore[arg-type]
+        ConfigurationError,
+        "process on connected keyed streams takes a KeyedCoProcessFunction or a CoProcessFunction",
     ),
     "a keyed function on streams without keys": (
         lambda env: clicks(env).connect(names(env)).process(ScriptedCo(), OUTPUT),
@@ -194,11 +199,6 @@ REFUSED: dict[str, tuple[Refused, type[Exception], str]] = {
         lambda env: clicks(env).union(clicks(StreamExecutionEnvironment())),
         ConfigurationError,
         "union takes a stream of the same environment",
-    ),
-    "a union of one": (
-        lambda env: clicks(env).union(),
-        ConfigurationError,
-        "union needs at least one other stream",
     ),
     "a type of key": (
         lambda env: (

@@ -15,6 +15,7 @@ from flinkcore.common import Duration, Encoder, OutputTag, Row, TimestampAssigne
 from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.datastream import (
     CoMapFunction,
+    CoProcessFunction,
     DataStream,
     FilterFunction,
     FlatMapFunction,
@@ -23,6 +24,7 @@ from flinkcore.datastream import (
     MapFunction,
     ProcessFunction,
     ProcessJoinFunction,
+    RuntimeContext,
     RuntimeExecutionMode,
     SinkFunction,
     StreamExecutionEnvironment,
@@ -30,6 +32,7 @@ from flinkcore.datastream import (
 )
 from flinkcore.datastream.connectors import NumberSequenceSource, collection
 from flinkcore.datastream.connectors.file_system import FileSink
+from flinkcore.datastream.state import ListStateDescriptor
 from flinkcore.errors import ConfigurationError, DataError, UserCodeError
 
 PAIR = Types.TUPLE([Types.STRING(), Types.INT()])
@@ -567,6 +570,34 @@ def test_elements_of_two_streams_are_joined_by_time(env: StreamExecutionEnvironm
     assert sorted(collected(joined.process(Pairs()))) == [(1, 2, 2), (5, 7, 7), (9, 7, 9)]
 
 
+class Balance(CoProcessFunction):
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self.amounts = runtime_context.get_list_state(ListStateDescriptor("amounts", Types.LONG()))
+
+    def process_element1(self, value: Any, ctx: Any) -> None:
+        self.amounts.add(value[1])
+        ctx.timer_service().register_event_time_timer(100)
+
+    def process_element2(self, value: Any, ctx: Any) -> None:
+        self.amounts.add(-value[1])
+
+    def on_timer(self, timestamp: int, ctx: Any) -> Iterator[Any]:
+        yield ctx.get_current_key(), sum(self.amounts.get()), timestamp
+
+
+def test_a_function_of_two_keyed_streams_has_keys_state_and_timers_whatever_its_class(
+    env: StreamExecutionEnvironment,
+) -> None:
+    first, second = (
+        env.from_collection(pairs, PAIR).key_by(lambda pair: pair[0], Types.STRING())
+        for pairs in ([("a", 7), ("b", 5), ("a", 1)], [("a", 3), ("c", 4)])
+    )
+    assert sorted(collected(first.connect(second).process(Balance()))) == [("a", 5, 100), ("b", 5, 100)]
+    pairs = env.from_collection([("a", 1)], PAIR)
+    with pytest.raises(ConfigurationError, match="the keyed state 'amounts' needs a keyed stream"):
+        collected(pairs.connect(pairs).process(Balance()))
+
+
 # ---- sinks ----
 
 
@@ -622,6 +653,11 @@ def test_sinks_of_a_keyed_stream_take_its_elements_in_batch_mode_key_by_key(
     env.execute()
     keys = [line[0] for line in capsys.readouterr().out.split()]
     assert keys in (["a", "a", "b", "b"], ["b", "b", "a", "a"])
+
+
+def test_a_stream_that_is_united_with_none_is_itself(env: StreamExecutionEnvironment) -> None:
+    assert collected(env.from_collection([1, 2]).union()) == [1, 2]
+    assert collected(env.from_collection([1, 2]).key_by(lambda value: value).union()) == [1, 2]
 
 
 def test_a_sink_takes_the_rows_of_a_keyed_stream_and_a_sink_function_its_elements(

@@ -259,6 +259,11 @@ def test_a_dict_in_place_of_a_type_is_told_how_columns_are_declared() -> None:
         ),
         (Types.ROW([Types.INT(), Types.ROW([Types.INT()])]), Row(1, Row(2)), "+I[1, +I[2]]"),
         (PERSON, Row("ann", None), "+I[ann, null]"),
+        (
+            Types.ROW([Types.PICKLED_BYTE_ARRAY(), Types.PRIMITIVE_ARRAY(Types.BYTE())]),
+            Row(bytearray(b"a\xff"), b"\x80"),
+            "+I[[97, -1], [-128]]",
+        ),
         (Types.LIST(Types.ROW([Types.BOOLEAN(), Types.INT()])), [Row(True, None)], "[+I[true, null]]"),
         (
             Types.MAP(Types.STRING(), Types.SQL_TIMESTAMP()),

@@ -8,6 +8,7 @@ from operator import is_
 from typing import Any, ClassVar, Final
 
 from flinkcore._native.element_calls import ConversionUnless
+from flinkcore.common.java_texts import bytes_text
 from flinkcore.common.row import Row, row_maker
 from flinkcore.common.row_kind import RowKind
 from flinkcore.common.typeinfo.type_information import Check, Conversion, TypeInformation
@@ -113,6 +114,9 @@ class PrimitiveArrayTypeInfo(SequenceTypeInfo):
     -----
     Follows ``pyflink.common.typeinfo.PrimitiveArrayTypeInfo``.
     """
+
+    def text(self, value: Any) -> str:
+        return bytes_text(value) if isinstance(value, bytes | bytearray) else super().text(value)
 
 
 class BasicArrayTypeInfo(SequenceTypeInfo):

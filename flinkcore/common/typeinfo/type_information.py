@@ -7,6 +7,7 @@ from collections.abc import Callable
 from types import NoneType
 from typing import Any, Final, TypeAlias
 
+from flinkcore.common.java_texts import bytes_text
 from flinkcore.common.missing_features import WithoutJava
 from flinkcore.errors import ConfigurationError, DataError
 
@@ -125,6 +126,9 @@ class PickledBytesTypeInfo(TypeInformation):
         return None
 
     def text(self, value: Any) -> str:
+        return bytes_text(value) if isinstance(value, bytes | bytearray) else str(value)
+
+    def printed(self, value: Any) -> str:
         return str(value)
 
     def _parts(self) -> tuple[Any, ...]:

@@ -132,7 +132,8 @@ class CoProcessFunction(Function):
 
     Notes
     -----
-    Follows ``pyflink.datastream.CoProcessFunction``. Timers need keyed streams: see :class:`KeyedCoProcessFunction`.
+    Follows ``pyflink.datastream.CoProcessFunction``. On keyed streams its contexts are those of a
+    :class:`KeyedCoProcessFunction`, and `on_timer` is called for its timers.
     """
 
     class Context(_TimerServiceContext):
@@ -145,6 +146,10 @@ class CoProcessFunction(Function):
     @abstractmethod
     def process_element2(self, value: Any, ctx: CoProcessFunction.Context) -> Results:
         """Process an element of the second stream; results as of `ProcessFunction.process_element`."""
+
+    def on_timer(self, timestamp: int, ctx: KeyedCoProcessFunction.OnTimerContext) -> Results:
+        """Handle a timer of a key; parameters and results as of `KeyedProcessFunction.on_timer`."""
+        return None
 
 
 class KeyedCoProcessFunction(Function):

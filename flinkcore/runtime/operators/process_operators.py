@@ -274,14 +274,16 @@ class KeyedProcessOperator(KeyedFunctionOperator[KeyedProcessFunction], OneInput
         return self._process_of_key
 
 
-class KeyedCoProcessOperator(KeyedFunctionOperator[KeyedCoProcessFunction], TwoInputStreamOperator):
+class KeyedCoProcessOperator(
+    KeyedFunctionOperator[KeyedCoProcessFunction | CoProcessFunction], TwoInputStreamOperator
+):
     """Calls a function for every element of two keyed streams, and for the timers that it registers.
 
     Timers follow the combined watermark of both inputs.
 
     Parameters
     ----------
-    function : KeyedCoProcessFunction
+    function : KeyedCoProcessFunction or CoProcessFunction
     key_selector1, key_selector2 : callable
         From an element of either input to its key.
     output, keyed_state_backend, processing_time_service
@@ -294,7 +296,7 @@ class KeyedCoProcessOperator(KeyedFunctionOperator[KeyedCoProcessFunction], TwoI
 
     def __init__(
         self,
-        function: KeyedCoProcessFunction,
+        function: KeyedCoProcessFunction | CoProcessFunction,
         key_selector1: KeySelector,
         key_selector2: KeySelector,
         output: Output,

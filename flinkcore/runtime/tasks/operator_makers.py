@@ -271,9 +271,9 @@ def _connected(
     output = make_output(_named(setup, function_name(given_by), conversion))
     if isinstance(function, CoFlatMapFunction):
         return CoStreamFlatMap(function, output, None, keyed)
-    if isinstance(function, CoProcessFunction):
+    if isinstance(function, CoProcessFunction) and backend is None:
         return CoProcessOperator(function, output, clock)
-    if isinstance(function, KeyedCoProcessFunction):
+    if isinstance(function, KeyedCoProcessFunction | CoProcessFunction):
         assert backend is not None
         return KeyedCoProcessOperator(function, selectors[0], selectors[1], output, backend, clock)
     if isinstance(function, IntervalJoinOperation):
