@@ -69,17 +69,28 @@ class EmbeddedPlannedJob:
     parallelism
         How many chunks are read at once.
     checkpoints
-        The one that it is restored from.
+        The one that it is restored from, and the one with which it stops.
+    chunks
+        Of each log, as somebody else reads them, too; None: as finely cut as suits this process.
     """
 
-    def __init__(self, plan: JobPlan, parallelism: int, checkpoints: JobCheckpoints) -> None:
+    def __init__(
+        self,
+        plan: JobPlan,
+        parallelism: int,
+        checkpoints: JobCheckpoints,
+        chunks: Sequence[Sequence[Chunk]] | None = None,
+    ) -> None:
         self.plan = plan
         self.checkpoints = checkpoints
         self._parallelism = parallelism
+        self._given_chunks = chunks
         self._kept: KeptTimes | None = None
 
     @cached_property
-    def _chunks(self) -> list[list[Chunk]]:
+    def _chunks(self) -> Sequence[Sequence[Chunk]]:
+        if self._given_chunks is not None:
+            return self._given_chunks
         logs = [log.log for log in self.plan.logs]
         return [log.chunks(max(self._parallelism, log.size_bytes // CHUNK_BYTES)) for log in logs]
 
@@ -94,6 +105,7 @@ class EmbeddedPlannedJob:
             ways=plan.ways,
             cuts=restored.cuts,
             waiting=restored.waiting,
+            stops=restored.stops,
             kept=self._kept,
         )
 

@@ -102,10 +102,16 @@ class SparkExecutionEnvironment(StreamExecutionEnvironment):
         Raises
         ------
         ConfigurationError
-            If a setting is invalid, or `position` is given for files or a table, whose rows have positions.
+            If a setting is invalid, the DataFrame is a streaming one, or `position` is given for files or a table,
+            whose rows have positions.
         """
         data = path_or_table
         if hasattr(data, "mapInArrow"):
+            if data.isStreaming:
+                raise ConfigurationError(
+                    "a log has an end, and this DataFrame is a streaming one (spark.readStream): read what has been "
+                    "recorded with spark.read, or give the path of its files"
+                )
             data = DataFrameLog(data)
             for setting, value in (
                 ("format", format),

@@ -38,6 +38,7 @@ from flinkcore.spark import SparkExecutionEnvironment
 from flinkcore.spark.columnar.replay import SparkReplay
 from flinkcore.spark.columnar.result import SparkResult
 from flinkcore.spark.columnar.task_outputs import BlocksOutput
+from flinkcore.spark.logs import spark_log
 from flinkcore.spark.logs.log_input import FileInput
 from flinkcore.spark.logs.spark_log import SparkLog
 from flinkcore.spark.shipping.wheel import installed_wheel
@@ -195,8 +196,10 @@ def queries_shown(spark: Any) -> list[str]:
 
 
 def test_spark_shows_which_pass_of_which_replay_runs_and_what_became_of_the_events(
-    spark: Any, tmp_path: Path
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(spark_log, "SMALL_LOG_BYTES", 0)
+
     def batches() -> ReplayReport:
         result = hourly_flights(SparkExecutionEnvironment(spark)).execute()
         assert list(result.to_batches())

@@ -143,6 +143,7 @@ def test_summaries_of_chunks_may_come_some_at_a_time(
     spark: Any, embedded: Any, monkeypatch: pytest.MonkeyPatch, small_bytes: int, collected_bytes: int
 ) -> None:
     monkeypatch.setattr(spark_log, "SHORT_LOG_BYTES", 0)
+    monkeypatch.setattr(spark_log, "SMALL_LOG_BYTES", 0)
     monkeypatch.setattr(collecting, "SMALL_PAYLOAD_BYTES", small_bytes)
     monkeypatch.setattr(collecting, "COLLECTED_BYTES", collected_bytes)
     plan = flights_plan()
@@ -218,20 +219,44 @@ def test_report_can_be_had_without_rows(spark: Any, embedded: Any) -> None:
     assert hourly_flights(SparkExecutionEnvironment(spark)).execute().report == embedded.report
 
 
-def test_sparks_ui_tells_what_jobs_are_for(spark: Any) -> None:
+def jobs_described(spark: Any) -> dict[int, str]:
+    """Descriptions of all jobs of the session, by number."""
+    spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
+    jobs = spark.sparkContext._jsc.sc().statusStore().jobsList(None)
+    found = {jobs.apply(at).jobId(): jobs.apply(at).description() for at in range(jobs.size())}
+    return {number: each.get() if each.isDefined() else "" for number, each in found.items()}
+
+
+@pytest.mark.parametrize(
+    ("small_bytes", "passes"),
+    [
+        (
+            0,
+            {
+                "nightly: flinkcore: pass 1 of 2, times of the log",
+                "nightly: flinkcore: pass 2 of 2, events by key",
+            },
+        ),
+        (1 << 30, {"nightly: flinkcore: pass 2 of 2, events by key"}),
+    ],
+)
+def test_sparks_ui_tells_what_jobs_are_for(
+    spark: Any, embedded: Any, monkeypatch: pytest.MonkeyPatch, small_bytes: int, passes: set[str]
+) -> None:
+    monkeypatch.setattr(spark_log, "SHORT_LOG_BYTES", small_bytes)
+    monkeypatch.setattr(spark_log, "SMALL_LOG_BYTES", small_bytes)
+    hourly_flights(SparkExecutionEnvironment(spark)).to_arrow()  # the executors are looked at, if nobody did
+    before = jobs_described(spark).keys()
     spark.sparkContext.setJobDescription("nightly")
     try:
-        hourly_flights(SparkExecutionEnvironment(spark)).to_arrow()
+        result = hourly_flights(SparkExecutionEnvironment(spark)).execute()
+        assert by_origin(result.to_arrow()) == by_origin(embedded.to_arrow())
+        assert result.report == embedded.report
         assert spark.sparkContext.getLocalProperty("spark.job.description") == "nightly"
     finally:
         spark.sparkContext.setLocalProperty("spark.job.description", None)
-    jobs = spark.sparkContext._jsc.sc().statusStore().jobsList(None)
-    described = [jobs.apply(number).description() for number in range(jobs.size())]
-    told = {found.get() for found in described if found.isDefined()}
-    assert {
-        "nightly: flinkcore: pass 1 of 2, times of the log",
-        "nightly: flinkcore: pass 2 of 2, events by key",
-    } <= told
+    after = jobs_described(spark)
+    assert {after[number] for number in after.keys() - before} == passes
 
 
 def test_plans_of_spark_name_the_steps_of_a_replay(spark: Any) -> None:

@@ -1,6 +1,7 @@
 """DataFrames and tables of Spark as event logs."""
 
 import gc
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -346,7 +347,10 @@ def test_a_dataframe_is_evaluated_once_and_its_rows_are_freed(spark: Any, tmp_pa
     kept = set(spark.sparkContext._jsc.getPersistentRDDs())
     per_minute(stream).to_arrow()
     gc.collect()
-    assert set(spark.sparkContext._jsc.getPersistentRDDs()) <= kept
+    until = time.monotonic() + 60
+    while not set(spark.sparkContext._jsc.getPersistentRDDs()) <= kept:
+        assert time.monotonic() < until, "blocks are still kept"
+        time.sleep(0.02)
 
 
 def test_rows_that_are_lost_with_their_executor_are_an_error_and_not_computed_again(

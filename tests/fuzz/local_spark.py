@@ -42,6 +42,8 @@ Partition = Callable[[], Iterator[pa.RecordBatch]]
 class LocalFrame:
     """A DataFrame: its partitions are computed when they are asked for; what comes to a shuffle is so once."""
 
+    isStreaming: ClassVar[bool] = False
+
     partitions: list[Partition]
     schema: Any = None
 

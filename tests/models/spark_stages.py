@@ -31,12 +31,12 @@ from flinkcore.spark.columnar.task_outputs import (
     BATCH,
     CHECKPOINT,
     COUNTS,
-    TASK_ROW_SCHEMA,
+    TASK_ROWS,
     BlocksOutput,
     read_batch,
     read_part,
 )
-from flinkcore.spark.exchange.blocks import SHUFFLE_ORDER, SHUFFLE_SCHEMA
+from flinkcore.spark.exchange.blocks import BLOCKS, BLOCKS_ORDER
 from flinkcore.spark.exchange.packed_timeline import PackedTime
 from flinkcore.spark.exchange.partitioning import chooses_partitions, partition_slots, to_partitions
 from flinkcore.spark.logs.log_input import FileInput
@@ -185,10 +185,10 @@ def run_all(spark: Any, replays: list[SmallReplay]) -> list[list[PartitionOutput
         own = range(first, first + replay.partitions)
         pairs.append(replay.tasks(tuple(slots[partition % SPARK_TASKS] for partition in own), pending))
     maps, reduces = ([cloudpickle.dumps(task) for task in tasks] for tasks in zip(*pairs, strict=True))
-    mapped = numbers.mapInArrow(portable(spark, ManyMapTasks(maps, bounds[:-1])), SHUFFLE_SCHEMA)
-    exchanged = to_partitions(mapped, SPARK_TASKS, "slot").sortWithinPartitions(*SHUFFLE_ORDER)
+    mapped = numbers.mapInArrow(portable(spark, ManyMapTasks(maps, bounds[:-1])), BLOCKS.struct_type)
+    exchanged = to_partitions(mapped, SPARK_TASKS, "slot").sortWithinPartitions(*BLOCKS_ORDER)
     rows = exchanged.mapInArrow(
-        portable(spark, ManyReduceTasks(reduces, bounds[:-1])), f"of long, {TASK_ROW_SCHEMA}"
+        portable(spark, ManyReduceTasks(reduces, bounds[:-1])), f"of long, {TASK_ROWS.ddl}"
     ).collect()
     outputs = [PartitionOutput() for _ in range(bounds[-1])]
     parts: dict[int, OperatorPart] = {}

@@ -17,7 +17,7 @@ from flinkcore.spark.columnar.map_task import MapTask, MapWay
 from flinkcore.spark.columnar.reduce_task import ReduceStage, ReduceTask
 from flinkcore.spark.columnar.task_outputs import BATCH, BlocksOutput, read_batch
 from flinkcore.spark.columnar.time_pass import CountTask, SummariseTask
-from flinkcore.spark.exchange.blocks import SHUFFLE_ORDER
+from flinkcore.spark.exchange.blocks import BLOCKS_ORDER
 from flinkcore.spark.exchange.packed_timeline import PackedTime
 from flinkcore.spark.logs.log_input import FileInput
 
@@ -67,7 +67,7 @@ def results_by_tasks(
     way = MapWay(plan.logs[0], time_plane, partitions, slots, arrival_span_ms=1.0, merging=merging)
     map_task = MapTask((way,), log)
     sent = on_each_chunk(map_task, log)
-    ordered = pa.Table.from_batches(sent).sort_by([(name, "ascending") for name in SHUFFLE_ORDER])
+    ordered = pa.Table.from_batches(sent).sort_by([(name, "ascending") for name in BLOCKS_ORDER])
     time = PackedTime.of(ReplayTime(time_plane.timeline, time_plane.last_arrival_ms, [0]))
     reduce_task = ReduceTask(plan, time, partitions, len(log.all_chunks), BlocksOutput())
     rows: dict[str | None, list[dict[str, Any]]] = {}

@@ -19,6 +19,7 @@ from flinkcore.spark.exchange.blocks import (
     Block,
     BlockKind,
     BlockWriter,
+    packed_place,
     read_blocks,
     read_events,
     read_manifest,
@@ -184,6 +185,21 @@ def test_the_bytes_of_a_range_are_those_of_its_own_columns() -> None:
     assert (swapped.arrival(0), swapped.key(1)) == (40_000, (0, 0, 0))
 
 
+def test_blocks_sort_by_kind_arrival_split_and_position() -> None:
+    far = (-(2**63), -256, -1, 0, 1, 255, 2**63 - 1)
+    keys = [
+        (kind, arrival, split, position)
+        for kind in BlockKind
+        for arrival in far
+        for split in (-(2**31), -2, 0, 300, 2**31 - 1)
+        for position in far
+    ]
+    assert sorted(keys) == keys
+    places = [packed_place(*key) for key in keys]
+    assert places == sorted(places)
+    assert len(set(places)) == len(keys)
+
+
 def test_manifests_and_rejected_rows_come_back() -> None:
     rejected = pa.record_batch({"a": pa.array([None, "x"]), "reason": pa.array(["null", "null"])})
     writer = BlockWriter((10, 20))
@@ -208,7 +224,7 @@ def test_blocks_that_one_column_cannot_hold_become_several_batches(monkeypatch: 
         writer.add_rows(0, chunk, rows)
     batches = list(writer.take())
     assert [batch.num_rows for batch in batches] == [3, 3, 1]
-    assert [number for batch in batches for number in batch["first_position"].to_pylist()] == list(range(7))
+    assert [block.first_position for block in read_blocks(iter(batches))] == list(range(7))
     for batch in batches:
         batch.validate(full=True)
     assert [read_rows(each) for each in read_blocks(iter(batches))] == [[rows]] * 7
@@ -226,7 +242,7 @@ def test_writer_begins_anew_after_take() -> None:
     assert taken(writer).num_rows == 1
     assert list(writer.take()) == []
     writer.add_manifest(0, 2, {})
-    assert taken(writer).column("first_position").to_pylist() == [2]
+    assert [block.first_position for block in round_trip(taken(writer))] == [2]
 
 
 def test_hash_is_that_of_spark() -> None:

@@ -245,11 +245,11 @@ def run_element_pass(
     partition_of = deal_out(time_plane.splits.events, partitions)
     slots = tuple(partition_slots(partitions, chooses_partitions(dataframe)))
     deal = DealTask(timed, time_plane, log, partition_of, slots, PART_ROWS)
-    dealt = to_partitions(dataframe.mapInArrow(portable(spark, deal), _TIMES.ddl), partitions, "slot")
+    dealt = to_partitions(dataframe.mapInArrow(portable(spark, deal), _TIMES.struct_type), partitions, "slot")
     ordered = dealt.sortWithinPartitions("partition", "chunk", "part")
     stops = ends_at is not None
     task = GeneratorTask(timed, time_plane, partition_of, RUN_ROWS, cut, stops)
-    emitted = ordered.mapInArrow(portable(spark, task), _EMISSIONS.ddl)
+    emitted = ordered.mapInArrow(portable(spark, task), _EMISSIONS.struct_type)
     received, wanted, states = set[int](), set[int](), list[SplitStates]()
     with closing(EmissionRuns()) as runs, closing(collected_in_parts(emitted, "run")) as rows:
         for row in rows:

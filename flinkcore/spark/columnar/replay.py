@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
@@ -14,7 +15,7 @@ import numpy as np
 
 from flinkcore.datastream.pipeline_executor import ProgressChoice
 from flinkcore.errors import FlinkcoreError
-from flinkcore.replay.planned_job import ChunkTask, TimesTask
+from flinkcore.replay.planned_job import ChunkTask, EmbeddedPlannedJob, TimesTask
 from flinkcore.replay.plans.job_plan import JobPlan
 from flinkcore.replay.plans.partial_windows import PartialWindows, partial_windows
 from flinkcore.replay.results.job_checkpoint import JobCheckpoints, StoppingJob, WaitingRowsWriter
@@ -30,14 +31,14 @@ from flinkcore.spark.columnar.next_blocks import BlocksForNext, WayToNext
 from flinkcore.spark.columnar.operator_levels import OperatorLevels
 from flinkcore.spark.columnar.progress import ProgressAddress, progress_of
 from flinkcore.spark.columnar.reduce_task import ReduceOutput, ReduceStage, ReduceTask
-from flinkcore.spark.columnar.task_outputs import TASK_ROW_SCHEMA
+from flinkcore.spark.columnar.task_outputs import TASK_ROWS
 from flinkcore.spark.columnar.time_pass import run_time_passes
-from flinkcore.spark.exchange.blocks import SHUFFLE_ORDER, SHUFFLE_SCHEMA
+from flinkcore.spark.exchange.blocks import BLOCKS, BLOCKS_ORDER
 from flinkcore.spark.exchange.collecting import collected_in_parts
 from flinkcore.spark.exchange.packed_timeline import PackedTime, PackedTimeline
 from flinkcore.spark.exchange.partitioning import chooses_partitions, to_partitions
 from flinkcore.spark.logs.log_input import FileInput
-from flinkcore.spark.logs.spark_log import SparkLog, UnreadDataFrame
+from flinkcore.spark.logs.spark_log import SparkLog, UnreadDataFrame, chunks_with_times_here
 from flinkcore.spark.sessions.session import short_job
 from flinkcore.spark.sessions.spark_jobs import SparkJobs
 from flinkcore.spark.shipping.task_errors import task_errors_raised
@@ -87,9 +88,16 @@ class SparkReplay:
         self._progress = progress
         self._block_rows = block_rows
         self._releases: list[weakref.finalize[Any, Any]] = []
+        chunks = chunks_with_times_here(spark, logs)
+        self._times_here: EmbeddedPlannedJob | None = None
+        if chunks is not None:
+            self._times_here = EmbeddedPlannedJob(plan, os.cpu_count() or 1, self.checkpoints, chunks)
 
     @cached_property
     def _first_pass(self) -> list[tuple[TimePlane, SparkLog]]:
+        if self._times_here is not None:
+            logs = [log for log in self._given_logs if isinstance(log, SparkLog)]
+            return list(zip(self._times_here.time_planes, logs, strict=True))
         cuts = self.checkpoints.cuts
         with self.jobs.described("pass 1 of 2, times of the log"), self._shortly():
             stops, ways, waiting = self.checkpoints.stops, self.plan.ways, self.checkpoints.waiting
@@ -117,7 +125,7 @@ class SparkReplay:
         """Let go of what Spark keeps of DataFrames when nobody can run this replay any more."""
         for log in logs:
             if log.kept is not None:
-                self._releases.append(weakref.finalize(self, log.kept.release))
+                self._releases.append(weakref.finalize(self, log.kept.release_later))
                 self._releases[-1].atexit = False
 
     def again(self) -> Callable[[], SparkReplay]:
@@ -135,7 +143,7 @@ class SparkReplay:
 
     def outlive(self) -> None:
         """Leave it to Spark to let go of what it keeps of DataFrames: its own DataFrames still need that."""
-        assert self._first_pass
+        _ = self._first_pass
         for release in self._releases:
             release.detach()
 
@@ -157,7 +165,9 @@ class SparkReplay:
     def on_chunks(self, log: int, task: ChunkTask) -> Iterator[bytes]:
         """Run a task on each chunk of the log of a number, and yield what it gives, chunk by chunk in log order."""
         for read in [*self._waiting_input(log), self._logs[log]]:
-            given = read.dataframe.mapInArrow(portable(self._spark, ChunksTask(read.log, task)), GIVEN.ddl)
+            given = read.dataframe.mapInArrow(
+                portable(self._spark, ChunksTask(read.log, task)), GIVEN.struct_type
+            )
             with (
                 self.jobs.described("chunks of the log"),
                 closing(collected_in_parts(given, "chunk", "piece")) as rows,
@@ -174,11 +184,13 @@ class SparkReplay:
         return [SparkLog(self._logs[number].plan, rows, rows.dataframe(self._spark))]
 
     def keep_times(self) -> None:
-        """Keep nothing: the second pass runs in other processes."""
+        """Let the first pass keep the times of the only log for `on_times`, if the driver reads them."""
+        if self._times_here is not None:
+            self._times_here.keep_times()
 
     def on_times(self, task: TimesTask) -> Iterator[bytes]:
         """Run a task on the times of each chunk of the only log, as `on_chunks` does."""
-        return self.on_chunks(0, task)
+        return self.on_chunks(0, task) if self._times_here is None else self._times_here.on_times(task)
 
     @cached_property
     def _job_time(self) -> JobTime:
@@ -209,7 +221,7 @@ class SparkReplay:
         """Return a DataFrame of what the reduce tasks make of their results; it runs when it is used."""
         pending = None if stopping is None else stopping.pending
         mapped = [
-            (level, log.dataframe.mapInArrow(portable(self._spark, task), SHUFFLE_SCHEMA))
+            (level, log.dataframe.mapInArrow(portable(self._spark, task), BLOCKS.struct_type))
             for level, log, task in self._map_tasks(progress, stopping)
         ]
         by_id = chooses_partitions(self._logs[0].dataframe)
@@ -221,7 +233,7 @@ class SparkReplay:
             logs = [blocks for first, blocks in mapped if first == level]
             blocks = reduce(lambda some, more: some.union(more), [*logs, *passed_on])
             ordered = to_partitions(blocks, len(levels.partitions_of(level)), "slot").sortWithinPartitions(
-                *SHUFFLE_ORDER
+                *BLOCKS_ORDER
             )
             tasks = [
                 self._reduce_task(number, output, progress, pending)
@@ -232,7 +244,7 @@ class SparkReplay:
             first_partitions = tuple(levels.first_partitions[number] for number in operators)
             stage = ReduceStage(tuple(tasks), first_partitions, slots)
             passed_on = [
-                ordered.mapInArrow(portable(self._spark, stage), schema if is_last else SHUFFLE_SCHEMA)
+                ordered.mapInArrow(portable(self._spark, stage), schema if is_last else BLOCKS.struct_type)
             ]
         (results,) = passed_on
         return results
@@ -352,7 +364,7 @@ class SparkReplay:
                 listener,
             ) as progress,
         ):
-            rows_of_tasks = self.dataframe(output, TASK_ROW_SCHEMA, progress, stopping)
+            rows_of_tasks = self.dataframe(output, TASK_ROWS.struct_type, progress, stopping)
             collected: list[Any] = rows_of_tasks.collect()
         return collected
 

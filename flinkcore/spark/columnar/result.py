@@ -19,7 +19,7 @@ from flinkcore.spark.columnar.task_outputs import (
     CHECKPOINT,
     COUNTS,
     PART,
-    TASK_ROW_SCHEMA,
+    TASK_ROWS,
     BlocksOutput,
     CountsOutput,
     FilesOutput,
@@ -87,7 +87,7 @@ class SparkResult(JobResult):
         last_rows = []
         with task_errors_raised(), self._replay.begin() as stopping:
             with self._replay.jobs.described(PASS_2):
-                dataframe = self._replay.dataframe(BlocksOutput(), TASK_ROW_SCHEMA, stopping=stopping)
+                dataframe = self._replay.dataframe(BlocksOutput(), TASK_ROWS.struct_type, stopping=stopping)
                 rows = dataframe.toLocalIterator(prefetchPartitions=True)
             with self._replay.jobs.cancelled_on_interrupt():
                 for row in rows:

@@ -22,10 +22,10 @@ from flinkcore.spark.columnar.spark_types import SparkSchema
 from flinkcore.spark.exchange.blocks import BLOCK_BYTES, pieces_of
 from flinkcore.spark.exchange.row_format import RowFormat
 
-TASK_ROW_SCHEMA: Final = "kind string, output string, payload binary"
+TASK_ROWS: Final = RowFormat("kind string, output string, payload binary")
 BATCH, PART, CHECKPOINT, COUNTS = "batch", "part", "checkpoint", "counts"
 
-_task_row: Final = RowFormat(TASK_ROW_SCHEMA).row
+_task_row: Final = TASK_ROWS.row
 
 
 def _last_rows(replay: PartitionReplay) -> Iterator[pa.RecordBatch]:

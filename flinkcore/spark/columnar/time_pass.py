@@ -95,7 +95,7 @@ def run_time_passes(
     read: dict[int, SparkLog] = {}
     times: dict[int, Iterable[ChunkTimes]] = {}
     evaluated: list[tuple[DataFrameLog, SparkLog]] = []
-    with ExitStack() as reading:
+    with ExitStack() as failing, ExitStack() as reading:
         for together in ways or [(number,) for number in range(len(logs))]:
             of_ways = [passes[number] for number in together]
             log, told = logs[together[0]], None
@@ -106,7 +106,9 @@ def run_time_passes(
                     log = known.on_another_way(log.plan)
                 else:
                     plans = [each.plan for each in logs if _is_of(each, data)]
-                    log, told = log.kept(spark, of_ways[0], plans)
+                    kept = log.evaluated(spark, of_ways[0], plans)
+                    failing.callback(kept.release)
+                    log, told = log.as_kept(spark, kept)
                     evaluated.append((data, log))
             read[together[0]] = log
             read |= {number: log.on_another_way(logs[number].plan) for number in together[1:]}
@@ -122,6 +124,7 @@ def run_time_passes(
             times[number] = chain(_waiting_times(spark, passes[number], chunks), times[number])
         numbers = range(len(logs))
         time_planes = combine_logs(passes, [times[number] for number in numbers])
+        failing.pop_all()
     return list(zip(time_planes, [read[number] for number in numbers], strict=True))
 
 
@@ -148,7 +151,7 @@ def _summaries(
     """Summaries of all chunks of a log, each for all ways; `counts` are the rows of the chunks if they are known."""
 
     def run(task: Any) -> Any:
-        return log.dataframe.mapInArrow(portable(spark, task), _SUMMARIES.ddl)
+        return log.dataframe.mapInArrow(portable(spark, task), _SUMMARIES.struct_type)
 
     bases: list[dict[int, dict[Any, int]] | None] = [None for _ in passes]
     if passes[0].rate is not None:
@@ -172,7 +175,7 @@ def _waiting_times(spark: Any, time_pass: TimePass, chunks: Sequence[Chunk]) -> 
         return
     rows = FileInput(tuple(chunks))
     task = SummariseTask((time_pass,), rows, (None,))
-    summarised = rows.dataframe(spark).mapInArrow(portable(spark, task), _SUMMARIES.ddl)
+    summarised = rows.dataframe(spark).mapInArrow(portable(spark, task), _SUMMARIES.struct_type)
     with closing(_rows_of_one_job(summarised)) as found:
         for row in found:
             yield ChunkTimes.from_ipc(bytes(row.payload))

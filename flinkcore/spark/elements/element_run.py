@@ -140,7 +140,7 @@ class SparkElementRun(StartedJob):
             rows = self._spark.range(0, len(unknown), 1, len(unknown))
             stage = LastArrivalsStage(self._pickled, unknown)
             with task_errors_raised():
-                told = rows.mapInArrow(portable(self._spark, stage), LAST_ARRIVALS.ddl).collect()
+                told = rows.mapInArrow(portable(self._spark, stage), LAST_ARRIVALS.struct_type).collect()
             ends |= {row.task: row.last_arrival_ms for row in told}
         return ends
 
@@ -228,7 +228,7 @@ class SparkElementRun(StartedJob):
         return to_partitions(runs, 1, "slot").sortWithinPartitions(*RUNS_ORDER)
 
     def _stage(self, dataframe: Any, stage: ElementStage) -> Any:
-        return dataframe.mapInArrow(portable(self._spark, stage), RUNS.ddl)
+        return dataframe.mapInArrow(portable(self._spark, stage), RUNS.struct_type)
 
     def _slots(self, level: int) -> tuple[int, ...]:
         if level == len(self._job.levels):

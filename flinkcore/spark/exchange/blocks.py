@@ -1,9 +1,10 @@
 """Blocks: ordered events of one map task for one partition, packed into one row of a shuffle.
 
-The row, sorted within its partition by all columns but the first and the last::
+The row, sorted within its partition by partition and place, whose parts are packed so that they sort as bytes::
 
-    slot       | partition | kind               first_arrival  first_split  first_position | payload
-    -----------+-----------------------------------------------------------------------------+--------
+    slot       | partition | place                                                          | payload
+               |           | kind               first_arrival  first_split  first_position  |
+    -----------+-----------+----------------------------------------------------------------+--------
     where the  | 3         | 0 manifest         0              0            chunk           | JSON
     shuffle    | 3         | 1 rejected rows    0              log          chunk           | Arrow
     puts it    | 3         | 2 events           1,700,000,123  5            8,112           | Arrow
@@ -19,6 +20,7 @@ a partition of the first operator, not of a map task. Partitions are counted ove
 from __future__ import annotations
 
 import json
+import struct
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -36,13 +38,11 @@ from flinkcore.spark.exchange.narrow import NarrowIntegers
 from flinkcore.spark.exchange.ordered_events import NARROWED, OrderedEvents
 from flinkcore.spark.exchange.row_format import RowFormat
 
-SHUFFLE_SCHEMA: Final = (
-    "slot int, partition int, kind int, "
-    "first_arrival long, first_split int, first_position long, payload binary"
-)
-SHUFFLE_ORDER: Final = ("partition", "kind", "first_arrival", "first_split", "first_position")
+BLOCKS: Final = RowFormat("slot int, partition int, place binary, payload binary")
+BLOCKS_ORDER: Final = ("partition", "place")
 
-_ARROW_SCHEMA: Final = RowFormat(SHUFFLE_SCHEMA).schema
+_PLACE: Final = struct.Struct(">BQIQ")
+_LEAST_INT64, _LEAST_INT32 = -(2**63), -(2**31)
 _TAG: Final = b"tag"
 
 BLOCK_BYTES = 16 << 20
@@ -126,7 +126,7 @@ class BlockWriter:
     def _begin(self) -> None:
         self._sink = pa.BufferOutputStream()
         self._offsets = [0]
-        self._headers: list[tuple[int, int, int, int, int, int]] = []
+        self._headers: list[tuple[int, int, bytes]] = []
 
     @property
     def nbytes(self) -> int:
@@ -184,7 +184,8 @@ class BlockWriter:
                 f"an event or result for partition {partition} has {n_bytes:,} bytes, and a row of Spark's shuffle "
                 f"has at most {MOST_BLOCK_BYTES:,}: make its values smaller, or leave them out by select() or filter()"
             )
-        self._headers.append((self._slots[partition], self._first_partition + partition, kind, *key))
+        place = packed_place(kind, *key)
+        self._headers.append((self._slots[partition], self._first_partition + partition, place))
         self._offsets.append(end)
 
     def take_full(self) -> Iterator[pa.RecordBatch]:
@@ -201,14 +202,27 @@ class BlockWriter:
             stop = bisect_right(ends, ends[start] + MOST_BLOCK_BYTES) - 1
             columns = [
                 pa.array(column, field.type)
-                for column, field in zip(zip(*headers[start:stop], strict=True), _ARROW_SCHEMA, strict=False)
+                for column, field in zip(zip(*headers[start:stop], strict=True), BLOCKS.schema, strict=False)
             ]
             offsets = np.array(ends[start : stop + 1]) - ends[start]
             blocks = payload.slice(ends[start], ends[stop] - ends[start])
             buffers = [None, pa.py_buffer(offsets.astype(np.int32)), blocks]
             columns.append(pa.Array.from_buffers(pa.binary(), stop - start, buffers))
-            yield pa.RecordBatch.from_arrays(columns, schema=_ARROW_SCHEMA)
+            yield pa.RecordBatch.from_arrays(columns, schema=BLOCKS.schema)
             start = stop
+
+
+def packed_place(kind: BlockKind, first_arrival: int, first_split: int, first_position: int) -> bytes:
+    """Pack where a block stands among those of its partition: bytes that sort as these numbers do."""
+    # Unsigned and with the most significant byte first, as bytes are compared.
+    return _PLACE.pack(
+        kind, first_arrival - _LEAST_INT64, first_split - _LEAST_INT32, first_position - _LEAST_INT64
+    )
+
+
+def _unpacked_place(place: bytes) -> tuple[BlockKind, int, int, int]:
+    kind, arrival, split, position = _PLACE.unpack(place)
+    return BlockKind(kind), arrival + _LEAST_INT64, split + _LEAST_INT32, position + _LEAST_INT64
 
 
 def pieces(start: int, stop: int, too_large: Callable[[int, int], bool]) -> Iterator[tuple[int, int]]:
@@ -234,15 +248,10 @@ def read_blocks(batches: Iterator[pa.RecordBatch]) -> Iterator[Block]:
     """Yield the blocks in a reduce task's input; payloads are borrowed from the batches."""
     for batch in batches:
         partitions = batch.column("partition").to_pylist()
-        kinds = batch.column("kind").to_pylist()
-        arrivals = batch.column("first_arrival").to_pylist()
-        splits = batch.column("first_split").to_pylist()
-        positions = batch.column("first_position").to_pylist()
+        places = batch.column("place").to_pylist()
         payloads = batch.column("payload")
-        for row, (partition, kind, arrival, split, position) in enumerate(
-            zip(partitions, kinds, arrivals, splits, positions, strict=True)
-        ):
-            yield Block(partition, BlockKind(kind), arrival, split, position, payloads[row].as_buffer())
+        for row, (partition, place) in enumerate(zip(partitions, places, strict=True)):
+            yield Block(partition, *_unpacked_place(place), payloads[row].as_buffer())
 
 
 def read_manifest(block: Block) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+from pyspark.sql import types
 
 _ARROW_TYPES: Final = {
     "int": pa.int32(),
@@ -14,6 +15,13 @@ _ARROW_TYPES: Final = {
     "boolean": pa.bool_(),
     "string": pa.string(),
     "binary": pa.binary(),
+}
+_SPARK_TYPES: Final = {
+    "int": types.IntegerType(),
+    "long": types.LongType(),
+    "boolean": types.BooleanType(),
+    "string": types.StringType(),
+    "binary": types.BinaryType(),
 }
 
 
@@ -29,12 +37,17 @@ class RowFormat:
     ----------
     ddl : str
     schema : pyarrow.Schema
+    struct_type : pyspark.sql.types.StructType
+        The same, which Spark need not parse.
     """
 
     def __init__(self, ddl: str) -> None:
         self.ddl = ddl
-        columns = (column.split() for column in ddl.split(","))
+        columns = [column.split() for column in ddl.split(",")]
         self.schema = pa.schema([(name, _ARROW_TYPES[kind]) for name, kind in columns])
+        self.struct_type = types.StructType(
+            [types.StructField(name, _SPARK_TYPES[kind]) for name, kind in columns]
+        )
 
     def batch(self, *columns: Sequence[Any]) -> pa.RecordBatch:
         """Return rows, given as one sequence of shape (n_rows,) per column."""

@@ -18,8 +18,11 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import chain, groupby
 from operator import itemgetter
+from queue import SimpleQueue
+from threading import Thread
 from typing import Any, Final
 
 import pyarrow as pa
@@ -171,6 +174,22 @@ class KeptInput:
             yield PartitionChunk.of(chunk, self.schema, rows)
 
 
+_RELEASES: Final[SimpleQueue[KeptRows]] = SimpleQueue()
+"""What is not used any more."""
+
+
+@cache
+def release_in_a_thread() -> None:
+    """Start the thread that frees blocks; none can be started while an object is destroyed."""
+    Thread(target=_release_all, name="flinkcore-release", daemon=True).start()
+
+
+def _release_all() -> None:
+    while True:
+        with suppress(Exception):  # the JVM has ended
+            _RELEASES.get().release()
+
+
 def _blocks(kept: pa.RecordBatch) -> Iterator[tuple[int, pa.Buffer | None]]:
     payloads = kept.column("payload")
     for row, chunk in enumerate(kept.column("chunk").to_pylist()):
@@ -205,8 +224,9 @@ class KeptRows:
         ConfigurationError
             Behind Spark Connect 3.5, which cannot keep rows without computing them again where they are lost.
         """
+        release_in_a_thread()
         task = PackTask(time_pass, time_pass.timed.log.schema)
-        packed = dataframe.mapInArrow(portable(spark, task), _KEPT.ddl)
+        packed = dataframe.mapInArrow(portable(spark, task), _KEPT.struct_type)
         with task_errors_raised():
             try:
                 return cls(packed.localCheckpoint())
@@ -215,6 +235,14 @@ class KeptRows:
                     "Spark Connect 3.5 cannot keep the rows of a DataFrame for a replay: write it with "
                     "dataframe.write.parquet(path) and take from_event_log(path), or Spark 4"
                 ) from error
+
+    def release_later(self) -> None:
+        """Free the blocks in another thread; may be called while an object is destroyed.
+
+        Python may destroy objects amid a call of Py4J, whose connection then waits for an answer: another call of the
+        same thread would take that.
+        """
+        _RELEASES.put(self)
 
     def release(self) -> None:
         """Free the blocks; with Spark Connect, Spark does so when nothing refers to the DataFrame."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, ClassVar, Final
 
+from flinkcore.replay.log.chunks import Chunk, TableChunk
 from flinkcore.replay.log.log_sources import LogFiles, TableSource
 from flinkcore.replay.plans.log_plan import LogPlan
 from flinkcore.replay.time_plane.time_pass import TimePass
@@ -15,9 +16,13 @@ from flinkcore.spark.logs.kept_rows import KeptInput, KeptRows
 from flinkcore.spark.logs.log_input import FileInput, LogInput
 from flinkcore.spark.logs.parquet_scan import parquet_files
 from flinkcore.spark.logs.plan_expressions import NotJustFiles
+from flinkcore.spark.sessions.session import is_classic, is_local
 
 SHORT_LOG_BYTES: Final = 512 << 20
 """Up to this size of a log, its summaries come with the job that makes them, and no code is compiled for the jobs."""
+
+SMALL_LOG_BYTES: Final = 32 << 20
+"""Up to this size of a log, the driver reads its times in about the time in which a Spark job begins."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +56,25 @@ class SparkLog:
         size = self.log.size_bytes
         return size is not None and size <= SHORT_LOG_BYTES
 
+    def chunks_with_times_here(self, executors_are_here: bool) -> Sequence[Chunk] | None:
+        """Return the chunks if the driver reads their times sooner than a Spark job; else None.
+
+        Parameters
+        ----------
+        executors_are_here
+            Whether they run on the driver's machine, which so is as near to the files, and has their cores.
+        """
+        # A generator of the user's is a function, and functions run on workers.
+        if self.plan.is_by_element or not isinstance(self.log, FileInput):
+            return None
+        chunks, size = self.log.all_chunks, self.log.size_bytes
+        if all(isinstance(chunk, TableChunk) for chunk in chunks):
+            return chunks
+        # Of files that tell their rows, the times are read alone; others are read whole.
+        has_columns = all(chunk.rows is not None for chunk in chunks)
+        most = SHORT_LOG_BYTES if executors_are_here and has_columns else SMALL_LOG_BYTES
+        return chunks if size is not None and size <= most else None
+
 
 @dataclass(frozen=True)
 class UnreadDataFrame:
@@ -72,10 +96,8 @@ class UnreadDataFrame:
     data: DataFrameLog
     why: str
 
-    def kept(
-        self, spark: Any, time_pass: TimePass, ways: Sequence[LogPlan]
-    ) -> tuple[SparkLog, Iterator[bytes] | None]:
-        """Evaluate it once; the log as tasks read it from then on, and what was told of each chunk: see `PackTask`.
+    def evaluated(self, spark: Any, time_pass: TimePass, ways: Sequence[LogPlan]) -> KeptRows:
+        """Evaluate it once.
 
         Parameters
         ----------
@@ -86,7 +108,10 @@ class UnreadDataFrame:
         ways
             All that is done with its rows.
         """
-        kept = KeptRows.of(spark, rows_read(self.data, *ways), time_pass)
+        return KeptRows.of(spark, rows_read(self.data, *ways), time_pass)
+
+    def as_kept(self, spark: Any, kept: KeptRows) -> tuple[SparkLog, Iterator[bytes] | None]:
+        """Return the log as tasks read it once it is evaluated, and what was told of each chunk: see `PackTask`."""
         told = kept.told()
         first = next(told, None)
         if first is not None:
@@ -94,6 +119,30 @@ class UnreadDataFrame:
         # Spark runs no task where there is no partition.
         none = FileInput(tuple(TableSource(self.plan.log.schema.empty_table()).chunks(1)))
         return SparkLog(self.plan, none, none.dataframe(spark)), None
+
+
+def chunks_with_times_here(
+    spark: Any, logs: Sequence[SparkLog | UnreadDataFrame]
+) -> list[Sequence[Chunk]] | None:
+    """Return the chunks of all logs of a job if the driver reads their times sooner than Spark jobs; else None.
+
+    Behind Spark Connect the client may be far from the files.
+
+    Parameters
+    ----------
+    spark
+        The session.
+    logs
+        All logs of the job.
+    """
+    if not is_classic(spark):
+        return None
+    executors_are_here = is_local(spark)
+    found = [
+        log.chunks_with_times_here(executors_are_here) if isinstance(log, SparkLog) else None for log in logs
+    ]
+    chunks = [each for each in found if each is not None]
+    return chunks if len(chunks) == len(logs) else None
 
 
 def logs_of_dataframe(

@@ -215,6 +215,12 @@ def is_classic(spark: Any) -> bool:
     return hasattr(spark, "_jsparkSession")
 
 
+def is_local(spark: Any) -> bool:
+    """Whether the executors of a session run on this machine."""
+    context = spark_context(spark)
+    return context is not None and context.master.startswith("local")
+
+
 def spark_version() -> tuple[int, int]:
     """Major and minor version of PySpark."""
     major, minor = pyspark.__version__.split(".")[:2]

@@ -50,7 +50,7 @@ class SparkJobs:
         group = before[GROUP] or self._group
         self._set({DESCRIPTION: f"{in_front}{PREFIX}{description}", GROUP: group})
         try:
-            with self.cancelled_on_interrupt():
+            with self._cancelled_on_interrupt(group):
                 yield
         finally:
             self._set(before)
@@ -58,7 +58,11 @@ class SparkJobs:
     @contextmanager
     def cancelled_on_interrupt(self) -> Iterator[None]:
         """Cancel the jobs of this thread's group, or else of the replay's, if the block is interrupted."""
-        group = (self._properties() or {}).get(GROUP) or self._group
+        with self._cancelled_on_interrupt((self._properties() or {}).get(GROUP) or self._group):
+            yield
+
+    @contextmanager
+    def _cancelled_on_interrupt(self, group: str) -> Iterator[None]:
         try:
             yield
         except KeyboardInterrupt:
