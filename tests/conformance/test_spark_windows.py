@@ -35,9 +35,6 @@ from flinkcore.replay.plans.partial_windows import partial_windows
 from flinkcore.runtime.checkpoint import OperatorSnapshot
 from flinkcore.runtime.java_keys import JavaKeys
 
-# PySpark warns of every pandas 3, which replays do not use.
-pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
-
 PARALLELISMS = (1, 2)
 MAX_PARALLELISM = 128
 Path_ = type[RowPath] | type[ColumnarPath]

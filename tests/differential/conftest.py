@@ -1,9 +1,27 @@
-"""A cluster for all tests that need one."""
+"""Spark for all tests that need it: a local session for each file, and one cluster."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
+from models.spark_sessions import spark_session
 from models.standalone_cluster import StandaloneCluster
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers",
+        "spark_session(master, **settings): of the file's fixture `spark`, as models.spark_sessions has it",
+    )
+
+
+@pytest.fixture(scope="module")
+def spark(request: pytest.FixtureRequest) -> Iterator[Any]:
+    """A session of this process: with two cores, unless the file has another mark."""
+    marker = request.node.get_closest_marker("spark_session")
+    asked = pytest.mark.spark_session("local[2]").mark if marker is None else marker
+    with spark_session(*asked.args, **asked.kwargs) as session:
+        yield session
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,5 @@
 """Replays on Spark whose splits are aligned with each other give the rows that they give embedded."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from models.rows_by_key import rows_by_key
-from models.spark_sessions import dataframe_of, spark_session
+from models.spark_sessions import dataframe_of
 
 pytest.importorskip("pyspark")
 
@@ -18,21 +17,12 @@ from flinkcore.datastream import DataStream, StreamExecutionEnvironment, Tumblin
 from flinkcore.datastream.aggregates import collect
 from flinkcore.spark import SparkExecutionEnvironment
 
-# PySpark warns of every pandas 3, which replays do not use.
-pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
-
 LATE = OutputTag("late")
 STRATEGY = (
     WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(20))
     .with_idleness(Duration.of_millis(400))
     .with_watermark_alignment("clicks", Time.milliseconds(100), Time.milliseconds(150))
 )
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[Any]:
-    with spark_session("local[2]") as session:
-        yield session
 
 
 def table() -> pa.Table:

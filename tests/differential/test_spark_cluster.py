@@ -43,9 +43,6 @@ from flinkcore.spark.logs.log_input import FileInput
 from flinkcore.spark.logs.spark_log import SparkLog
 from flinkcore.spark.shipping.wheel import installed_wheel
 
-# PySpark warns of every pandas 3, which replays do not use.
-pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
-
 
 @pytest.fixture(scope="module")
 def spark(cluster: StandaloneCluster) -> Iterator[Any]:

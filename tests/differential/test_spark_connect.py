@@ -27,9 +27,6 @@ from flinkcore.spark import SparkExecutionEnvironment
 from flinkcore.spark.columnar import progress
 from flinkcore.spark.shipping.wheel import installed_wheel
 
-# PySpark warns of every pandas 3, which replays do not use.
-pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
-
 
 @pytest.fixture(scope="module")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:

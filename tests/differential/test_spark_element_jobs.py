@@ -56,9 +56,6 @@ from flinkcore.errors import ConfigurationError, SourceError, UserCodeError
 from flinkcore.spark import SparkExecutionEnvironment
 from flinkcore.spark.exchange import collecting
 
-# PySpark warns of every pandas 3, which jobs do not use.
-pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
-
 Job = Any
 
 

@@ -1,6 +1,5 @@
 """Replays on Spark whose strategy has a watermark generator of its own give the rows that they give embedded."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,6 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from models.rows_by_key import rows_by_key
-from models.spark_sessions import spark_session
 from models.unordered_rows import UnorderedRows
 
 pytest.importorskip("pyspark")
@@ -38,16 +36,7 @@ from flinkcore.spark import SparkExecutionEnvironment
 from flinkcore.spark.columnar.element_pass import deal_out
 from flinkcore.spark.exchange.packed_timeline import PackedTimeline
 
-# PySpark warns of every pandas 3, which replays do not use.
-pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
-
 LATE = OutputTag("late")
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[Any]:
-    with spark_session("local[2]") as session:
-        yield session
 
 
 def even_timestamps(*, failing_at: int | None = None) -> WatermarkStrategy:

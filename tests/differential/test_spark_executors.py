@@ -10,9 +10,6 @@ from flinkcore.errors import ConfigurationError
 from flinkcore.examples.flights import hourly_flights
 from flinkcore.spark import SparkExecutionEnvironment
 
-# PySpark warns of every pandas 3, which replays do not use.
-pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
-
 
 def test_executors_with_another_build_take_the_drivers(cluster: StandaloneCluster) -> None:
     interpreter = bare_interpreter(cluster.folder / "other")

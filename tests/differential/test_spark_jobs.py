@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 import pytest
-from models.spark_sessions import dataframe_of, spark_session
+from models.random_logs import in_files, random_log
+from models.spark_sessions import dataframe_of
 from models.unordered_rows import UnorderedRows
 
 pytest.importorskip("pyspark")
@@ -32,8 +32,7 @@ from flinkcore.datastream.functions import CoGroupFunction, ProcessJoinFunction
 from flinkcore.datastream.state import MapStateDescriptor, ValueStateDescriptor
 from flinkcore.spark import SparkExecutionEnvironment
 
-# PySpark warns of every pandas 3, which replays do not use.
-pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
+pytestmark = pytest.mark.spark_session("local[2,4]")  # a task may fail three times
 
 SIDE = OutputTag("side", pa.schema({"user": pa.string(), "row": pa.int64()}))
 LATE = OutputTag("late")
@@ -51,36 +50,16 @@ SEEN = pa.schema(
 )
 
 
-@pytest.fixture(scope="module")
-def spark() -> Iterator[Any]:
-    # A task may fail three times.
-    with spark_session("local[2,4]") as session:
-        yield session
-
-
-def table_of(seed: int, n: int) -> pa.Table:
-    random = np.random.default_rng(seed)
-    arrival = np.cumsum(random.choice([0, 0, 1, 2, 9], n))
-    ts = arrival + random.integers(-30, 8, n)
-    return pa.table(
-        {
-            "ts": pa.array([None if i == 70 else t for i, t in enumerate(ts.tolist())], pa.int64()),
-            "at": arrival,
-            "part": random.choice([7, 7, 7, 1, 2, 3], n),
-            "user": [f"u{i}" for i in random.integers(0, 40, n)],
-            "row": range(n),
-        }
-    )
+def log_with_a_null(seed: int, n: int) -> pa.Table:
+    log = random_log(seed, n)
+    times = log["ts"].to_pylist()
+    return log.set_column(0, "ts", [pa.array([*times[:70], None, *times[71:]], pa.int64())])
 
 
 @pytest.fixture(scope="module")
 def logs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, pa.Table]:
     """Files, and another log in memory that ends earlier."""
-    path = tmp_path_factory.mktemp("log")
-    table = table_of(7, 3000)
-    for part in range(3):
-        pq.write_table(table.slice(part * 1000, 1000), path / f"{part}.parquet", row_group_size=300)
-    return path, table_of(8, 400)
+    return in_files(log_with_a_null(7, 3000), tmp_path_factory.mktemp("log")), log_with_a_null(8, 400)
 
 
 def streams(env: StreamExecutionEnvironment, logs: tuple[Path, Any]) -> tuple[DataStream, DataStream]:

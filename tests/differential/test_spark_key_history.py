@@ -1,27 +1,16 @@
 """The history of a key on Spark is that of this process, for logs of files and for DataFrames."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from models.spark_sessions import spark_session
 
 pytest.importorskip("pyspark")
 
 from flinkcore.datastream import DataStream, StreamExecutionEnvironment
 from flinkcore.examples.flights import LOG, hourly_flights
 from flinkcore.spark import SparkExecutionEnvironment
-
-# PySpark warns of every pandas 3, which replays do not use.
-pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[Any]:
-    with spark_session("local[2]") as session:
-        yield session
 
 
 def test_the_history_of_a_key_of_files_is_the_same(spark: Any) -> None:

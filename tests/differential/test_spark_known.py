@@ -8,7 +8,7 @@ from unittest.mock import patch
 
 import pyarrow as pa
 import pytest
-from models.spark_sessions import dataframe_of, spark_session
+from models.spark_sessions import dataframe_of
 
 pytest.importorskip("pyspark")
 
@@ -24,15 +24,9 @@ from flinkcore.examples.flights import flights_by_origin
 from flinkcore.spark import SparkExecutionEnvironment, comparison
 from flinkcore.spark.columnar.spark_types import SparkSchema
 
-# PySpark warns of every pandas 3, which replays do not use.
-pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[Any]:
-    settings = {"spark_sql_session_timeZone": "America/New_York", "spark_sql_shuffle_partitions": "3"}
-    with spark_session("local[2]", **settings) as session:
-        yield session
+pytestmark = pytest.mark.spark_session(
+    "local[2]", spark_sql_session_timeZone="America/New_York", spark_sql_shuffle_partitions="3"
+)
 
 
 def features(environment: StreamExecutionEnvironment) -> Any:

@@ -1,13 +1,11 @@
 """Lateness under every bound on Spark is that of the embedded engine, of files and of DataFrames."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from models.spark_sessions import spark_session
 
 pytest.importorskip("pyspark")
 
@@ -20,20 +18,11 @@ from flinkcore.datastream import (
 from flinkcore.examples.flights import LOG, hourly_flights
 from flinkcore.spark import SparkExecutionEnvironment
 
-# PySpark warns of every pandas 3, which replays do not use.
-pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
-
 WINDOWS = [
     TumblingEventTimeWindows.of(Time.hours(1)),
     SlidingEventTimeWindows.of(Time.hours(3), Time.minutes(40)),
 ]
 LATENESS = [Time.hours(0), Time.minutes(20)]
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[Any]:
-    with spark_session("local[2]") as session:
-        yield session
 
 
 def frontier_of(env: StreamExecutionEnvironment, log: Any, split: str | None, **settings: Any) -> Any:

@@ -2,7 +2,6 @@
 
 import gc
 import random
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,6 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from models.rows_by_key import rows_by_key
-from models.spark_sessions import spark_session
 from models.unordered_rows import UnorderedRows
 
 pytest.importorskip("pyspark")
@@ -56,16 +54,7 @@ from flinkcore.spark.logs.spark_log import SparkLog
 from flinkcore.spark.sessions.session import SHORT_JOB_SETTINGS
 from flinkcore.spark.sessions.user_settings import read_properties
 
-# PySpark warns of every pandas 3, which replays do not use.
-pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
-
 REJECTED = OutputTag("rejected")
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[Any]:
-    with spark_session("local[2]") as session:
-        yield session
 
 
 def rows(table: pa.Table) -> list[str]:

@@ -1,12 +1,10 @@
 """Queries of Nexmark give on Spark the rows that they give embedded: over columns, batches and rows."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from models.spark_sessions import spark_session
 
 pytest.importorskip("pyspark")
 
@@ -14,15 +12,6 @@ from flinkcore.datastream import StreamExecutionEnvironment
 from flinkcore.examples.nexmark.generator import Generator, Log
 from flinkcore.examples.nexmark.queries import QUERIES, Streams
 from flinkcore.spark import SparkExecutionEnvironment
-
-# PySpark warns of every pandas 3, which replays do not use.
-pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[Any]:
-    with spark_session("local[2]") as session:
-        yield session
 
 
 @pytest.fixture(scope="module")

@@ -23,8 +23,6 @@ from flinkcore.spark.elements.job_sources import collected_rows
 from flinkcore.spark.logs.parquet_scan import parquet_files
 from flinkcore.spark.logs.plan_expressions import NotJustFiles
 
-pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
-
 
 @pytest.fixture(scope="module")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:

@@ -13,8 +13,8 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 from models import keyed_logs
+from models.random_logs import in_files, random_log
 from models.rows_by_key import rows_by_key
-from models.spark_sessions import spark_session
 
 pytest.importorskip("pyspark")
 
@@ -33,8 +33,7 @@ from flinkcore.errors import UserCodeError, WorkerLostError
 from flinkcore.examples import flight_inactivity, flight_inactivity_batches
 from flinkcore.spark import SparkExecutionEnvironment
 
-# PySpark warns of every pandas 3, which replays do not use.
-pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
+pytestmark = pytest.mark.spark_session("local[2,4]")  # a task may fail three times
 
 NEVER = np.iinfo(np.int64).min
 SIDE = OutputTag("side", pa.schema({"user": pa.string(), "row": pa.int64()}))
@@ -48,13 +47,6 @@ SEEN = pa.schema(
         "held": pa.list_(pa.int64()),
     }
 )
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[Any]:
-    # A task may fail three times.
-    with spark_session("local[2,4]") as session:
-        yield session
 
 
 def function(marker: str | None = None, *, failing_at: int | None = None) -> KeyedProcessFunction:
@@ -97,22 +89,7 @@ def function(marker: str | None = None, *, failing_at: int | None = None) -> Key
 
 @pytest.fixture(scope="module")
 def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    random = np.random.default_rng(7)
-    n = 3000
-    arrival = np.cumsum(random.choice([0, 0, 1, 2, 9], n))
-    table = pa.table(
-        {
-            "ts": arrival + random.integers(-30, 8, n),
-            "at": arrival,
-            "part": random.choice([7, 7, 7, 1, 2, 3], n),
-            "user": [f"u{i}" for i in random.integers(0, 40, n)],
-            "row": range(n),
-        }
-    )
-    path = tmp_path_factory.mktemp("log")
-    for part in range(3):
-        pq.write_table(table.slice(part * 1000, 1000), path / f"{part}.parquet", row_group_size=300)
-    return path
+    return in_files(random_log(7, 3000), tmp_path_factory.mktemp("log"))
 
 
 def job_by_user(env: StreamExecutionEnvironment, log: Any) -> KeyedStream:

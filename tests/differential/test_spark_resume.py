@@ -5,13 +5,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
-from models.spark_sessions import dataframe_of, spark_session
+from models.random_logs import random_log
+from models.spark_sessions import dataframe_of
 
 pytest.importorskip("pyspark")
 
@@ -34,8 +34,7 @@ from flinkcore.runtime.checkpoint import Checkpoint
 from flinkcore.spark import SparkExecutionEnvironment
 from flinkcore.spark.columnar.task_outputs import CountsOutput
 
-# PySpark warns of every pandas 3, which replays do not use.
-pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
+pytestmark = pytest.mark.spark_session("local[2,4]")  # a task may fail three times
 
 LATE = OutputTag("late")
 RATES: MapStateDescriptor[int, int] = MapStateDescriptor("rates")
@@ -53,27 +52,8 @@ SEEN = pa.schema(
 
 
 @pytest.fixture(scope="module")
-def spark() -> Iterator[Any]:
-    # A task may fail three times.
-    with spark_session("local[2,4]") as session:
-        yield session
-
-
-@pytest.fixture(scope="module")
 def log() -> pa.Table:
-    random = np.random.default_rng(11)
-    n = 3000
-    arrival = np.cumsum(random.choice([0, 0, 1, 2, 9], n))
-    table = pa.table(
-        {
-            "ts": arrival + random.integers(-30, 8, n),
-            "at": arrival,
-            "part": random.choice([7, 7, 7, 1, 2, 3], n),
-            "user": [f"u{i}" for i in random.integers(0, 40, n)],
-            "row": range(n),
-        }
-    )
-    return table.sort_by([("at", "ascending"), ("part", "ascending")])
+    return random_log(11, 3000).sort_by([("at", "ascending"), ("part", "ascending")])
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,6 @@
 
 import gc
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from models.delta_tables import add_file, column, deletion_vector, write_delta_log
 from models.iceberg_tables import catalog_at
-from models.spark_sessions import dataframe_of, spark_session
+from models.spark_sessions import dataframe_of
 from models.unordered_rows import UnorderedRows
 
 pytest.importorskip("pyspark")
@@ -30,14 +29,6 @@ from flinkcore.replay.log.column_ops import COMPUTED_PREFIX
 from flinkcore.spark import SparkExecutionEnvironment, replay
 from flinkcore.spark.elements import job_sources
 from flinkcore.spark.logs.dataframe_log import DataFrameLog
-
-pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[Any]:
-    with spark_session("local[2]") as session:
-        yield session
 
 
 def rides(n: int = 600) -> pa.Table:

@@ -4,12 +4,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
+from models.random_logs import in_files, random_log
 from models.rows_by_key import rows_by_key
-from models.spark_sessions import spark_session
 
 pytest.importorskip("pyspark")
 
@@ -36,38 +34,14 @@ from flinkcore.datastream.window import (
 from flinkcore.errors import UserCodeError
 from flinkcore.spark import SparkExecutionEnvironment
 
-# PySpark warns of every pandas 3, which replays do not use.
-pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
-
 LATE = OutputTag("late")
 SIDE = OutputTag("side", pa.schema({"user": pa.string(), "firing": pa.int64()}))
 RESULT = pa.schema({"user": pa.string(), "start": pa.int64(), "n": pa.int64(), "rows": pa.list_(pa.int64())})
 
 
 @pytest.fixture(scope="module")
-def spark() -> Iterator[Any]:
-    with spark_session("local[2]") as session:
-        yield session
-
-
-@pytest.fixture(scope="module")
 def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    random = np.random.default_rng(11)
-    n = 2000
-    arrival = np.cumsum(random.choice([0, 0, 1, 2, 9], n))
-    table = pa.table(
-        {
-            "ts": arrival + random.integers(-200, 8, n),
-            "at": arrival,
-            "part": random.choice([7, 7, 7, 1, 2, 3], n),
-            "user": [f"u{i}" for i in random.integers(0, 30, n)],
-            "row": range(n),
-        }
-    )
-    path = tmp_path_factory.mktemp("log")
-    for part in range(2):
-        pq.write_table(table.slice(part * 1000, 1000), path / f"{part}.parquet", row_group_size=300)
-    return path
+    return in_files(random_log(11, 2000, latest_ms=200, users=30), tmp_path_factory.mktemp("log"))
 
 
 def firings() -> ProcessWindowFunction[Row, Any, str, Any]:

@@ -200,7 +200,6 @@ def test_windows_give_the_same_where_map_tasks_merge_events(fuzz: Fuzz) -> None:
 
 
 @pytest.mark.fuzz_share(2)
-@pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
 def test_a_sample_of_jobs_gives_the_same_on_a_real_session(fuzz: Fuzz) -> None:
     if fuzz.seconds is None:
         pytest.skip("runs with --fuzz-seconds: a job on a real session takes seconds")

@@ -133,6 +133,28 @@ def steps(plane: TimePlane) -> list[tuple[int, int]]:
     return list(zip(plane.timeline.clock_ms.tolist(), plane.timeline.watermark_ms.tolist(), strict=True))
 
 
+def placed(plane: TimePlane, log: Log) -> list[tuple[int, int, int]]:
+    """Where the rows of a log come in the total order: arrival, number of the split, position."""
+    found: list[tuple[int, int, int]] = []
+    for index, batches in enumerate(log.chunks()):
+        clock = plane.enter(index)
+        for batch in batches:
+            found += zip(*(column.tolist() for column in clock.order(batch)), strict=True)
+    return found
+
+
+def check_floors(log: Log, plane: TimePlane, arrivals: Sequence[int]) -> None:
+    """After each batch, no event comes that arrives before the floor."""
+    seen = 0
+    for index, batches in enumerate(log.chunks()):
+        rows = 0
+        for batch in batches:
+            rows += batch.rows_read
+            seen += len(batch.timestamp_ms)
+            floor = plane.floors.after(index, rows)
+            assert all(floor is not None and floor <= arrival for arrival in arrivals[seen:])
+
+
 def watermarks_of(plane: TimePlane, arrivals: Sequence[int]) -> list[int]:
     """The watermarks in force before events with these arrivals, where no step was made by an event."""
     none = np.zeros(len(arrivals), np.int64)

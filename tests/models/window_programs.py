@@ -62,11 +62,11 @@ class Elements(ProcessWindowFunction[Any, Any, Any, Any]):
 class Given(ProcessWindowFunction[Any, Any, Any, Any]):
     """Runs a function given by a test."""
 
-    def __init__(self, body: Callable[[WindowContext[Any], Any], Any]) -> None:
+    def __init__(self, body: Callable[[WindowContext[Any], list[Any]], Any]) -> None:
         self.body = body
 
     def process(self, key: Any, context: WindowContext[Any], elements: Iterable[Any]) -> Any:
-        return self.body(context, elements)
+        return self.body(context, list(elements))
 
 
 class Sum(ReduceFunction[Any]):

@@ -5,7 +5,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from models.aligned_replay import AlignedReplayModel
 from models.aligned_sources import AlignedSources
-from models.timed_log import Log, steps, watermarks_of
+from models.timed_log import Log, check_floors, placed, steps, watermarks_of
 from models.watermarks import Event
 
 from flinkcore.common import WatermarkAlignmentParams, WatermarkStrategy
@@ -75,19 +75,10 @@ def check(
 
 
 def check_order(log: Log, plane: TimePlane, model: AlignedReplayModel) -> None:
-    placed = []
-    floors = []
-    for index, batches in enumerate(log.chunks()):
-        clock, rows = plane.enter(index), 0
-        for batch in batches:
-            arrivals, numbers, positions = clock.order(batch)
-            placed += zip(arrivals.tolist(), numbers.tolist(), positions.tolist(), strict=True)
-            rows += batch.rows_read
-            floors.append((len(placed), plane.floors.after(index, rows)))
+    places = placed(plane, log)
+    check_floors(log, plane, [arrival for arrival, _, _ in places])
     splits = [model.splits.index(event.split) for event in model.events]
-    assert placed == list(zip(model.arrivals, splits, model.positions, strict=True))
-    for seen, floor in floors:
-        assert all(floor is not None and floor <= arrival for arrival, _, _ in placed[seen:])
+    assert places == list(zip(model.arrivals, splits, model.positions, strict=True))
     watermarks = watermarks_of(plane, model.arrivals)
     assert watermarks == [model.watermark_of(arrival) for arrival in model.arrivals]
 

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from models.timed_log import Log, steps
+from models.timed_log import Log, placed, steps
 from models.watermarks import Event
 
 from flinkcore.common.watermark_strategy import WatermarkAlignmentParams
@@ -69,6 +69,11 @@ def order(split: Any) -> Any:
     return split is not None, split
 
 
+def without_arrivals(rows: list[Event]) -> list[Event]:
+    """As a log by rate has them."""
+    return [Event(row.split, None, row.timestamp_ms, row.kept) for row in rows]
+
+
 def idle_spans(plane: TimePlane, *, without_open: bool = False) -> list[tuple[Any, int, int]]:
     found = []
     for number, split in enumerate(plane.split_values):
@@ -101,7 +106,7 @@ def test_two_time_planes_are_those_of_the_whole_log(
     limits: MergeLimits,
 ) -> None:
     if rate is not None:
-        rows = [Event(row.split, None, row.timestamp_ms, row.kept) for row in rows]
+        rows = without_arrivals(rows)
     place = places(rows, rate)
     last = sorted(place)[cut % len(rows)]
     parts = [
@@ -132,15 +137,10 @@ def test_two_time_planes_are_those_of_the_whole_log(
     )
     assert first.splits.regressions.sum() + second.splits.regressions.sum() == whole.splits.regressions.sum()
 
-    def placed(plane: TimePlane, part: list[Event]) -> list[tuple[int, int, int]]:
-        found: list[tuple[int, int, int]] = []
-        for index, batches in enumerate(Log(part, chunk_cuts, batch_cuts).chunks()):
-            clock = plane.enter(index)
-            for batch in batches:
-                found += zip(*(column.tolist() for column in clock.order(batch)), strict=True)
-        return found
-
-    assert sorted(placed(first, parts[0]) + placed(second, parts[1])) == sorted(placed(whole, rows))
+    first_log, second_log, whole_log = (
+        Log(part, chunk_cuts, batch_cuts) for part in (parts[0], parts[1], rows)
+    )
+    assert sorted(placed(first, first_log) + placed(second, second_log)) == sorted(placed(whole, whole_log))
 
 
 @settings(deadline=None, max_examples=120)
@@ -167,7 +167,7 @@ def test_time_planes_of_aligned_splits_are_those_of_the_whole_log(
     limits: MergeLimits,
 ) -> None:
     if rate is not None:
-        rows = [Event(row.split, None, row.timestamp_ms, row.kept) for row in rows]
+        rows = without_arrivals(rows)
     place = places(rows, rate)
     # What is read with the last arrival comes in the order of the splits, and so nothing may be cut there.
     bounds = [
@@ -226,9 +226,4 @@ def test_time_planes_of_aligned_splits_are_those_of_the_whole_log(
     assert sorted(paused) == sorted(
         zip(whole.paused.split, whole.paused.from_ms, whole.paused.to_ms, strict=True)
     )
-    expected = []
-    for index, batches in enumerate(Log(rows, chunk_cuts, batch_cuts).chunks()):
-        clock = whole.enter(index)
-        for batch in batches:
-            expected += zip(*(column.tolist() for column in clock.order(batch)), strict=True)
-    assert sorted(found_places) == sorted(expected)
+    assert sorted(found_places) == sorted(placed(whole, Log(rows, chunk_cuts, batch_cuts)))

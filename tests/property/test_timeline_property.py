@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from models.timed_log import Log, steps, watermarks_of
+from models.timed_log import Log, check_floors, placed, steps, watermarks_of
 from models.watermarks import Event, Operator, ReplayModel, generator_of
 
 from flinkcore.replay.time_plane.chunk_times import ArrivalRate, GeneratorSpec
@@ -107,16 +107,11 @@ def check_report(splits: Any, log: Log, model: ReplayModel) -> None:
 
 
 def check_order(log: Log, plane: Any, model: ReplayModel) -> None:
-    placed = []
-    for index, batches in enumerate(log.chunks()):
-        clock = plane.enter(index)
-        for batch in batches:
-            arrivals, numbers, positions = clock.order(batch)
-            placed += zip(arrivals.tolist(), numbers.tolist(), positions.tolist(), strict=True)
+    places = placed(plane, log)
     numbers_of = {split: number for number, split in enumerate(model.splits)}
     splits = [numbers_of[event.split] for event in model.events]
-    check_floors(log, plane, [arrival for arrival, _, _ in placed])
-    assert placed == list(zip(model.arrivals, splits, model.positions, strict=True))
+    check_floors(log, plane, [arrival for arrival, _, _ in places])
+    assert places == list(zip(model.arrivals, splits, model.positions, strict=True))
     watermarks = watermarks_of(plane, model.arrivals)
     assert watermarks == [model.watermark_of(arrival) for arrival in model.arrivals]
     holders = plane.holders.at(np.array(model.arrivals, np.int64)).tolist()
@@ -141,18 +136,6 @@ def check_leads(plane: Any, model: ReplayModel) -> None:
         lead * span for lead, span in zip(plane.holders.lead_ms.tolist(), spans.tolist(), strict=True)
     )
     assert abs(found - expected) <= int(spans.sum()) + expected * 1e-9
-
-
-def check_floors(log: Log, plane: Any, arrivals: list[int]) -> None:
-    """After each batch, no event comes that arrives before the floor."""
-    seen = 0
-    for index, batches in enumerate(log.chunks()):
-        rows = 0
-        for batch in batches:
-            rows += batch.rows_read
-            seen += len(batch.timestamp_ms)
-            floor = plane.floors.after(index, rows)
-            assert all(floor is not None and floor <= arrival for arrival in arrivals[seen:])
 
 
 @settings(max_examples=400, deadline=None)

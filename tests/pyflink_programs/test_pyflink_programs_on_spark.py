@@ -21,9 +21,6 @@ from flinkcore import pyflink
 from flinkcore.datastream import StreamExecutionEnvironment
 from flinkcore.spark import SparkExecutionEnvironment
 
-# PySpark warns of every pandas 3, which jobs do not use.
-pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
-
 ALL = os.environ.get("FLINKCORE_TEST_ALL_PROGRAMS") == "1"
 
 REPRESENTATIVE = [

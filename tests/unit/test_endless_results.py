@@ -7,11 +7,11 @@ from unittest.mock import patch
 
 import pyarrow as pa
 import pytest
+from models.window_programs import Count
 
 from flinkcore.common import WatermarkStrategy
 from flinkcore.datastream import DataStream, KeyedBatchProcessFunction, StreamExecutionEnvironment
 from flinkcore.datastream.functions import (
-    AggregateFunction,
     AllWindowFunction,
     CoGroupFunction,
     FlatJoinFunction,
@@ -123,20 +123,6 @@ class Apply(WithNumbers, WindowFunction):
 class ApplyAll(WithNumbers, AllWindowFunction):
     def apply(self, window: Any, inputs: Any) -> Any:
         return self.shared.numbers()
-
-
-class Count(AggregateFunction[Any, int, int]):
-    def create_accumulator(self) -> int:
-        return 0
-
-    def add(self, value: Any, accumulator: int) -> int:
-        return accumulator + 1
-
-    def get_result(self, accumulator: int) -> int:
-        return accumulator
-
-    def merge(self, acc_a: int, acc_b: int) -> int:
-        return acc_a + acc_b
 
 
 class OfPairs(WithNumbers, ProcessJoinFunction):

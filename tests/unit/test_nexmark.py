@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from models.window_programs import Count
 
 from flinkcore.common import Time
 from flinkcore.datastream import (
-    AggregateFunction,
     ProcessWindowFunction,
     StreamExecutionEnvironment,
 )
@@ -98,20 +98,6 @@ def test_a_query_over_two_halves_of_a_log_gives_what_it_gives_over_all_of_it(
     names = whole.column_names
     assert rows(early, names) + rows(later, names) == rows(whole, names)
     assert later.num_rows > 0
-
-
-class Count(AggregateFunction):
-    def create_accumulator(self) -> int:
-        return 0
-
-    def add(self, value: Any, accumulator: int) -> int:
-        return accumulator + 1
-
-    def get_result(self, accumulator: int) -> int:
-        return accumulator
-
-    def merge(self, acc_a: int, acc_b: int) -> int:
-        return acc_a + acc_b
 
 
 class WithBidder(ProcessWindowFunction[int, Any, int, TimeWindow]):

@@ -1,6 +1,6 @@
 """Harnesses of every kind of operator: what goes in, what comes out, and what is said about mistakes."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -10,7 +10,6 @@ from flinkcore.common import (
     MAX_TIMESTAMP,
     Duration,
     OutputTag,
-    Time,
     TimestampAssigner,
     Watermark,
     WatermarkStrategy,
@@ -22,14 +21,11 @@ from flinkcore.datastream import (
     KeyedProcessFunction,
     ProcessFunction,
     RuntimeContext,
-    TumblingEventTimeWindows,
 )
-from flinkcore.datastream.functions import ProcessWindowFunction
 from flinkcore.datastream.state import (
     MapStateDescriptor,
     ValueStateDescriptor,
 )
-from flinkcore.datastream.window import EventTimeTrigger, TimeWindow, WindowOperation
 from flinkcore.errors import ConfigurationError, DataError, LifecycleError, TimerError, UserCodeError
 from flinkcore.testing import (
     BroadcastOperatorTestHarness,
@@ -46,7 +42,6 @@ from flinkcore.testing import (
     for_keyed_process_function,
     for_process_function,
     for_watermark_strategy,
-    for_window_operation,
 )
 
 SIDE = OutputTag("side")
@@ -165,32 +160,6 @@ def test_a_watermark_strategy_runs_on_the_harnesss_clock() -> None:
         assert harness.take_output() == [WatermarkStatus.IDLE]
         harness.process_element("50")
     assert harness.get_output() == [StreamRecord("50", 50), WatermarkStatus.ACTIVE, Watermark(44)]
-
-
-def test_windows_fire_and_their_contents_are_looked_up() -> None:
-    class Sum(ProcessWindowFunction[int, tuple[str, int], str, TimeWindow]):
-        def process(
-            self, key: str, context: ProcessWindowFunction.Context[TimeWindow], elements: Iterable[int]
-        ) -> Iterator[tuple[str, int]]:
-            yield key, sum(elements)
-
-    operation = WindowOperation(
-        TumblingEventTimeWindows.of(Time.milliseconds(10)),
-        EventTimeTrigger(),
-        late_tag=SIDE,
-        window_function=Sum(),
-    )
-    with for_window_operation(operation, lambda value: "odd" if value % 2 else "even") as harness:
-        for value in range(12):
-            harness.process_element(value, value)
-        assert harness.get_keyed_state("window-contents", "odd", TimeWindow(0, 10)) == [1, 3, 5, 7, 9]
-        assert harness.num_keyed_state_entries(TimeWindow(10, 20)) == 2
-        harness.process_watermark(9)
-        assert_output(harness, [StreamRecord(("even", 20), 9), StreamRecord(("odd", 25), 9), Watermark(9)])
-        harness.process_element(5, 5)
-        assert harness.get_side_output(SIDE) == [StreamRecord(5, 5)]
-        harness.process_watermark(Watermark.MAX_WATERMARK)
-        harness.refuse_leaks()
 
 
 def test_a_function_knows_its_task() -> None:

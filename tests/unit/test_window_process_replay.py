@@ -6,12 +6,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from models.window_programs import Count, Given
 
 from flinkcore.common import Duration, OutputTag, Row, Time, WatermarkStrategy
 from flinkcore.datastream import DataStream, KeyedStream, StreamExecutionEnvironment
 from flinkcore.datastream.aggregates import count
 from flinkcore.datastream.functions import (
-    AggregateFunction,
     AllWindowFunction,
     ProcessAllWindowFunction,
     ProcessWindowFunction,
@@ -68,33 +68,9 @@ class Values(ProcessWindowFunction[Row, Any, str, Any]):
         yield key, getattr(context.window(), "start", None), [element.v for element in elements]
 
 
-class Given(ProcessWindowFunction[Any, Any, Any, Any]):
-    """Runs a function given by a test."""
-
-    def __init__(self, body: Callable[[WindowContext[Any], list[Any]], Any]) -> None:
-        self.body = body
-
-    def process(self, key: Any, context: WindowContext[Any], elements: Iterable[Any]) -> Any:
-        return self.body(context, list(elements))
-
-
 class Sum(ReduceFunction[Row]):
     def reduce(self, value1: Row, value2: Row) -> Row:
         return Row(arr=value2.arr, ts=value2.ts, user=value1.user, v=value1.v + value2.v)
-
-
-class Count(AggregateFunction[Row, int, int]):
-    def create_accumulator(self) -> int:
-        return 0
-
-    def add(self, value: Row, accumulator: int) -> int:
-        return accumulator + 1
-
-    def get_result(self, accumulator: int) -> int:
-        return accumulator
-
-    def merge(self, acc_a: int, acc_b: int) -> int:
-        return acc_a + acc_b
 
 
 def rows(stream: DataStream) -> list[tuple[Any, ...]]:
