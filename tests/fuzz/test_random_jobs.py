@@ -179,7 +179,7 @@ def test_jobs_over_keys_of_any_type_give_the_same_however_they_are_run(fuzz: Fuz
     def check(scenario: Scenario) -> None:
         check_all_ways(fuzz, scenario)
 
-    fuzz.run(check, examples=2, rounds=110, scenario=scenarios())
+    fuzz.run(check, examples=2, rounds=50, scenario=scenarios())
 
 
 @pytest.mark.fuzz_share(3)
@@ -187,7 +187,7 @@ def test_several_operators_and_logs_give_the_same_however_they_are_run(fuzz: Fuz
     def check(scenario: Scenario) -> None:
         check_all_ways(fuzz, scenario)
 
-    fuzz.run(check, examples=2, rounds=70, scenario=scenarios(several))
+    fuzz.run(check, examples=2, rounds=35, scenario=scenarios(several))
 
 
 @pytest.mark.fuzz_share(2)

@@ -1,16 +1,21 @@
 """A compiler for tests that ask whether something builds, and not how fast it is."""
 
 import os
+import shlex
+import sys
 import sysconfig
+from pathlib import Path
 
 import pytest
 
 
 @pytest.fixture(scope="session")
 def quick_compiler(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The compiler of extensions, but one that does not optimize: that is most of its time."""
+    """The compiler of extensions, but one that does not optimize, nor compile anything twice."""
     compiler = os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc"
-    script = tmp_path_factory.mktemp("compiler") / "quick-compiler"
-    script.write_text(f'#!/bin/sh\nexec {compiler} "$@" -O0\n')
+    folder = tmp_path_factory.mktemp("compiler")
+    program = [sys.executable, "-I", Path(__file__).with_name("quick_compiler.py"), compiler, folder]
+    script = folder / "quick-compiler"
+    script.write_text(f'#!/bin/sh\nexec {shlex.join(map(str, program))} "$@"\n')
     script.chmod(0o755)
     return str(script)

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from models.examples import examples
 from models.memory_disk import MEMORY
 
 from flinkcore.analysis.lateness_frontier import LatenessFrontier
@@ -120,7 +121,7 @@ def stream(
     )
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 @given(
     table=logs(),
     window=WINDOWS,
@@ -175,7 +176,7 @@ def windows_of(table: pa.Table, window: Any) -> Counter[tuple[int, int]]:
     return found
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(
     table=logs(),
     window=WINDOWS,

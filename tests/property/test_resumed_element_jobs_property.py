@@ -13,6 +13,8 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from models.element_steps import STEPS, Element
+from models.examples import examples
+from models.memory_disk import MEMORY
 from models.message_jobs import collected_by_messages
 from models.timed_elements import STRATEGY
 
@@ -54,7 +56,7 @@ def in_parts(
     """
     given_back: list[Element] = []
     parts = list(pairwise(bounds))
-    with TemporaryDirectory() as folder:
+    with TemporaryDirectory(dir=MEMORY) as folder:
         for number, (start, stop) in enumerate(parts):
             checkpoints: dict[str, Any] = {}
             if number > 0:
@@ -74,7 +76,7 @@ def bounds_of(cuts: Sequence[int], rows: int) -> list[int]:
     return [0, *sorted(cut % (rows + 1) for cut in cuts), rows]
 
 
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=examples(10))
 @given(
     rows=st.lists(st.tuples(elements, elements), min_size=1, max_size=30),
     cuts=st.lists(st.integers(0, 30), min_size=1, max_size=3),
@@ -108,7 +110,7 @@ def test_a_job_over_collections_gives_the_elements_of_the_whole_in_their_order(
     assert in_parts(build, [1], bounds_of(cuts, len(rows)), by_messages) == whole
 
 
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=examples(10))
 @given(
     rows=st.lists(elements, min_size=1, max_size=30),
     cuts=st.lists(st.integers(0, 30), min_size=1, max_size=3),
@@ -142,7 +144,7 @@ def test_at_another_parallelism_a_job_gives_the_elements_of_the_whole(
     assert sorted(parts) == sorted(whole)
 
 
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=examples(10))
 @given(
     rows=st.lists(
         st.tuples(st.integers(0, 9), st.integers(0, 12), st.integers(0, 2), st.sampled_from("abc")),
@@ -236,7 +238,7 @@ class Scripted(SourceFunction, CheckpointedFunction):
         """Let the script end."""
 
 
-@settings(deadline=None, max_examples=15)
+@settings(deadline=None, max_examples=examples(8))
 @given(
     script=st.lists(
         st.tuples(st.sampled_from(["collect", "timed", "timed", "watermark", "idle", "sleep"]), elements),
@@ -294,7 +296,7 @@ class InOneSplit(Source):
         return [Listed("0", self.listed)] if self.listed or self.has_empty_split else []
 
 
-@settings(deadline=None, max_examples=15)
+@settings(deadline=None, max_examples=examples(8))
 @given(
     rows=st.lists(elements, min_size=1, max_size=20),
     cuts=st.lists(st.integers(0, 20), min_size=1, max_size=3),

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from models import scripted_logs
+from models.examples import examples
 from models.memory_disk import MEMORY
 from models.resumed_jobs import (
     ONE_LOG,
@@ -81,7 +82,7 @@ def outputs_of(
 
 
 @pytest.mark.parametrize("job", [*ONE_LOG, *TWO_LOGS], ids=lambda job: job.__name__)
-@settings(deadline=None, max_examples=12)
+@settings(deadline=None, max_examples=examples(4))
 @given(
     rows=st.lists(
         st.tuples(ROWS, st.integers(0, 1)).map(lambda row: (*row[0], row[1])), min_size=1, max_size=40
@@ -107,7 +108,7 @@ def test_a_job_goes_on_as_if_its_logs_had_not_been_cut(
 
 
 @pytest.mark.parametrize("job", [*ONE_LOG, *TWO_LOGS], ids=lambda job: job.__name__)
-@settings(deadline=None, max_examples=6)
+@settings(deadline=None, max_examples=examples(3))
 @given(
     rows=st.lists(
         st.tuples(ROWS, st.integers(0, 1)).map(lambda row: (*row[0], row[1])), min_size=1, max_size=40

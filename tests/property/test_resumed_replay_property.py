@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from models.batch_functions import scripted_batches
+from models.examples import examples
 from models.memory_disk import MEMORY
 from models.process_replay import SIDE, Scripted
 from models.scripted_logs import (
@@ -116,7 +117,7 @@ def by_key(tables: list[pa.Table]) -> dict[Any, list[Any]]:
     return dict(found)
 
 
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=examples(40))
 @given(
     rows=st.lists(ROWS, min_size=1, max_size=40),
     cuts=st.lists(st.integers(0, 100), min_size=1, max_size=2),
@@ -254,7 +255,7 @@ def with_values(table: pa.Table) -> pa.Table:
     )
 
 
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=examples(40))
 @given(
     rows=st.lists(ROWS, min_size=1, max_size=40),
     cuts=st.lists(st.integers(0, 100), min_size=1, max_size=2),
