@@ -166,14 +166,12 @@ def section() -> str:
 
 
 _PROSE = (
-    "Per event, a PyFlink program as it is, 1 M events on 10,000 keys: a process function whose timer is set anew "
-    "each time {inactivity} µs (PyFlink in thread mode {inactivity_there}), an aggregate function over windows "
-    "{windows} ({windows_there}), `map`, `filter`, `key_by` and `reduce` {steps} ({steps_there}), beyond the start of "
-    "both. Such a function over a log takes {replay} µs, over Arrow batches {batches}. `lateness` reads {of_splits} M "
-    "events a second from Parquet, of one split {of_one_split} M. Of the same bids "
-    "with 1,000 to 258,000 keys, sliding windows are {sliding} times as fast as Flink's, sessions {sessions} times. "
-    "How these numbers can mislead, and how to repeat them: [benchmarks](benchmarks/README.md), with raw "
-    "[results](benchmarks/results)."
+    "Per event, a PyFlink program as it is, 1 M events, 10,000 keys, beyond its start: a process function that sets "
+    "its timer anew {inactivity} µs (PyFlink in thread mode {inactivity_there}), an aggregate function over windows "
+    "{windows} ({windows_there}), `map`, `filter`, `key_by`, `reduce` {steps} ({steps_there}); the first over a log "
+    "{replay} µs, over Arrow batches {batches}. `lateness` reads {of_splits} M events a second from Parquet, of one "
+    "split {of_one_split} M. With 1,000 to 258,000 keys, sliding windows are {sliding} times as fast as "
+    "Flink's, sessions {sessions}. [How they mislead](benchmarks/README.md), [results](benchmarks/results)."
 )
 
 
