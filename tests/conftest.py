@@ -1,13 +1,17 @@
-"""Options of the whole suite, and flinkcore's own fixtures where the package is not installed."""
+"""Options of the whole suite, its workers, and flinkcore's own fixtures where the package is not installed."""
 
 import os
 import signal
 from collections.abc import Generator
+from pathlib import Path
 from typing import TypeVar
 
 import pytest
 
 from flinkcore import pytest_plugin
+
+WORKERS = 2
+"""Processes that share the files of whole folders; each has a Spark of its own."""
 
 Report = TypeVar("Report", pytest.CollectReport, pytest.TestReport)
 
@@ -34,6 +38,28 @@ def pytest_configure(config: pytest.Config) -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         # In the background of a script, where Ctrl-C is ignored; also by programs that tests start and interrupt.
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> None:
+    # Before pytest-xdist reads its options.
+    if is_shared_among_workers(config):
+        config.option.numprocesses = WORKERS
+        config.option.dist = "loadfile"  # fixtures of modules are made once
+        config.option.loadscopereorder = False  # small files come last, and so both end at the same time
+
+
+def is_shared_among_workers(config: pytest.Config) -> bool:
+    """Whether more than single files are to run, by pytest-xdist, and nothing asks for one process."""
+    option = config.option
+    if not config.pluginmanager.has_plugin("xdist") or hasattr(config, "workerinput"):
+        return False
+    is_told = option.numprocesses is not None or option.dist != "no"
+    in_one = option.usepdb or option.capture == "no" or option.fuzz_seconds or option.fuzz_seed is not None
+    if is_told or in_one or option.collectonly:
+        return False
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return cores >= WORKERS and all(Path(argument).is_dir() for argument in config.args)
 
 
 def present_in_ci(report: Report) -> Report:

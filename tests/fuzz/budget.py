@@ -12,6 +12,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+_SUMMARY = "fuzz"
+
 SLOW_OR_LARGE = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example)
 
 
@@ -149,7 +151,7 @@ class FuzzSession:
         self._left = seconds
         self._seed = secrets.randbelow(10**9) if seed is None and seconds is not None else seed
         self._waiting: dict[str, float] = {}
-        self.run: list[Fuzz] = []
+        self._summaries: list[str] = []
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         self._waiting = {
@@ -162,18 +164,23 @@ class FuzzSession:
         shares = sum(self._waiting.values())
         share = self._waiting.pop(item.nodeid, 1.0)
         seconds = None if self._left is None else self._left * share / max(shares, share)
-        self.run.append(Fuzz(item.nodeid.rpartition("::")[2], seconds, self._seed))
-        return self.run[-1]
+        return Fuzz(item.nodeid.rpartition("::")[2], seconds, self._seed)
 
-    def end(self, fuzz: Fuzz) -> None:
+    def end(self, item: pytest.Item, fuzz: Fuzz) -> None:
         if self._left is not None:
             self._left = max(self._left - fuzz.spent_s, 0.0)
+        item.user_properties.append((_SUMMARY, fuzz.summary()))
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        # Reports come from the process that ran the test.
+        if report.when == "teardown":
+            self._summaries += [str(value) for name, value in report.user_properties if name == _SUMMARY]
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        if self.run:
+        if self._summaries:
             terminalreporter.section("fuzz")
-        for fuzz in self.run:
-            terminalreporter.write_line(fuzz.summary())
+        for summary in self._summaries:
+            terminalreporter.write_line(summary)
 
 
 def share_of(item: pytest.Item) -> float:

@@ -38,4 +38,4 @@ def fuzz(request: pytest.FixtureRequest) -> Iterator[Fuzz]:
     session = request.config.stash[SESSION]
     own = session.begin(request.node)
     yield own
-    session.end(own)
+    session.end(request.node, own)
