@@ -295,6 +295,8 @@ def test_processes_killed_in_each_phase_of_a_job_of_three_operators_change_nothi
     files = FileInput(tuple(log.log.chunks(3)))
     results = DieAfter(BlocksOutput(), str(markers / "results"), 0)
     monkeypatch.setattr("flinkcore.spark.columnar.result.BlocksOutput", lambda: results)
+    # Of a table the driver would read the times.
+    monkeypatch.setattr("flinkcore.spark.columnar.replay.chunks_with_times_here", lambda spark, logs: None)
     dataframe = files.dataframe(spark)
     replay = SparkReplay(spark, replace(plan, logs=(log,)), [SparkLog(log, files, dataframe)], 2)
     result = SparkResult(replay)
