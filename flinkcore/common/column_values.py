@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from datetime import date, datetime, time, timedelta, timezone, tzinfo
+from decimal import Decimal
 from itertools import islice
+from numbers import Real
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -58,6 +60,14 @@ def exact_values(column: pa.Array, name: str, as_keys: bool = False) -> list[Any
     return _Conversion(name, rows=as_keys, exact=True).values(column)
 
 
+def numbered_key_values(column: pa.Array, name: str) -> list[Any]:
+    """Return the values of a key column as of `key_values`, but with numbers in place of all times.
+
+    Other than with `exact_values`, what becomes of a value does not depend on the others.
+    """
+    return _Conversion(name, rows=True, exact=True, numbers=True).values(column)
+
+
 def same_values(first: Any, second: Any) -> bool:
     """Return whether a value of a checkpoint and one of `exact_values`, or of a numpy array, are the same.
 
@@ -99,22 +109,63 @@ def with_dicts(values: Iterable[Any], arrow_type: pa.DataType) -> list[Any]:
     return values
 
 
+def refuse_fractions(values: Iterable[Any], arrow_type: pa.DataType) -> None:
+    """Raise a ValueError if a value for a column of a type has a fraction in place of an integer: Arrow cuts it off."""
+    if not any_type(arrow_type, pa.types.is_integer):
+        return
+    found: list[Any] = []
+    _collect_integers(values, arrow_type, found)
+    if not {int, type(None)}.issuperset(map(type, found)):
+        for value in found:
+            if isinstance(value, Real | Decimal) and value % 1 != 0:
+                raise ValueError(f"{value} has a fraction")
+
+
+def _collect_integers(values: Iterable[Any], arrow_type: pa.DataType, found: list[Any]) -> None:
+    """Add what is in place of integers to a list, also where values are of another type than that of the column."""
+    types = pa.types
+    if types.is_integer(arrow_type):
+        found += values
+    elif is_list(arrow_type) or types.is_map(arrow_type):
+        lists = [
+            each.items() if isinstance(each, dict) else each for each in values if isinstance(each, Iterable)
+        ]
+        nested = [item for each in lists for item in each]
+        if not types.is_map(arrow_type):
+            _collect_integers(nested, arrow_type.value_type, found)
+            return
+        pairs = [item for item in nested if isinstance(item, list | tuple) and len(item) == 2]
+        _collect_integers([key for key, _ in pairs], arrow_type.key_type, found)
+        _collect_integers([item for _, item in pairs], arrow_type.item_type, found)
+    elif types.is_struct(arrow_type):
+        for field in arrow_type:
+            parts = [each[field.name] for each in values if isinstance(each, dict) and field.name in each]
+            _collect_integers(parts, field.type, found)
+
+
 class _Conversion:
-    def __init__(self, name: str, rows: bool = False, exact: bool = False) -> None:
+    def __init__(self, name: str, rows: bool = False, exact: bool = False, numbers: bool = False) -> None:
         self._name = name
         self._rows = rows  # as keys have them
         self._exact = exact
+        self._numbers = numbers
 
     def values(self, column: pa.Array) -> list[Any]:
+        is_time = pa.types.is_temporal(column.type) and column.type.bit_width <= 64
+        if self._numbers and is_time:
+            return self._numbers_of(column)
         try:
             return self._values(column)
         except DataError:
-            if not (self._exact and pa.types.is_temporal(column.type)):
-                raise
-            numbers: list[Any] = column.view(
-                pa.int64() if column.type.bit_width == 64 else pa.int32()
-            ).to_pylist()
-            return numbers
+            if self._exact and is_time:
+                return self._numbers_of(column)
+            raise
+
+    def _numbers_of(self, column: pa.Array) -> list[Any]:
+        numbers: list[Any] = column.view(
+            pa.int64() if column.type.bit_width == 64 else pa.int32()
+        ).to_pylist()
+        return numbers
 
     def _values(self, column: pa.Array) -> list[Any]:
         arrow_type = column.type

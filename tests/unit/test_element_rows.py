@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from flinkcore.common import Row
+from flinkcore.common.column_values import numbered_key_values
 from flinkcore.errors import DataError
 from flinkcore.runtime.element_rows import element_keys, element_rows
 
@@ -76,6 +77,15 @@ def test_a_struct_is_a_row_as_a_key_and_a_dict_in_an_element() -> None:
     column = pa.array([{"a": 1, "b": {"c": "x"}}, {"a": None, "b": None}])
     assert keys(column) == [Row(a=1, b=Row(c="x")), Row(a=None, b=None)]
     assert [row[0] for row in element_rows(pa.record_batch([column], ["k"]))] == column.to_pylist()
+
+
+def test_numbered_keys_do_not_depend_on_those_beside_them() -> None:
+    times = pa.array([0, 2**60], pa.int64()).cast(pa.timestamp("s"))
+    column = pa.StructArray.from_arrays([times, pa.array(["a", "b"])], ["at", "name"])
+    found = element_keys(pa.record_batch({"key": column, "at": times}), ["key", "at"], numbered_key_values)
+    assert found == [(Row(at=0, name="a"), 0), (Row(at=2**60, name="b"), 2**60)]
+    first = element_keys(pa.record_batch({"at": times.slice(0, 1)}), ["at"], numbered_key_values)
+    assert first == [0]
 
 
 def test_two_moments_of_the_hour_that_comes_twice_are_two_keys() -> None:

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from flinkcore._native.key_dictionary import KeyDictionary
 from flinkcore._native.key_timers import BatchCuts, KeyTimers
+from flinkcore.common.column_values import numbered_key_values
 from flinkcore.datastream import BatchTimerService, TimeDomain
 from flinkcore.datastream.functions import KeyedBatchProcessFunction
 from flinkcore.datastream.state import ColumnListState, ColumnState, StateDescriptor
@@ -22,7 +23,7 @@ from flinkcore.replay.batch_functions.batch_process_timers import ColumnTimerSer
 from flinkcore.replay.batch_functions.column_states import ColumnStates
 from flinkcore.replay.batch_functions.growing_rows import GrowingRows
 from flinkcore.replay.log.arrays import Int64s
-from flinkcore.runtime.element_rows import exact_keys
+from flinkcore.runtime.element_rows import element_keys, exact_keys
 from flinkcore.runtime.messages import shown
 from flinkcore.runtime.streaming_runtime_context import StreamingRuntimeContext, TaskInfo
 
@@ -179,7 +180,8 @@ class BatchProcessCalls(KeyedBatchProcessFunction.Context):
         # Of a key whose hash is 0 it is made each time.
         missing = np.unique(key_ids[self._hashes[key_ids] == 0])
         if len(missing):
-            texts = (repr(key).encode() for key in exact_keys(self.keys(missing), self._key_columns))
+            keys = element_keys(self.keys(missing), self._key_columns, numbered_key_values)
+            texts = (repr(key).encode() for key in keys)
             digests = b"".join(blake2b(text, digest_size=8).digest() for text in texts)
             self._hashes[missing] = np.frombuffer(digests, "<i8")
         hashes: Int64s = self._hashes[key_ids]

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from flinkcore.common.column_values import refuse_fractions
 from flinkcore.common.required_values import refused_null
 from flinkcore.errors import DataError, SchemaError
 from flinkcore.runtime.messages import shown
@@ -92,9 +93,10 @@ class GivenColumns:
                 array = column
             elif isinstance(column, np.ndarray) and not column.dtype.hasobject:
                 array = pa.array(column.copy())  # Arrow would go on reading what the function may change
-            elif pa.types.is_integer(field.type):
+            elif pa.types.is_integer(field.type) and field.type != pa.uint64():
                 array = pa.array(column)  # with a type, Arrow would cut off fractions
             else:
+                refuse_fractions(column, field.type)
                 array = pa.array(column, field.type)
             if array.type != field.type:
                 array = array.cast(field.type)

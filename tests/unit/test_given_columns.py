@@ -1,0 +1,63 @@
+"""Columns that functions over batches give."""
+
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from flinkcore.errors import DataError, SchemaError
+from flinkcore.replay.batch_functions.given_columns import GivenColumns
+
+INTS = pa.list_(pa.int64())
+
+
+def given(column: Any, kind: pa.DataType) -> list[Any]:
+    batch = GivenColumns({"n": column}, "the output").batch(pa.schema({"n": kind}))
+    values: list[Any] = batch["n"].to_pylist()
+    return values
+
+
+@pytest.mark.parametrize(
+    ("column", "kind"),
+    [
+        ([1.5], pa.int64()),
+        ([1, 1.5], pa.uint64()),
+        ([None, [1, None, 1.5]], INTS),
+        ([[np.float32(1.5)]], INTS),
+        ([[[1], [Decimal("1.5")]]], pa.large_list(INTS)),
+        ([[float("nan")]], INTS),
+        ([{"a": [1]}, {"a": [1.5]}], pa.struct({"a": INTS})),
+        ([[("a", 1), ("b", 1.5)]], pa.map_(pa.string(), pa.int64())),
+        ([{"a": 1.5}], pa.map_(pa.string(), pa.int64())),
+    ],
+    ids=str,
+)
+def test_a_fraction_in_place_of_an_integer_is_refused(column: Any, kind: pa.DataType) -> None:
+    with pytest.raises(SchemaError, match="the output got values for the column 'n' that are no "):
+        given(column, kind)
+
+
+@pytest.mark.parametrize(
+    ("column", "kind", "expected"),
+    [
+        ([2**64 - 1, None, 1.0], pa.uint64(), [2**64 - 1, None, 1]),
+        ([[2**64 - 1]], pa.list_(pa.uint64()), [[2**64 - 1]]),
+        ([None, [], [None, 1, 2.0]], INTS, [None, [], [None, 1, 2]]),
+        ([np.array([1, 2]), (3,)], INTS, [[1, 2], [3]]),
+        ([{"a": 1}, {}, None], pa.struct({"a": pa.int8()}), [{"a": 1}, {"a": None}, None]),
+        ([[("k", 2.0)], None], pa.map_(pa.string(), pa.int64()), [[("k", 2)], None]),
+        ([1.5, 2], pa.float64(), [1.5, 2.0]),
+    ],
+    ids=str,
+)
+def test_lists_of_python_become_columns(column: Any, kind: pa.DataType, expected: list[Any]) -> None:
+    assert given(column, kind) == expected
+
+
+def test_a_null_within_a_value_that_takes_none_is_refused() -> None:
+    kind = pa.list_(pa.field("item", pa.int64(), nullable=False))
+    assert given([[1], None], kind) == [[1], None]
+    with pytest.raises(DataError, match=r"the output got a null in 'n\.item', which cannot be null"):
+        given([[1], [None]], kind)
