@@ -48,9 +48,9 @@ def main() -> None:
             result = windowed_bids(SparkExecutionEnvironment(spark), path, bids).execute()
             watch.note(f"{run}: plan")
             assert len(result._replay.time_planes) == 1
-            watch.note(f"{run}: executors looked at, pass 1" if run == "cold" else f"{run}: pass 1")
+            watch.note(f"{run}: pass 1")
             result.write_parquet(f"{parent}/result")
-            watch.note(f"{run}: pass 2")
+            watch.note(f"{run}: executors looked at, pass 2" if run == "cold" else f"{run}: pass 2")
     print(json.dumps([asdict(part) for part in watch.parts]))
 
 
