@@ -14,7 +14,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from flinkcore.analysis.point_in_time import WITHDRAWN
-from flinkcore.analysis.result_tables import NO_KEY, as_table, cast_to, check_names, ids_of_keys, names_of
+from flinkcore.analysis.result_tables import (
+    NO_KEY,
+    as_table,
+    cast_to,
+    check_names,
+    differences,
+    ids_of_keys,
+    names_of,
+)
 from flinkcore.datastream.columnar_windows import ROW_KIND
 from flinkcore.errors import ConfigurationError, DataError, SchemaError
 from flinkcore.replay.log.arrays import Int64s
@@ -261,7 +269,7 @@ class Comparison(ABC):
 
         Columns: the keys; `difference`, its kind; `columns`, those that differ, null where only one side has the row;
         `expected` and `found`, structs of the values, null where the side has none; `by`, found less expected, for
-        numbers.
+        numbers: exact for integers and decimals, and then rounded to a float.
         """
 
     @abstractmethod
@@ -542,15 +550,15 @@ class _Differences:
         by = []
         for name in comparison.numbers:
             first, second = (
-                _combined(side.column(name).take(pa.array(rows))).cast(pa.float64(), safe=False)
+                side.column(name).take(pa.array(rows))
                 for side, rows in ((self._expected, expected), (self._found, found))
             )
-            by.append(pc.subtract(second, first))
+            by.append(_combined(differences(first, second).cast(pa.float64())))
         kind = comparison.schema().field("by").type
-        differences = (
+        numbers = (
             pa.StructArray.from_arrays(by, fields=list(kind)) if by else pa.array([{}] * len(expected), kind)
         )
-        return pa.array(names, pa.list_(pa.string())), differences
+        return pa.array(names, pa.list_(pa.string())), numbers
 
 
 def _last_of_each(ids: Int64s) -> Int64s:

@@ -17,6 +17,8 @@ from flinkcore.replay.results.result import JobResult
 
 NO_KEY: Final = -1
 """In place of the id of a key that is null."""
+_MOST_DIGITS: Final = 75
+"""Decimals of fewer digits have a difference that is a decimal."""
 _UNKNOWN: Final = 2**32 - 1
 """The same in a dictionary of keys."""
 
@@ -58,6 +60,16 @@ def cast_to(table: pa.Table, types: pa.Schema, side: str) -> pa.Table:
         return table.cast(types)
     except pa.ArrowInvalid as failure:
         raise DataError(f"a value of the {side} cannot be compared: {failure}") from failure
+
+
+def differences(first: pa.ChunkedArray, second: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return the second of two columns of numbers, of one type, less the first: exact for integers and decimals."""
+    kind, exact = first.type, pa.float64()
+    if pa.types.is_integer(kind):
+        exact = pa.decimal128(20)  # the difference of two integers of 64 bits has up to 20 digits
+    elif pa.types.is_decimal(kind) and kind.precision < _MOST_DIGITS:
+        exact = pa.decimal256(kind.precision + 1, kind.scale)
+    return pc.subtract(second.cast(exact), first.cast(exact))
 
 
 def check_names(names: Sequence[str], side: str) -> None:

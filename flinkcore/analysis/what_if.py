@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flinkcore.analysis.result_tables import ids_of_keys, names_of
+from flinkcore.analysis.result_tables import differences, ids_of_keys, names_of
 from flinkcore.common.html_text import html_lines
 from flinkcore.common.shown_durations import shown_duration, shown_share
 from flinkcore.common.watermark_strategy import WatermarkStrategy
@@ -213,9 +213,7 @@ def _are_equal(one: pa.ChunkedArray, other: pa.ChunkedArray) -> Any:
 
 def _distances(one: pa.ChunkedArray, other: pa.ChunkedArray) -> pa.ChunkedArray:
     """How far numbers are from each other; without pairs of which one is null or NaN."""
-    # The difference of two integers of 64 bits has up to 20 digits.
-    exact = pa.decimal128(20) if pa.types.is_integer(one.type) else pa.float64()
-    by = pc.abs(pc.subtract(other.cast(exact), one.cast(exact)))
+    by = pc.abs(differences(one, other))
     return by.filter(by.is_valid() if pa.types.is_decimal(by.type) else pc.invert(pc.is_nan(by)))
 
 

@@ -121,6 +121,20 @@ def test_numbers_with_fractions_are_equal_within_a_tolerance() -> None:
     assert [row[3] for row in explained(compared(other, odd))] == [["mean"]] * 3
 
 
+def test_numbers_of_any_size_are_subtracted_exactly() -> None:
+    of_types = {
+        pa.int64(): (2**60, 2**60 + 1, 1.0),
+        pa.uint64(): (2**64 - 1, 0, -(2.0**64)),
+        pa.decimal128(38, 2): (Decimal(f"{10**35}.01"), Decimal(10**35), -0.01),
+        pa.decimal256(76, 2): (Decimal(3), Decimal(5), 2.0),
+        pa.float16(): (1.5, 4.0, 2.5),
+    }
+    for kind, (expected, found, by) in of_types.items():
+        sink, replay = (pa.table({"k": [1], "n": pa.array([value], kind)}) for value in (expected, found))
+        (row,) = compare(sink, replay, keys="k").to_arrow().to_pylist()
+        assert row["by"] == {"n": by}, kind
+
+
 def test_columns_of_other_types_are_compared_by_value() -> None:
     sink = pa.table(
         {
