@@ -114,9 +114,26 @@ def integer_codes(const Integer[::1] values not None, int64_t most_range):
 
 cdef int check_codes(const int32_t[::1] codes, int64_t n_codes) except -1:
     cdef int64_t row
-    for row in range(codes.shape[0]):
-        if codes[row] < 0 or codes[row] >= n_codes:
-            raise DataError(f"row {row}: split code {codes[row]}, but there are {n_codes} splits, counted from 0")
+    cdef int32_t least = 0, greatest = -1
+    with nogil:
+        for row in range(codes.shape[0]):
+            least = min(least, codes[row])
+            greatest = max(greatest, codes[row])
+    if least < 0 or greatest >= n_codes:
+        row = 0
+        while 0 <= codes[row] < n_codes:
+            row += 1
+        raise DataError(f"row {row}: split code {codes[row]}, but there are {n_codes} splits, counted from 0")
+    return 0
+
+
+cdef int check_offsets(const int64_t[::1] offsets, int64_t n_groups, int64_t n_rows) except -1:
+    cdef int64_t group
+    if offsets.shape[0] != n_groups + 1 or offsets[0] != 0 or offsets[n_groups] != n_rows:
+        raise DataError(f"{offsets.shape[0]} offsets of {n_groups} groups of {n_rows} rows: one more, from 0 to the rows")
+    for group in range(n_groups):
+        if offsets[group] > offsets[group + 1]:
+            raise DataError(f"group {group} begins at row {offsets[group]} and ends at row {offsets[group + 1]}")
     return 0
 
 
@@ -184,6 +201,75 @@ def split_positions(const int32_t[::1] codes not None, int64_t[::1] next_positio
     if bad >= 0:
         raise ValueError(f"row {bad}: split code {codes[bad]} is out of range, there are {n_codes} splits")
     return result
+
+
+def rows_by_split(
+    const int32_t[::1] codes not None,
+    int32_t n_codes,
+    const int64_t[::1] arrivals_ms not None,
+    const int64_t[::1] timestamps_ms,
+    int64_t[:, ::1] there,
+):
+    """Times of rows, those of each split together, in their order. O(n + n_codes).
+
+    Parameters
+    ----------
+    codes : numpy.ndarray of int32, shape (n_rows,)
+        The split of each row.
+    n_codes : int
+        Number of splits.
+    arrivals_ms : numpy.ndarray of int64, shape (n_rows,)
+    timestamps_ms : numpy.ndarray of int64, shape (n_rows,), or None
+        None: they are not wanted.
+    there : numpy.ndarray of int64, shape (2, at least n_rows), or None
+        Where the times are written, so that one batch after the other needs no new memory; None: into new columns.
+
+    Returns
+    -------
+    tuple of numpy.ndarray of int64
+        `(offsets, arrivals_ms, timestamps_ms)`: the rows of split i are now those from `offsets[i]` up to
+        `offsets[i + 1]`; the times of shape (n_rows,), or None.
+
+    Raises
+    ------
+    DataError
+        If the columns do not fit together, or a code is out of range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rows_by_split(np.array([1, 0, 1], np.int32), 2, np.array([7, 8, 9]), None, None)
+    (array([0, 1, 3]), array([8, 7, 9]), None)
+    """
+    import numpy as np
+
+    cdef int64_t row, at, n = codes.shape[0]
+    cdef int32_t code
+    cdef bint has_timestamps = timestamps_ms is not None
+    if arrivals_ms.shape[0] != n or (has_timestamps and timestamps_ms.shape[0] != n):
+        timestamps = timestamps_ms.shape[0] if has_timestamps else "no"
+        raise DataError(f"{timestamps} timestamps, {arrivals_ms.shape[0]} arrivals and {n} split codes: not one each")
+    check_codes(codes, n_codes)
+    if there is None:
+        there = np.empty((1 + has_timestamps, n), np.int64)
+    if there.shape[0] < 1 + has_timestamps or there.shape[1] < n:
+        raise DataError(f"{n} rows do not fit into {there.shape[0]} columns of {there.shape[1]} times")
+    cdef int64_t[::1] offsets = np.zeros(n_codes + 1, np.int64), next_place = np.empty(n_codes, np.int64)
+    cdef int64_t* arrivals = &there[0, 0] if n else NULL
+    cdef int64_t* timestamps_there = &there[1, 0] if n and has_timestamps else NULL
+    with nogil:
+        for row in range(n):
+            offsets[codes[row] + 1] += 1
+        for code in range(n_codes):
+            next_place[code] = offsets[code]
+            offsets[code + 1] += offsets[code]
+        for row in range(n):
+            at = next_place[codes[row]]
+            next_place[codes[row]] = at + 1
+            arrivals[at] = arrivals_ms[row]
+            if timestamps_there != NULL:
+                timestamps_there[at] = timestamps_ms[row]
+    return offsets.base, there.base[0, :n], there.base[1, :n] if has_timestamps else None
 
 
 # ---- content of rows ---------------------------------------------------------------------------------------------
@@ -362,48 +448,70 @@ def arrivals_by_rate(
     return arrivals.base
 
 
-def running_maximum(arrivals_ms not None, int64_t[::1] running_arrival_ms not None):
-    """Arrivals of a split that never go back.
+def running_maxima(
+    arrivals_ms not None,
+    const int64_t[::1] offsets not None,
+    const int32_t[::1] places not None,
+    int64_t[::1] running_arrivals_ms not None,
+):
+    """Arrivals that never go back within a split.
 
     Parameters
     ----------
     arrivals_ms : numpy.ndarray of int64, shape (n_rows,)
-        As recorded.
-    running_arrival_ms : numpy.ndarray of int64, shape (1,)
-        Maximum arrival so far; it is carried on.
+        As recorded, those of each split together.
+    offsets : numpy.ndarray of int64, shape (n_codes + 1,)
+        As of `rows_by_split`.
+    places : numpy.ndarray of int32, shape (n_codes,)
+        Indices of the splits into `running_arrivals_ms`.
+    running_arrivals_ms : numpy.ndarray of int64, shape (n_splits,)
+        Maximum arrival of each split so far; it is carried on.
 
     Returns
     -------
     numpy.ndarray of int64, shape (n_rows,)
-        The running maximum; the given array itself where it never goes back.
+        The running maxima; the given array itself where no arrival goes back.
+
+    Raises
+    ------
+    DataError
+        If the columns do not fit together.
 
     Examples
     --------
     >>> import numpy as np
-    >>> running_maximum(np.array([4, 7, 6]), np.array([5]))
+    >>> running_maxima(np.array([4, 7, 6]), np.array([0, 3]), np.array([0], np.int32), np.array([5]))
     array([5, 7, 7])
     """
     import numpy as np
 
     cdef const int64_t[::1] recorded = arrivals_ms
-    cdef int64_t i, n = recorded.shape[0], running = running_arrival_ms[0]
-    cdef bint goes_back
-    if n == 0:
-        return arrivals_ms
-    goes_back = recorded[0] < running
+    cdef int64_t[::1] maxima
+    cdef int64_t i, code, running, n = recorded.shape[0], n_codes = places.shape[0]
+    cdef bint goes_back = False
+    check_codes(places, running_arrivals_ms.shape[0])
+    check_offsets(offsets, n_codes, n)
     with nogil:
-        for i in range(1, n):
-            goes_back |= recorded[i] < recorded[i - 1]
+        for code in range(n_codes):
+            if offsets[code] == offsets[code + 1]:
+                continue
+            goes_back |= recorded[offsets[code]] < running_arrivals_ms[places[code]]
+            for i in range(offsets[code] + 1, offsets[code + 1]):
+                goes_back |= recorded[i] < recorded[i - 1]
     if not goes_back:
-        running_arrival_ms[0] = recorded[n - 1]
+        for code in range(n_codes):
+            if offsets[code] < offsets[code + 1]:
+                running_arrivals_ms[places[code]] = recorded[offsets[code + 1] - 1]
         return arrivals_ms
-    cdef int64_t[::1] maximum = np.empty(n, np.int64)
+    maxima = np.empty(n, np.int64)
     with nogil:
-        for i in range(n):
-            running = max(running, recorded[i])
-            maximum[i] = running
-    running_arrival_ms[0] = running
-    return maximum.base
+        for code in range(n_codes):
+            running = running_arrivals_ms[places[code]]
+            for i in range(offsets[code], offsets[code + 1]):
+                running = max(running, recorded[i])
+                maxima[i] = running
+            running_arrivals_ms[places[code]] = running
+    return maxima.base
 
 
 def hold_back(
@@ -491,8 +599,8 @@ cdef inline int64_t _differences_size(int64_t n, int64_t width) noexcept nogil:
     return (n * width + 7) & ~<int64_t> 7  # headers stay aligned
 
 
-cdef int64_t _pack_block(const int64_t* values, int64_t n, uint8_t* packed) noexcept nogil:
-    cdef BlockHeader* header = <BlockHeader*> packed
+cdef int64_t _measure_block(const int64_t* values, int64_t n, BlockHeader* header) noexcept nogil:
+    # How many bytes the block will have.
     cdef int64_t i, least = values[0], greatest = values[0]
     cdef uint64_t span
     for i in range(1, n):
@@ -500,21 +608,30 @@ cdef int64_t _pack_block(const int64_t* values, int64_t n, uint8_t* packed) noex
         greatest = max(greatest, values[i])
     span = <uint64_t> greatest - <uint64_t> least
     header.least = least
-    packed += sizeof(BlockHeader)
     if span == 0:
         header.width = 0
     elif span < 1 << 8:
         header.width = 1
-        _put(values, n, least, packed)
     elif span < 1 << 16:
         header.width = 2
-        _put(values, n, least, <uint16_t*> packed)
     elif span < <uint64_t> 1 << 32:
         header.width = 4
-        _put(values, n, least, <uint32_t*> packed)
     else:
         header.width = 8
-        _put(values, n, least, <uint64_t*> packed)
+    return <int64_t> sizeof(BlockHeader) + _differences_size(n, header.width)
+
+
+cdef int64_t _pack_block(const int64_t* values, int64_t n, const BlockHeader* header, uint8_t* packed) noexcept nogil:
+    (<BlockHeader*> packed)[0] = header[0]
+    packed += sizeof(BlockHeader)
+    if header.width == 1:
+        _put(values, n, header.least, packed)
+    elif header.width == 2:
+        _put(values, n, header.least, <uint16_t*> packed)
+    elif header.width == 4:
+        _put(values, n, header.least, <uint32_t*> packed)
+    elif header.width == 8:
+        _put(values, n, header.least, <uint64_t*> packed)
     return <int64_t> sizeof(BlockHeader) + _differences_size(n, header.width)
 
 
@@ -567,35 +684,38 @@ def packed_integers(const int64_t[::1] values not None):
 
     cdef int64_t n = values.shape[0], block, first, n_bytes = 0
     cdef int64_t n_blocks = (n + BLOCK - 1) // BLOCK
-    cdef uint8_t[::1] packed = np.empty(n_blocks * <int64_t> sizeof(BlockHeader) + 8 * n, np.uint8)
+    cdef int64_t[:, ::1] headers = np.empty((n_blocks, 2), np.int64)
+    cdef uint8_t[::1] packed
     with nogil:
         for block in range(n_blocks):
             first = block * BLOCK
-            n_bytes += _pack_block(&values[first], min(BLOCK, n - first), &packed[n_bytes])
-    return packed.base[:n_bytes].copy()
+            n_bytes += _measure_block(&values[first], min(BLOCK, n - first), <BlockHeader*> &headers[block, 0])
+    packed = np.empty(n_bytes, np.uint8)
+    n_bytes = 0
+    with nogil:
+        for block in range(n_blocks):
+            first = block * BLOCK
+            n_bytes += _pack_block(
+                &values[first], min(BLOCK, n - first), <const BlockHeader*> &headers[block, 0], &packed[n_bytes]
+            )
+    return packed.base
 
 
-def unpacked_integers(const uint8_t[::1] packed not None, int64_t n):
+def unpacked_integers(const uint8_t[::1] packed not None, int64_t[::1] values not None):
     """The integers that `packed_integers` packed. O(n).
 
     Parameters
     ----------
     packed : numpy.ndarray of uint8
-    n : int
-        How many they are.
-
-    Returns
-    -------
-    numpy.ndarray of int64, shape (n,)
+    values : numpy.ndarray of int64, shape (n,)
+        Where they are written.
 
     Raises
     ------
     DataError
         If so many were not packed there.
     """
-    import numpy as np
-
-    cdef int64_t[::1] values = np.empty(n, np.int64)
+    cdef int64_t n = values.shape[0]
     cdef int64_t block, first, at = 0, size = packed.shape[0], taken = 0
     with nogil:
         for block in range((n + BLOCK - 1) // BLOCK):
@@ -606,7 +726,6 @@ def unpacked_integers(const uint8_t[::1] packed not None, int64_t n):
             at += taken
     if taken < 0 or at != size:
         raise DataError(f"{size} bytes are not those of {n} integers")
-    return values.base
 
 
 # ---- the total order ---------------------------------------------------------------------------------------------

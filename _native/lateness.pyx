@@ -17,7 +17,7 @@ from libc.stdlib cimport calloc, free, malloc
 from flinkcore.errors import ConfigurationError, DataError
 
 from flinkcore._native.call_guard cimport Call, begin_call
-from flinkcore._native.event_log cimport check_codes
+from flinkcore._native.event_log cimport check_codes, check_offsets
 from flinkcore._native.keys cimport mix_int64
 from flinkcore._native.memory cimport Buffer, buffer_append, buffer_free
 from flinkcore._native.panes cimport AlignedWindows, aligned_start, checked_windows
@@ -64,7 +64,7 @@ cdef int _bounds_set_up(Bounds* bounds, const int64_t[::1] values) except -1:
         raise ConfigurationError("bounds are from 0 to 2**63 - 1 ms, one at least")
     bounds.values = <int64_t*> malloc(bounds.n * sizeof(int64_t))
     bounds.below = <int32_t*> malloc((MAGNITUDES + 1) * sizeof(int32_t))
-    bounds.listed = <int32_t*> malloc(LISTED * sizeof(int32_t))
+    bounds.listed = <int32_t*> malloc((LISTED + 1) * sizeof(int32_t))
     if bounds.values == NULL or bounds.below == NULL or bounds.listed == NULL:
         raise MemoryError(f"{bounds.n} bounds")
     for i in range(bounds.n):
@@ -76,7 +76,7 @@ cdef int _bounds_set_up(Bounds* bounds, const int64_t[::1] values) except -1:
             below += 1
         bounds.below[magnitude] = below
     bounds.below[MAGNITUDES] = <int32_t> bounds.n
-    below = 0
+    below = bounds.listed[LISTED] = 0
     for i in range(LISTED):
         while below < bounds.n and bounds.values[below] <= i:
             below += 1
@@ -213,45 +213,45 @@ cdef int64_t _steps_before(const int64_t* clocks, int64_t n, int64_t near, int64
     return low
 
 
-cdef void _count_silence(SplitCounts* all_splits, const int64_t* arrivals, const int32_t* splits, int64_t n) noexcept nogil:
-    cdef SplitCounts* split
-    cdef int64_t first = 0, last, silence
-    while first < n:
-        split = &all_splits[splits[first]]
-        silence = split.longest_silence
-        last = arrivals[first] if split.last_arrival == INT64_MIN else split.last_arrival
-        while first < n and split == &all_splits[splits[first]]:
-            silence = max(silence, arrivals[first] - last)
-            last = arrivals[first]
-            first += 1
-        split.longest_silence = silence
-        split.last_arrival = last
+cdef void _count_silence(SplitCounts* split, const int64_t* arrivals, int64_t n) noexcept nogil:
+    cdef int64_t i, silence = split.longest_silence
+    if split.last_arrival != INT64_MIN:
+        silence = max(silence, arrivals[0] - split.last_arrival)
+    for i in range(1, n):
+        silence = max(silence, arrivals[i] - arrivals[i - 1])
+    split.longest_silence = silence
+    split.last_arrival = arrivals[n - 1]
 
 
-cdef int _count_run(
+cdef void _count_run(
     LatenessCounter counter, SplitCounts* split, const int64_t* timestamps, int64_t n, int64_t watermark, bint leapt
-) except -1 nogil:
-    # Events of one split that meet the same watermark.
-    cdef int64_t i, behind, n_bounds, worst = -1, beyond_own = 0
-    if split.late == NULL:
-        split.late = <int64_t*> calloc(counter.n_groups, sizeof(int64_t))
-        if split.late == NULL:
-            with gil:
-                raise MemoryError("the late events of a split")
+) noexcept nogil:
+    # Events of one split that meet the same watermark. Those that are not late are counted, too, under no bound: a branch less.
+    cdef const int32_t* listed = counter.bounds.listed
+    cdef const int32_t* groups = counter.groups
+    cdef int64_t* late = counter.late
+    cdef int64_t* late_of_split = split.late
+    cdef int64_t i, timestamp, n_bounds, least = INT64_MAX, worst, beyond_own = 0, own = counter.own
+    cdef uint64_t behind
+    cdef bint is_late
     for i in range(n):
-        if timestamps[i] > watermark:
-            continue
-        behind = _behind(watermark, timestamps[i], 0)
-        worst = max(worst, behind)
-        n_bounds = _bounds_up_to(&counter.bounds, behind)
-        counter.late[n_bounds] += 1
-        split.late[counter.groups[n_bounds]] += 1
-        beyond_own += n_bounds > counter.own
+        timestamp = timestamps[i]
+        least = min(least, timestamp)
+        is_late = timestamp <= watermark
+        behind = <uint64_t> watermark - <uint64_t> timestamp if is_late else <uint64_t> LISTED
+        if is_late & (behind >= LISTED):
+            n_bounds = _bounds_up_to(&counter.bounds, _behind(watermark, timestamp, 0))
+        else:
+            n_bounds = listed[behind]
+        late[n_bounds] += 1
+        late_of_split[groups[n_bounds]] += 1
+        beyond_own += n_bounds > own
     split.events += n
-    split.loses_none = max(split.loses_none, worst if worst == INT64_MAX else worst + 1)
+    if least <= watermark:
+        worst = _behind(watermark, least, 0)
+        split.loses_none = max(split.loses_none, worst if worst == INT64_MAX else worst + 1)
     if leapt:
         split.after_leaps += beyond_own
-    return 0
 
 
 cdef inline void _count_late(
@@ -300,35 +300,65 @@ cdef RecentSlice* _recent_slice(
     return recent
 
 
+cdef bint _count_recent(WindowCounts* counts, const int64_t* timestamps, int64_t n) noexcept nogil:
+    # Whether all of these events are in slices met lately, and in windows: they wait there then, else none does.
+    cdef int64_t[RECENT_SLICES] waiting
+    cdef RecentSlice* recent
+    cdef int64_t i, met, left = n
+    cdef uint64_t start, length
+    cdef int32_t k, number = counts.next_recent
+    for k in range(RECENT_SLICES):
+        number = (number + RECENT_SLICES - 1) % RECENT_SLICES  # the last one met is first
+        recent = &counts.recent[number]
+        waiting[number] = met = 0
+        if left and recent.slice != NULL:
+            start, length = <uint64_t> recent.from_ms, <uint64_t> recent.until_ms - <uint64_t> recent.from_ms
+            for i in range(n):
+                met += <uint64_t> timestamps[i] - start < length
+            waiting[number] = met
+            left -= met
+    if left:
+        return False
+    for k in range(RECENT_SLICES):
+        counts.recent[k].waiting = waiting[k]
+    return True
+
+
 cdef int _count_windows(
     WindowCounts* counts, const Bounds* bounds, const int64_t* timestamps, int64_t n, int64_t watermark
 ) except -1 nogil:
     # Events that meet the same watermark.
     cdef RecentSlice* recent = &counts.recent[0]
     cdef int64_t i
-    for i in range(n):
-        if not recent.from_ms <= timestamps[i] < recent.until_ms:
-            recent = _recent_slice(counts, bounds, timestamps[i], watermark)
-        if recent.slice != NULL:
-            recent.waiting += 1
-        else:
-            _count_late(counts, bounds, timestamps[i], watermark, 1)  # an event in no window is late by itself
+    if not _count_recent(counts, timestamps, n):
+        for i in range(n):
+            if not recent.from_ms <= timestamps[i] < recent.until_ms:
+                recent = _recent_slice(counts, bounds, timestamps[i], watermark)
+            if recent.slice != NULL:
+                recent.waiting += 1
+            else:
+                _count_late(counts, bounds, timestamps[i], watermark, 1)  # an event in no window is late by itself
     for i in range(RECENT_SLICES):
         if counts.recent[i].waiting:
             _count_waiting(counts, bounds, &counts.recent[i], watermark)
     return 0
 
 
-cdef int _count(
-    LatenessCounter counter, const int64_t* timestamps, const int64_t* arrivals, const int32_t* splits, int64_t n
+cdef int _count_split(
+    LatenessCounter counter, SplitCounts* split, const int64_t* timestamps, const int64_t* arrivals, int64_t n
 ) except -1 nogil:
     cdef const int64_t* clocks = &counter.clocks[0] if counter.clocks.shape[0] else NULL
     cdef const int64_t* watermarks = &counter.watermarks[0] if counter.clocks.shape[0] else NULL
-    cdef int64_t n_steps = counter.clocks.shape[0], steps, after, until, watermark, first = 0, begin, end
+    cdef int64_t n_steps = counter.clocks.shape[0], steps, after, until, watermark, first = 0, begin
     cdef uint64_t advance
     cdef WindowCounts* windows = <WindowCounts*> counter.windows.data
     cdef bint leapt
     cdef int64_t i
+    if split.late == NULL:
+        split.late = <int64_t*> calloc(counter.n_groups, sizeof(int64_t))
+        if split.late == NULL:
+            with gil:
+                raise MemoryError("the late events of a split")
     while first < n:
         counter.steps = steps = _steps_before(clocks, n_steps, counter.steps, arrivals[first])
         after = clocks[steps - 1] if steps else INT64_MIN
@@ -337,12 +367,10 @@ cdef int _count(
         advance = <uint64_t> watermark - <uint64_t> watermarks[steps - 2] if steps > 1 else 0
         leapt = advance > <uint64_t> counter.bounds.values[counter.own]
         begin = first
-        while first < n and (after < arrivals[first] <= until or first == begin):
-            end = first + 1
-            while end < n and splits[end] == splits[first] and after < arrivals[end] <= until:
-                end += 1
-            _count_run(counter, &counter.splits[splits[first]], timestamps + first, end - first, watermark, leapt)
-            first = end
+        first += 1
+        while first < n and after < arrivals[first] <= until:
+            first += 1
+        _count_run(counter, split, timestamps + begin, first - begin, watermark, leapt)
         for i in range(_n_windows(counter)):
             _count_windows(&windows[i], &counter.bounds, timestamps + begin, first - begin, watermark)
     return 0
@@ -480,6 +508,7 @@ cdef class LatenessCounter:
             counts.recent[i].from_ms = INT64_MAX
             counts.recent[i].until_ms = INT64_MIN
             counts.recent[i].waiting = 0
+            counts.recent[i].slice = NULL
         counts.lateness = <int64_t*> malloc((n + 1) * sizeof(int64_t))
         counts.late = <int64_t*> calloc(n * (self.bounds.n + 1) + 1, sizeof(int64_t))
         if counts.lateness == NULL or counts.late == NULL:
@@ -508,13 +537,17 @@ cdef class LatenessCounter:
         for i in range(splits.shape[0]):
             self.splits[splits[i]].last_arrival = arrivals_ms[i]
 
-    def arrived(self, const int64_t[::1] arrivals_ms not None, const int32_t[::1] splits not None):
-        """Take in when events of each split arrived, in the order of the log: also those that are not counted.
+    def arrived(
+        self, const int32_t[::1] splits not None, const int64_t[::1] offsets not None, const int64_t[::1] arrivals_ms not None
+    ):
+        """Take in when events of splits arrived, those of each in the order of the log: also those that are not counted.
 
         Parameters
         ----------
+        splits : numpy.ndarray of int32, shape (n_codes,)
+        offsets : numpy.ndarray of int64, shape (n_codes + 1,)
+            Where the events of each split begin, and the last ones end: see `rows_by_split`.
         arrivals_ms : numpy.ndarray of int64, shape (n_rows,)
-        splits : numpy.ndarray of int32, shape (n_rows,)
 
         Raises
         ------
@@ -522,27 +555,32 @@ cdef class LatenessCounter:
             If the columns do not fit together.
         """
         cdef Call call = begin_call(&self.guard, self)
-        cdef int64_t n = splits.shape[0]
-        cdef const int64_t* arrivals = _column(arrivals_ms, n, "arrivals_ms")
+        cdef int64_t code, first
         check_codes(splits, self.n_splits)
-        if n:
-            with nogil:
-                _count_silence(self.splits, arrivals, &splits[0], n)
+        check_offsets(offsets, splits.shape[0], arrivals_ms.shape[0])
+        with nogil:
+            for code in range(splits.shape[0]):
+                first = offsets[code]
+                if first < offsets[code + 1]:
+                    _count_silence(&self.splits[splits[code]], &arrivals_ms[first], offsets[code + 1] - first)
 
     def update(
         self,
-        const int64_t[::1] timestamps_ms not None,
-        const int64_t[::1] arrivals_ms not None,
         const int32_t[::1] splits not None,
+        const int64_t[::1] offsets not None,
+        const int64_t[::1] arrivals_ms not None,
+        const int64_t[::1] timestamps_ms not None,
     ):
-        """Count events, in any order.
+        """Count events, those of each split together, in any order.
 
         Parameters
         ----------
+        splits : numpy.ndarray of int32, shape (n_codes,)
+        offsets : numpy.ndarray of int64, shape (n_codes + 1,)
+            Where the events of each split begin, and the last ones end: see `rows_by_split`.
+        arrivals_ms : numpy.ndarray of int64, shape (n_rows,)
         timestamps_ms : numpy.ndarray of int64, shape (n_rows,)
             Such that no window of theirs overflows.
-        arrivals_ms : numpy.ndarray of int64, shape (n_rows,)
-        splits : numpy.ndarray of int32, shape (n_rows,)
 
         Raises
         ------
@@ -550,15 +588,16 @@ cdef class LatenessCounter:
             If the columns do not fit together.
         """
         cdef Call call = begin_call(&self.guard, self)
-        cdef int64_t n = timestamps_ms.shape[0]
-        cdef const int64_t* arrivals = _column(arrivals_ms, n, "arrivals_ms")
-        if splits.shape[0] != n:
-            raise DataError(f"{n} timestamps and {splits.shape[0]} splits: not one each")
-        if n == 0:
-            return
+        cdef int64_t code, first, n = timestamps_ms.shape[0]
+        _column(arrivals_ms, n, "arrivals_ms")
         check_codes(splits, self.n_splits)
+        check_offsets(offsets, splits.shape[0], n)
         with nogil:
-            _count(self, &timestamps_ms[0], arrivals, &splits[0], n)
+            for code in range(splits.shape[0]):
+                first = offsets[code]
+                n = offsets[code + 1] - first
+                if n:
+                    _count_split(self, &self.splits[splits[code]], &timestamps_ms[first], &arrivals_ms[first], n)
 
     def counts(self):
         """What has been counted, as columns that `add` takes.

@@ -13,7 +13,7 @@ from libc.string cimport memset
 from flinkcore.errors import ConfigurationError, DataError
 
 from flinkcore._native.call_guard cimport Call, begin_call, check_no_call
-from flinkcore._native.event_log cimport check_codes
+from flinkcore._native.event_log cimport check_offsets
 from flinkcore._native.memory cimport Buffer, buffer_append, buffer_free, grow
 
 
@@ -195,7 +195,7 @@ cdef inline int _record_step(TimeSummary summary, SplitTimes* times, int32_t spl
     return 0
 
 
-cdef int64_t _update_one(
+cdef int64_t _update_split(
     TimeSummary summary, int32_t split, const int64_t* arrivals, const int64_t* timestamps, int64_t n
 ) except? -1 nogil:
     # The earliest arrival of these events, with the running maximum taken.
@@ -216,39 +216,8 @@ cdef int64_t _update_one(
     return earliest
 
 
-cdef int64_t _update_many(
-    TimeSummary summary,
-    const int32_t* codes,
-    const int32_t* splits,
-    const int64_t* arrivals,
-    const int64_t* timestamps,
-    int64_t n,
-) except? -1 nogil:
-    cdef SplitTimes* all_times = summary.splits
-    cdef SplitTimes* times
-    cdef int64_t i, arrival, timestamp, earliest = INT64_MAX
-    cdef int32_t split
-    for i in range(n):
-        split = splits[codes[i]]
-        times = &all_times[split]
-        arrival = arrivals[i]
-        timestamp = timestamps[i]
-        if arrival > times.tick:
-            _next_tick(summary, times, split, arrival)
-        times.events += 1
-        times.regressions += arrival < times.recorded_arrival
-        times.recorded_arrival = arrival
-        times.arrival = max(times.arrival, arrival)
-        earliest = min(earliest, times.arrival)
-        times.max_timestamp = max(times.max_timestamp, timestamp)
-        times.min_timestamp = min(times.min_timestamp, timestamp)
-    return earliest
-
-
 cdef int _check_splits(const int32_t[::1] splits, int32_t n_splits) except -1:
     cdef int64_t code
-    if splits.shape[0] == 0:
-        raise DataError("rows without a split")
     for code in range(splits.shape[0]):
         if splits[code] < 0 or splits[code] >= n_splits:
             raise DataError(f"split number {splits[code]}, but there is room for {n_splits}, counted from 0")
@@ -315,19 +284,19 @@ cdef class TimeSummary:
 
     def update(
         self,
-        const int32_t[::1] codes not None,
         const int32_t[::1] splits not None,
+        const int64_t[::1] offsets not None,
         const int64_t[::1] arrivals_ms not None,
         const int64_t[::1] timestamps_ms not None,
     ):
-        """Take in events, in the order of the log.
+        """Take in events, those of each split in the order of the log.
 
         Parameters
         ----------
-        codes : numpy.ndarray of int32, shape (n_rows,)
-            Index into `splits`; not read where there is one split only.
         splits : numpy.ndarray of int32, shape (n_codes,)
-            Number of each code's split; room for it was made by `reserve`.
+            Numbers of the splits; room for them was made by `reserve`.
+        offsets : numpy.ndarray of int64, shape (n_codes + 1,)
+            Where the events of each split begin, and the last ones end: see `rows_by_split`.
         arrivals_ms, timestamps_ms : numpy.ndarray of int64, shape (n_rows,)
 
         Returns
@@ -341,22 +310,20 @@ cdef class TimeSummary:
             If the columns do not fit together, or an arrival is beyond ±MAX_ARRIVAL_MS.
         """
         cdef Call call = begin_call(&self.guard, self)
-        cdef int64_t n = timestamps_ms.shape[0], earliest
-        cdef int32_t split
-        if arrivals_ms.shape[0] != n or codes.shape[0] != n:
-            raise DataError(
-                f"{n} timestamps, {arrivals_ms.shape[0]} arrivals and {codes.shape[0]} split codes: not one each"
-            )
+        cdef int64_t n = timestamps_ms.shape[0], code, first, first_of_split, earliest = INT64_MAX
+        if arrivals_ms.shape[0] != n:
+            raise DataError(f"{n} timestamps and {arrivals_ms.shape[0]} arrivals: not one each")
+        check_offsets(offsets, splits.shape[0], n)
         if n == 0:
             return None
         _check_splits(splits, self.n_splits)
-        if splits.shape[0] == 1:
-            with nogil:
-                earliest = _update_one(self, splits[0], &arrivals_ms[0], &timestamps_ms[0], n)
-        else:
-            check_codes(codes, splits.shape[0])
-            with nogil:
-                earliest = _update_many(self, &codes[0], &splits[0], &arrivals_ms[0], &timestamps_ms[0], n)
+        with nogil:
+            for code in range(splits.shape[0]):
+                first = offsets[code]
+                n = offsets[code + 1] - first
+                if n:
+                    first_of_split = _update_split(self, splits[code], &arrivals_ms[first], &timestamps_ms[first], n)
+                    earliest = min(earliest, first_of_split)
         _check_arrivals(self, splits)
         return earliest
 

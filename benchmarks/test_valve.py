@@ -14,13 +14,14 @@ import numpy as np
 import pytest
 
 from benchmarks.measuring import measure
-from flinkcore._native.event_log import order_events
+from flinkcore._native.event_log import order_events, rows_by_split
 from flinkcore._native.watermarks import StatusWatermarkValve, TimeSummary
 from flinkcore.replay.time_plane.chunk_times import ChunkTimes, GeneratorSpec
 from flinkcore.replay.time_plane.combine_times import combine
 
 WATERMARKS = 1_000_000
 EVENTS = 4_000_000
+BATCH_ROWS = 1 << 17
 MIN_TIMESTAMP = -(2**63)
 
 Columns = tuple[np.ndarray, np.ndarray, np.ndarray]
@@ -121,6 +122,19 @@ def summary(splits: int, interval_ms: int = 200) -> TimeSummary:
     return made
 
 
+def update(
+    made: TimeSummary, codes: np.ndarray, numbers: np.ndarray, arrivals: np.ndarray, timestamps: np.ndarray
+) -> None:
+    """As a chunk is read: batch by batch, of each the events of a split together."""
+    for start in range(0, len(codes), BATCH_ROWS):
+        batch = slice(start, start + BATCH_ROWS)
+        times = arrivals[batch], timestamps[batch]
+        if len(numbers) == 1:
+            made.update(numbers, np.array([0, len(times[0])]), *times)
+        else:
+            made.update(numbers, *rows_by_split(codes[batch], len(numbers), *times, None))
+
+
 @pytest.mark.benchmark(group="watermark generators")
 @pytest.mark.parametrize("interval_ms", [200, 1])
 @pytest.mark.parametrize("splits", [1, 10, 100, 1_000, 10_000])
@@ -131,7 +145,7 @@ def test_generators(benchmark: Any, splits: int, interval_ms: int) -> None:
         benchmark,
         EVENTS,
         "event",
-        lambda made: made.update(codes, numbers, arrivals, timestamps),
+        lambda made: update(made, codes, numbers, arrivals, timestamps),
         lambda: summary(splits, interval_ms),
     )
 
@@ -176,7 +190,7 @@ def test_combine(benchmark: Any, splits: int) -> None:
     chunks = []
     for index, part in enumerate(np.array_split(np.arange(EVENTS), 8)):
         made = summary(splits)
-        made.update(codes[part], numbers, arrivals[part], timestamps[part])
+        update(made, codes[part], numbers, arrivals[part], timestamps[part])
         floors = {"rows": np.array([len(part)]), "arrival_ms": arrivals[part[:1]]}
         times, records = made.finish()
         times["least_arrival_ms"] = times["first_arrival_ms"]

@@ -10,7 +10,7 @@ cdef struct Bounds:
     int64_t n
     int64_t* values   # (n,): ascending, from 0 on
     int32_t* below    # by magnitude: how many bounds lie below the least number of that magnitude
-    int32_t* listed   # of each small number: how many bounds are not above it
+    int32_t* listed   # of each small number: how many bounds are not above it; then that of events that are not late
 
 
 cdef struct Slice:
@@ -56,7 +56,7 @@ cdef struct SplitCounts:
     int64_t after_leaps      # events late at the own bound while the watermark stood where it had leapt to
     int64_t last_arrival     # -2**63: none yet
     int64_t longest_silence  # from one arrival to the next
-    int64_t* late            # (n_groups,), or NULL before the first late event
+    int64_t* late            # (n_groups,), or NULL before the first event
 
 
 cdef class LatenessCounter:

@@ -8,6 +8,7 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
+from flinkcore._native.event_log import rows_by_split
 from flinkcore._native.lateness import LatenessCounter
 from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.common.watermark_strategy import WatermarkStrategy
@@ -24,6 +25,8 @@ from flinkcore.replay.log.chunks import Chunk
 from flinkcore.replay.plans.log_plan import LogPlan
 from flinkcore.replay.plans.native_windows import slide_of, window_kernel
 from flinkcore.replay.stages.map_stage import MapStage
+from flinkcore.replay.time_plane.chunk_clock import ChunkClock
+from flinkcore.replay.time_plane.chunk_times import TimeColumns, TimesBySplit
 from flinkcore.replay.time_plane.column_ipc import read_columns, write_columns
 from flinkcore.replay.time_plane.kept_times import KeptChunk
 from flinkcore.replay.time_plane.timeline import TimePlane
@@ -175,21 +178,33 @@ class CountLateness:
         """Yield what has been counted, for `add_counts`."""
         counter = self._counter_of(chunk.index)
         filtered = rejected = 0
-        for mapped in MapStage(self.plan, self.time_plane).read(chunk):
-            events = mapped.events
-            counter.arrived(mapped.arrivals, mapped.splits)
-            counter.update(events.timestamps, events.arrivals, events.splits)
-            filtered += mapped.filtered
-            rejected += mapped.rejected.total()
+        if self.plan.takes_all_events:
+            clock = self.time_plane.enter(chunk.index)
+            rows_read = 0
+            for batch in self.plan.reader(None, is_placed=False).read(chunk):
+                _count(counter, clock, clock.by_split(batch))
+                filtered += batch.filtered
+                rejected += batch.rejected.total
+                rows_read += batch.rows_read
+            self.time_plane.check_chunk(clock, chunk.label, rows_read)
+        else:
+            splits = np.arange(len(self.time_plane.split_values), dtype=np.int32)
+            for mapped in MapStage(self.plan, self.time_plane).read(chunk):
+                events = mapped.events
+                offsets, arrivals, _ = rows_by_split(mapped.splits, len(splits), mapped.arrivals, None, None)
+                counter.arrived(splits, offsets, arrivals)
+                times = rows_by_split(events.splits, len(splits), events.arrivals, events.timestamps, None)
+                counter.update(splits, *times)
+                filtered += mapped.filtered
+                rejected += mapped.rejected.total()
         yield _counted(counter, filtered, rejected)
 
     def of_kept(self, index: int, kept: KeptChunk) -> Iterator[bytes]:
         """Yield the same of a chunk whose times have been kept."""
         counter, clock = self._counter_of(index), self.time_plane.enter(index)
+        columns = TimeColumns()
         for batch in kept.batches:
-            arrivals, splits = clock.order_recorded(batch)
-            counter.arrived(arrivals, splits)
-            counter.update(batch.timestamp_ms, arrivals, splits)
+            _count(counter, clock, batch.times(columns))
         yield _counted(counter, kept.filtered, kept.rejected)
 
     def _counter_of(self, index: int) -> LatenessCounter:
@@ -199,6 +214,13 @@ class CountLateness:
             entries = starts.entries(index)
             counter.begin(starts.split[entries], starts.arrival_ms[entries])
         return counter
+
+
+def _count(counter: LatenessCounter, clock: ChunkClock, times: TimesBySplit) -> None:
+    """Count the events of a batch, all of which the operator takes."""
+    splits, arrivals = clock.order_by_split(times)
+    counter.arrived(splits, times.offsets, arrivals)
+    counter.update(splits, times.offsets, arrivals, times.timestamp_ms)
 
 
 def _counted(counter: LatenessCounter, filtered: int, rejected: int) -> bytes:

@@ -144,7 +144,7 @@ def _add_chunk(records: SplitRecords, n: int) -> None:
     summary = TimeSummary(interval_ms=1, idleness_ms=None, steps=True)
     summary.reserve(1)
     times = np.arange(n, dtype=np.int64)
-    summary.update(np.zeros(n, np.int32), np.zeros(1, np.int32), times, times)
+    summary.update(np.zeros(1, np.int32), np.array([0, n]), times, times)
     columns, packed = summary.finish()
     records.add_chunk(
         np.zeros(1, np.int32),
@@ -182,7 +182,7 @@ def _summary() -> TimeSummary:
 
 
 def _update_times(summary: TimeSummary) -> object:
-    return summary.update(np.zeros(ROWS, np.int32), np.zeros(1, np.int32), NUMBERS, NUMBERS)
+    return summary.update(np.zeros(1, np.int32), np.array([0, ROWS]), NUMBERS, NUMBERS)
 
 
 SHARED: dict[type, Shared] = {
@@ -322,14 +322,14 @@ SHARED: dict[type, Shared] = {
         lambda: LatenessCounter(
             NUMBERS[:1] - 1, NUMBERS[-1:], np.arange(4), np.arange(5, dtype=np.int32), 0, 1
         ),
-        lambda it: it.update(NUMBERS, NUMBERS, GROUPS),
+        lambda it: it.update(np.zeros(1, np.int32), np.array([0, ROWS]), NUMBERS, NUMBERS),
         {
             "add_windows": lambda it: it.add_windows(
                 size=10, slide=10, offset=0, cumulative=False, allowed_lateness_ms=np.zeros(1, np.int64)
             ),
             "begin": lambda it: it.begin(np.zeros(1, np.int32), NUMBERS[:1]),
-            "update": lambda it: it.update(NUMBERS[:10], NUMBERS[:10], GROUPS[:10]),
-            "arrived": lambda it: it.arrived(NUMBERS[:10], GROUPS[:10]),
+            "update": lambda it: it.update(GROUPS[:1], np.array([0, 10]), NUMBERS[:10], NUMBERS[:10]),
+            "arrived": lambda it: it.arrived(GROUPS[:1], np.array([0, 10]), NUMBERS[:10]),
             "add": lambda it: it.add({}),
             "counts": lambda it: it.counts(),
         },

@@ -326,10 +326,22 @@ def test_numbers_of_any_magnitude_find_their_bound() -> None:
     behind = np.unique(np.concatenate([bounds, bounds[1:] - 1, bounds[:-1] + 1]))
     clocks = np.arange(len(behind))
     counter = LatenessCounter(clocks, behind, bounds, np.arange(len(bounds) + 1, dtype=np.int32), 0, 1)
-    none = np.zeros(len(behind), np.int64)
-    counter.update(none, clocks + 1, none.astype(np.int32))
+    one, ends = np.zeros(1, np.int32), np.array([0, len(behind)])
+    counter.update(one, ends, clocks + 1, np.zeros(len(behind), np.int64))
     expected = np.bincount(np.searchsorted(bounds, behind, side="right"), minlength=len(bounds) + 1)
     assert counter.counts()["late"].tolist() == expected.tolist()
+
+
+def test_events_behind_and_before_watermarks_at_the_ends_of_64_bits_are_told_apart() -> None:
+    least, greatest = -(2**63), 2**63 - 1
+    bounds = np.array([0, 2**63 - 1])
+    for watermark, late in ((greatest, [0, 1, 2]), (0, [1, 1, 1]), (least, [2, 1, 0])):
+        counter = LatenessCounter(
+            np.array([0]), np.array([watermark]), bounds, np.arange(3, dtype=np.int32), 0, 1
+        )
+        times = np.array([least, 0, greatest])
+        counter.update(np.zeros(1, np.int32), np.array([0, 3]), np.ones(3, np.int64), times)
+        assert counter.counts()["late"].tolist() == late
 
 
 @pytest.mark.parametrize(
@@ -353,7 +365,8 @@ def test_windows_of_slices_that_lie_far_apart_have_the_extremes_of_their_events(
     slide = getattr(window, "step_ms" if cumulative else "slide_ms", window.size_ms)
     kind = {"size": window.size_ms, "slide": slide, "offset": window.offset_ms, "cumulative": cumulative}
     counter.add_windows(**kind, allowed_lateness_ms=np.array([0]))
-    counter.update(times, np.searchsorted(timeline, watermarks, side="right"), np.zeros(len(times), np.int32))
+    arrivals = np.searchsorted(timeline, watermarks, side="right")
+    counter.update(np.zeros(1, np.int32), np.array([0, len(times)]), arrivals, times)
     counts = counter.counts()
     order = np.argsort(counts["0.slice"])
     found = windows_of_slices(

@@ -1,7 +1,5 @@
 """Watermark generators of single splits, and summaries of columns of times."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -20,7 +18,7 @@ def summary(
     summary = TimeSummary(interval_ms=interval_ms, idleness_ms=idleness_ms, steps=steps)
     summary.reserve(1)
     arrivals, timestamps = np.array(events, np.int64).reshape(-1, 2).T.copy()
-    summary.update(np.zeros(len(events), np.int32), np.zeros(1, np.int32), arrivals, timestamps)
+    summary.update(np.zeros(1, np.int32), np.array([0, len(events)]), arrivals, timestamps)
     times, records = summary.finish()
     return {name: int(column[0]) for name, column in times.items()}, unpacked(records)
 
@@ -131,17 +129,25 @@ def test_without_watermarks_only_gaps_are_recorded() -> None:
     assert summary([(100, 5), (9_999, 7)], idleness_ms=50, steps=False)[1] == [(GAP, 100, 10_000)]
 
 
-def test_interleaved_splits_are_summarised_apart() -> None:
+def test_splits_are_summarised_apart() -> None:
     summary = TimeSummary(interval_ms=10, idleness_ms=None, steps=True)
     summary.reserve(5)
-    columns: Any = np.array([(0, 5, 1), (1, 7, 2), (0, 15, 3), (1, 8, 1), (1, 25, 9)], np.int64).T
-    summary.update(
-        columns[0].astype(np.int32), np.array([4, 2], np.int32), columns[1].copy(), columns[2].copy()
-    )
+    arrivals, timestamps = np.array([5, 15, 7, 8, 25]), np.array([1, 3, 2, 1, 9])
+    earliest = summary.update(np.array([4, 1, 2], np.int32), np.array([0, 2, 2, 5]), arrivals, timestamps)
+    assert earliest == 5
     times, records = summary.finish()
     assert times["events"].tolist() == [0, 0, 3, 0, 2]
     assert times["n_records"].tolist() == [0, 0, 2, 0, 2]
     assert unpacked(records) == [(STEP, 10, 2), (STEP, 30, 9), (STEP, 10, 1), (STEP, 20, 3)]
+
+
+def test_the_earliest_arrival_of_a_batch_is_the_running_maximum_of_its_split() -> None:
+    summary = TimeSummary(interval_ms=10, idleness_ms=None, steps=True)
+    summary.reserve(2)
+    splits, offsets, times = np.array([0, 1], np.int32), np.array([0, 1, 2]), np.array([30, 40])
+    assert summary.update(splits, offsets, times, times) == 30
+    assert summary.update(splits, offsets, np.array([50, 35]), times) == 40
+    assert summary.update(splits, np.array([0, 0, 0]), times[:0], times[:0]) is None
 
 
 @pytest.mark.parametrize("arrival", [MAX_ARRIVAL_MS + 1, -MAX_ARRIVAL_MS - 1, MIN_TIMESTAMP, MAX_TIMESTAMP])
@@ -171,20 +177,22 @@ def test_an_interval_out_of_range_is_refused(interval_ms: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("codes", "splits", "message"),
+    ("offsets", "splits", "arrivals", "message"),
     [
-        ([0, 2], [0, 1], "row 1: split code 2, but there are 2 splits"),
-        ([0, -1], [0, 1], "row 1: split code -1"),
-        ([0, 0], [2], "split number 2, but there is room for 2"),
-        ([0, 0], [], "rows without a split"),
-        ([0], [0], "2 timestamps, 2 arrivals and 1 split codes"),
+        ([0, 2], [2], 2, "split number 2, but there is room for 2"),
+        ([0, 2], [0], 1, "2 timestamps and 1 arrivals"),
+        ([0, 1, 2], [0], 2, "3 offsets of 1 groups of 2 rows"),
+        ([0], [], 2, "1 offsets of 0 groups of 2 rows"),
+        ([0, 1], [0], 2, "2 offsets of 1 groups of 2 rows"),
+        ([1, 2], [0], 2, "2 offsets of 1 groups of 2 rows"),
+        ([0, 3, 2], [0, 1], 2, "group 1 begins at row 3 and ends at row 2"),
     ],
 )
 def test_columns_that_do_not_fit_together_are_refused(
-    codes: list[int], splits: list[int], message: str
+    offsets: list[int], splits: list[int], arrivals: int, message: str
 ) -> None:
     summary = TimeSummary(interval_ms=10, idleness_ms=None, steps=True)
     summary.reserve(2)
     times = np.zeros(2, np.int64)
     with pytest.raises(DataError, match=message):
-        summary.update(np.array(codes, np.int32), np.array(splits, np.int32), times, times)
+        summary.update(np.array(splits, np.int32), np.array(offsets), times[:arrivals], times)

@@ -1,26 +1,21 @@
 """The place of a chunk's events in the total order of the replay."""
 
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
-from flinkcore._native.event_log import order_events, running_maximum
+from flinkcore._native.event_log import order_events, running_maxima
 from flinkcore.errors import SourceError
 from flinkcore.replay.log.arrays import Int32s, Int64s
-from flinkcore.replay.time_plane.chunk_times import ArrivalRate, TimedEvents, TimesChecksum, arrivals_of
+from flinkcore.replay.time_plane.chunk_times import (
+    ArrivalRate,
+    TimeColumns,
+    TimedEvents,
+    TimesBySplit,
+    TimesChecksum,
+    arrivals_of,
+)
 from flinkcore.replay.time_plane.paused_spans import PausedSpans
-
-
-class RecordedTimes(Protocol):
-    """Times of a batch of events in log order, with their arrivals as recorded or as they follow from positions."""
-
-    @property
-    def arrival_ms(self) -> Int64s: ...
-    @property
-    def split_codes(self) -> Int32s: ...
-    @property
-    def split_values(self) -> list[Any]: ...
-
 
 _PositionsT = TypeVar("_PositionsT", Int64s, None)
 
@@ -73,6 +68,7 @@ class ChunkClock:
         self._paused = paused
         self._by_arrival = by_arrival
         self._n_splits = len(split_values)
+        self._columns = TimeColumns()
         self._numbers: Int32s = np.empty(0, np.int32)
         self.arrived_ms: Int64s = np.empty(0, np.int64)
 
@@ -102,11 +98,42 @@ class ChunkClock:
         self.checksum.add(timed, recorded, places)
         return self._in_order(recorded, timed.positions, timed.split_codes, places)
 
-    def order_recorded(self, recorded: RecordedTimes) -> tuple[Int64s, Int32s]:
-        """Arrivals and splits of the next batch as of `order`, of times that the first pass itself has read."""
-        places = self._places_of(recorded.split_values)
-        arrivals, numbers, _ = self._in_order(recorded.arrival_ms, None, recorded.split_codes, places)
-        return arrivals, numbers
+    def by_split(self, timed: TimedEvents) -> TimesBySplit:
+        """Return the times of the next batch, with arrivals as recorded or by rate; they last until another one comes.
+
+        Errors as of `order`.
+        """
+        places = self._places_of(timed.split_values)
+        recorded = arrivals_of(timed, self._bases[places], self._rate)
+        self.checksum.add(timed, recorded, places)
+        return TimesBySplit.of(timed, recorded, self._columns)
+
+    def order_by_split(self, times: TimesBySplit) -> tuple[Int32s, Int64s]:
+        """Place events of the next batch, whose times the first pass has read.
+
+        Parameters
+        ----------
+        times : TimesBySplit
+
+        Returns
+        -------
+        tuple of numpy.ndarray
+            `(split int32, arrival_ms int64)`, of shapes (n_splits,) and (n_events,): the number of each split, and the
+            arrivals as of `order`.
+
+        Raises
+        ------
+        SourceError
+            As of `order`.
+        """
+        places = self._places_of(times.split_values)
+        numbers, arrivals = self._splits[places], times.arrival_ms
+        if not self._by_arrival:
+            arrivals = running_maxima(arrivals, times.offsets, places, self._running_arrivals_ms)
+        if self._paused.are_none:
+            return numbers, arrivals
+        of_events = np.repeat(numbers, np.diff(times.offsets))
+        return numbers, self._paused.held_back(arrivals, of_events, self._n_splits)
 
     def _places_of(self, split_values: list[Any]) -> Int32s:
         try:
@@ -142,7 +169,8 @@ class ChunkClock:
     ) -> tuple[Int64s, Int32s, _PositionsT]:
         """`order_events` of a batch that is all of one split, without copies where they would change nothing."""
         n_rows = len(recorded)
-        arrivals = running_maximum(recorded, self._running_arrivals_ms[place : place + 1])
+        ends, first = np.array([0, n_rows]), np.array([place], np.int32)
+        arrivals = running_maxima(recorded, ends, first, self._running_arrivals_ms)
         base, split = int(self._bases[place]), self._splits[place]
         if len(self._numbers) < n_rows or (self._numbers[:1] != split).any():
             self._numbers = np.full(n_rows, split, np.int32)

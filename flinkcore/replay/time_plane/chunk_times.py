@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from flinkcore._native.event_log import add_to_checksum, arrivals_by_rate
+from flinkcore._native.event_log import add_to_checksum, arrivals_by_rate, rows_by_split
 from flinkcore._native.watermarks import TimeSummary, WatermarkGenerator
 from flinkcore.common.constants import MAX_TIMESTAMP
 from flinkcore.errors import ConfigurationError
@@ -100,6 +100,47 @@ def arrivals_of(batch: TimedEvents, bases: Int64s, rate: ArrivalRate | None) -> 
     if rate is None:
         raise ConfigurationError("the log has no arrival column, and no rate was given; name one of them")
     return arrivals_by_rate(batch.positions, batch.split_codes, bases, rate.start_ms, rate.rate)
+
+
+class TimeColumns:
+    """Memory for arrivals and timestamps of one batch after the other."""
+
+    def __init__(self) -> None:
+        self._columns = np.empty((2, 0), np.int64)
+
+    def of(self, rows: int) -> Int64s:
+        """Two columns of at least so many rows, which the next call may give again."""
+        if self._columns.shape[1] < rows:
+            self._columns = np.empty((2, rows), np.int64)
+        return self._columns
+
+
+@dataclass(frozen=True)
+class TimesBySplit:
+    """Times of a batch of events, those of each split together, in the order of the log.
+
+    Parameters
+    ----------
+    split_values : list, length k
+    offsets : numpy.ndarray of int64, shape (k + 1,)
+        The events of split i are those from `offsets[i]` up to `offsets[i + 1]`.
+    arrival_ms, timestamp_ms : numpy.ndarray of int64, shape (n_events,)
+        The arrivals as recorded, or by rate.
+    """
+
+    split_values: list[Any]
+    offsets: Int64s
+    arrival_ms: Int64s
+    timestamp_ms: Int64s
+
+    @classmethod
+    def of(cls, batch: TimedEvents, arrival_ms: Int64s, there: TimeColumns) -> "TimesBySplit":
+        """The times of a batch with these arrivals: in those columns, or if there is one split, as they are."""
+        values, rows = batch.split_values, len(arrival_ms)
+        if len(values) == 1:
+            return cls(values, np.array([0, rows]), arrival_ms, batch.timestamp_ms)
+        times = rows_by_split(batch.split_codes, len(values), arrival_ms, batch.timestamp_ms, there.of(rows))
+        return cls(values, *times)
 
 
 def _numbers(values: Sequence[Any], numbers: dict[Any, int]) -> Int32s:
@@ -389,9 +430,10 @@ class ChunkTimesBuilder:
         self._floors: list[tuple[int, int]] = []
         self._done = _RecordedUpTo(restored_arrival_ms)
         self._checksum = TimesChecksum(is_checked)
+        self._columns = TimeColumns()
 
-    def add(self, batch: TimedEvents) -> Int64s:
-        """Take in the chunk's next batch, and return its arrivals as recorded, or by rate."""
+    def add(self, batch: TimedEvents) -> TimesBySplit:
+        """Take in the chunk's next batch, and return its times, which last until there is another one."""
         _count_rows(self._rows, batch)
         self._rows_read += batch.rows_read
         if self._values is None or batch.split_values != self._values:
@@ -399,12 +441,13 @@ class ChunkTimesBuilder:
             self._splits = _numbers(self._values, self._numbers)
             self._summary.reserve(len(self._numbers))
         arrivals = arrivals_of(batch, _aligned(self._values, self._bases), self._rate)
-        earliest = self._summary.update(batch.split_codes, self._splits, arrivals, batch.timestamp_ms)
+        times = TimesBySplit.of(batch, arrivals, self._columns)
+        earliest = self._summary.update(self._splits, times.offsets, times.arrival_ms, times.timestamp_ms)
         if earliest is not None:
             self._floors.append((self._rows_read, earliest))
         self._done.look_for(batch, self._splits)
         self._checksum.add(batch, arrivals, self._splits)
-        return arrivals
+        return times
 
     def finish(self) -> ChunkTimes:
         """The summary; no batch can be taken in afterwards."""

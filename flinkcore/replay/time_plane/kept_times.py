@@ -10,65 +10,46 @@ import numpy as np
 import numpy.typing as npt
 
 from flinkcore._native.event_log import packed_integers, unpacked_integers
-from flinkcore.replay.log.arrays import Int32s, Int64s
+from flinkcore.replay.log.arrays import Int64s
 from flinkcore.replay.log.event_reader import TimedBatch
+from flinkcore.replay.time_plane.chunk_times import TimeColumns, TimesBySplit
 
 
 @dataclass(frozen=True)
 class KeptBatch:
-    """Times of a batch of events in log order, packed: see `flinkcore.replay.time_plane.chunk_clock.RecordedTimes`.
+    """Times of a batch of events, packed.
 
     Parameters
     ----------
-    events
-        How many.
-    packed_timestamps, packed_arrivals
-        The arrivals as recorded.
-    narrow_codes
-        Codes of splits, of as few bytes as all of them need; None: there is one split.
-    split_values : list
-        Its splits.
+    split_values, offsets
+        As of `TimesBySplit`.
+    packed_arrivals, packed_timestamps
+        For `flinkcore._native.event_log.unpacked_integers`.
     """
 
-    events: int
-    packed_timestamps: npt.NDArray[np.uint8]
-    packed_arrivals: npt.NDArray[np.uint8]
-    narrow_codes: npt.NDArray[np.unsignedinteger[Any]] | None
     split_values: list[Any]
+    offsets: Int64s
+    packed_arrivals: npt.NDArray[np.uint8]
+    packed_timestamps: npt.NDArray[np.uint8]
 
     @classmethod
-    def of(cls, batch: TimedBatch, arrival_ms: Int64s) -> KeptBatch:
-        """Pack the times of a batch, with its arrivals as recorded or by rate."""
-        codes = None
-        if len(batch.split_values) > 1:
-            codes = batch.split_codes.astype(np.min_scalar_type(len(batch.split_values)))
-        return cls(
-            len(arrival_ms),
-            packed_integers(batch.timestamp_ms),
-            packed_integers(arrival_ms),
-            codes,
-            batch.split_values,
-        )
+    def of(cls, times: TimesBySplit) -> KeptBatch:
+        """Pack the times of a batch."""
+        packed = packed_integers(times.arrival_ms), packed_integers(times.timestamp_ms)
+        return cls(times.split_values, times.offsets, *packed)
 
     @property
     def nbytes(self) -> int:
         """Bytes of memory that it takes, about."""
-        of_codes = 0 if self.narrow_codes is None else self.narrow_codes.nbytes
-        return self.packed_timestamps.nbytes + self.packed_arrivals.nbytes + of_codes
+        return self.offsets.nbytes + self.packed_arrivals.nbytes + self.packed_timestamps.nbytes
 
-    @property
-    def timestamp_ms(self) -> Int64s:
-        return unpacked_integers(self.packed_timestamps, self.events)
-
-    @property
-    def arrival_ms(self) -> Int64s:
-        return unpacked_integers(self.packed_arrivals, self.events)
-
-    @property
-    def split_codes(self) -> Int32s:
-        if self.narrow_codes is None:
-            return np.zeros(self.events, np.int32)
-        return self.narrow_codes.astype(np.int32)
+    def times(self, there: TimeColumns) -> TimesBySplit:
+        """The times that were packed, in those columns."""
+        events = int(self.offsets[-1])
+        arrivals, timestamps = there.of(events)[:, :events]
+        unpacked_integers(self.packed_arrivals, arrivals)
+        unpacked_integers(self.packed_timestamps, timestamps)
+        return TimesBySplit(self.split_values, self.offsets, arrivals, timestamps)
 
 
 @dataclass
@@ -110,14 +91,14 @@ class KeptTimes:
         """Begin a chunk, of which all batches follow."""
         self._chunks[index] = KeptChunk([])
 
-    def add(self, index: int, batch: TimedBatch, arrival_ms: Int64s) -> None:
-        """Keep the next batch of a chunk, with its arrivals as recorded or by rate."""
+    def add(self, index: int, batch: TimedBatch, times: TimesBySplit) -> None:
+        """Keep the times of the next batch of a chunk."""
         chunk = self._chunks[index]
         if chunk is None:
             return
         chunk.filtered += batch.filtered
         chunk.rejected += batch.rejected.total
-        kept = KeptBatch.of(batch, arrival_ms)
+        kept = KeptBatch.of(times)
         chunk.batches.append(kept)
         with self._lock:
             self._room -= kept.nbytes

@@ -77,6 +77,11 @@ class PausedSpans:
     read_ms: Int64s
 
     @property
+    def are_none(self) -> bool:
+        """Whether no split was paused."""
+        return not len(self.split)
+
+    @property
     def outlast_log(self) -> bool:
         """Whether some split is still paused where the log ends, and its events wait for another one."""
         return NOT_READ in self.read_ms
@@ -107,7 +112,7 @@ class PausedSpans:
         n_splits : int
             Splits of the log.
         """
-        if not len(self.split):
+        if self.are_none:
             return arrivals_ms
         offsets = np.searchsorted(self.split, np.arange(n_splits + 1))
         read_ms = arrivals_ms.copy()

@@ -176,9 +176,9 @@ def summarised_together(
         kept.begin(chunk.index)
     for batches in read_together(readers, chunk, warnings=warnings):
         for builder, batch in zip(builders, batches, strict=True):
-            arrivals = builder.add(batch)
+            times = builder.add(batch)
             if kept is not None:
-                kept.add(chunk.index, batch, arrivals)
+                kept.add(chunk.index, batch, times)
     return [builder.finish() for builder in builders]
 
 

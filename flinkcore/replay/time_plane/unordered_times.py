@@ -69,7 +69,9 @@ class UnorderedSummary:
             more = _no_times(missing)
             self._times = {name: np.append(column, more[name]) for name, column in self._times.items()}
 
-    def update(self, codes: Int32s, splits: Int32s, arrivals_ms: Int64s, timestamps_ms: Int64s) -> int | None:
+    def update(
+        self, splits: Int32s, offsets: Int64s, arrivals_ms: Int64s, timestamps_ms: Int64s
+    ) -> int | None:
         """Take in events; returns their earliest arrival, None without events. See `TimeSummary.update`."""
         if len(arrivals_ms) == 0:
             return None
@@ -79,26 +81,23 @@ class UnorderedSummary:
                 raise DataError(
                     f"arrival {arrival} is beyond 2**61 ms from the epoch; check the unit of the arrival column"
                 )
+        events = np.diff(offsets)
+        at, starts = splits[events > 0], offsets[:-1][events > 0]
         times = self._times
-        if len(splits) == 1:
-            split = splits[0]
-            times["events"][split] += len(arrivals_ms)
-            times["first_arrival_ms"][split] = min(times["first_arrival_ms"][split], earliest)
-            times["last_arrival_ms"][split] = max(times["last_arrival_ms"][split], latest)
-            times["min_timestamp_ms"][split] = min(times["min_timestamp_ms"][split], timestamps_ms.min())
-            times["max_timestamp_ms"][split] = max(times["max_timestamp_ms"][split], timestamps_ms.max())
-        else:
-            of = splits[codes]
-            np.add.at(times["events"], of, 1)
-            np.minimum.at(times["first_arrival_ms"], of, arrivals_ms)
-            np.maximum.at(times["last_arrival_ms"], of, arrivals_ms)
-            np.minimum.at(times["min_timestamp_ms"], of, timestamps_ms)
-            np.maximum.at(times["max_timestamp_ms"], of, timestamps_ms)
+        times["events"][at] += events[events > 0]
+        for name, extreme, column in (
+            ("first_arrival_ms", np.minimum, arrivals_ms),
+            ("last_arrival_ms", np.maximum, arrivals_ms),
+            ("min_timestamp_ms", np.minimum, timestamps_ms),
+            ("max_timestamp_ms", np.maximum, timestamps_ms),
+        ):
+            times[name][at] = extreme(times[name][at], extreme.reduceat(column, starts))
         if self._interval_ms:
+            codes = np.repeat(np.arange(len(splits)), events)
             self._add_cells(codes, splits, arrivals_ms, timestamps_ms)
         return earliest
 
-    def _add_cells(self, codes: Int32s, splits: Int32s, arrivals_ms: Int64s, timestamps_ms: Int64s) -> None:
+    def _add_cells(self, codes: Int64s, splits: Int32s, arrivals_ms: Int64s, timestamps_ms: Int64s) -> None:
         numbers = -(-arrivals_ms // self._interval_ms)
         first, n_codes = int(numbers.min()), len(splits)
         n_ticks = int(numbers.max()) - first + 1
@@ -159,6 +158,7 @@ def records_in_order(
     splits, ticks, timestamps = cells.columns()
     summary = TimeSummary(interval_ms=interval_ms, idleness_ms=idleness_ms, steps=steps)
     summary.reserve(n_splits)
-    summary.update(splits.astype(np.int32), np.arange(n_splits, dtype=np.int32), ticks, timestamps)
+    offsets = np.searchsorted(splits, np.arange(n_splits + 1)).astype(np.int64)
+    summary.update(np.arange(n_splits, dtype=np.int32), offsets, ticks, timestamps)
     times, records = summary.finish()
     return times["n_records"], records
