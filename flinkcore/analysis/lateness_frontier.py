@@ -435,10 +435,11 @@ class LatenessFrontier:
                 raise ConfigurationError(
                     "no window fires before the end of the log: nobody knows how long results wait"
                 )
+            of_splits = "; by_split() shows which split holds the watermark back"
             raise ConfigurationError(
                 f"under a bound of {shown_duration(least)} {shown_share(at_most_share)} of the results come within "
-                f"{shown_duration(wait, 2)}, so no bound makes them come within {shown_duration(delay_ms)}; by_split() "
-                "shows which split holds the watermark back"
+                f"{shown_duration(wait, 2)}, so no bound makes them come within {shown_duration(delay_ms)}"
+                f"{of_splits if len(self.splits.values) > 1 else ''}"
             )
         low = self._place(min(soon[-1], self.largest_disorder_ms))
         high = int(

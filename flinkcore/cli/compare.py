@@ -5,6 +5,9 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from flinkcore.cli.output_directory import check_output_file
+from flinkcore.errors import SourceError
+
 
 def add_commands(commands: Any) -> None:
     """Add the command to those of a parser."""
@@ -34,14 +37,17 @@ def add_commands(commands: Any) -> None:
     kept.add_argument("--appends", action="store_true", help="the sink keeps all rows")
     compare.add_argument("--rel-tol", type=float, default=1e-9, help="of numbers with fractions")
     compare.add_argument("--abs-tol", type=float, default=0.0, help="of numbers with fractions")
-    compare.add_argument("--output", metavar="FILE", help="Parquet file for the differences")
+    compare.add_argument("--output", metavar="FILE", help="new Parquet file for the differences")
     compare.set_defaults(call=_compare)
 
 
 def _table(path: str) -> Any:
     import pyarrow.dataset as ds
 
-    return ds.dataset(path, format="parquet").to_table()
+    try:
+        return ds.dataset(path, format="parquet").to_table()
+    except FileNotFoundError as error:
+        raise SourceError(f"{path!r} does not exist") from error
 
 
 def _compare(arguments: argparse.Namespace) -> int:
@@ -49,6 +55,7 @@ def _compare(arguments: argparse.Namespace) -> int:
 
     from flinkcore.analysis import compare
 
+    check_output_file(arguments.output)
     result = compare(
         _table(arguments.expected),
         _table(arguments.found),

@@ -1,4 +1,4 @@
-"""The directory that a command writes its tables into, besides the text."""
+"""The directory or the file that a command writes its tables into, besides the text."""
 
 from __future__ import annotations
 
@@ -12,6 +12,16 @@ def check_output(output: str | None) -> None:
     """Raise a ConfigurationError if --output names what exists; before anything is read."""
     if output and Path(output).exists():
         raise ConfigurationError(f"--output {output} exists; name a directory that does not")
+
+
+def check_output_file(output: str | None) -> None:
+    """Raise a ConfigurationError if --output names no new file in a directory; before anything is read."""
+    if not output:
+        return
+    if Path(output).exists():
+        raise ConfigurationError(f"--output {output} exists; name a file that does not")
+    if not Path(output).parent.is_dir():
+        raise ConfigurationError(f"--output {output}: there is no directory {Path(output).parent}")
 
 
 def write_tables(output: str, **tables: Any) -> None:

@@ -43,7 +43,10 @@ def test_errors_are_told_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert main(["compare", sink, sink, "--key", "id"]) == 1
     assert capsys.readouterr().err.startswith("flinkcore: the rows expected have no column 'id'")
     assert main(["compare", sink, str(tmp_path / "none"), "--key", "user"]) == 1
-    assert capsys.readouterr().err.startswith("flinkcore: FileNotFoundError")
+    assert capsys.readouterr().err.strip().endswith("none' does not exist")
+    for output, message in ((sink, "exists; name a file that does not"), ("no/x.parquet", "no directory no")):
+        assert main(["compare", "none", sink, "--key", "user", "--output", output]) == 1
+        assert message in capsys.readouterr().err
 
 
 def test_a_replay_says_when_its_results_were_emitted(tmp_path: Path) -> None:

@@ -116,9 +116,11 @@ def test_an_invalid_log_is_reported_before_spark_starts(
 def test_a_delay_that_no_bound_reaches_is_an_error_that_names_the_option(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
+    options = [*FLIGHTS, "--window", "tumbling:1h", "--delay", "1s"]
     assert "no bound makes them come within 1 s; --by-split shows" in refused(
-        capsys, *FLIGHTS, "--window", "tumbling:1h", "--delay", "1s"
+        capsys, *options, "--split", "origin"
     )
+    assert refused(capsys, *options).strip().endswith("no bound makes them come within 1 s")
 
 
 def test_splits_are_shown_also_where_no_bound_reaches_a_delay(capsys: pytest.CaptureFixture[str]) -> None:
