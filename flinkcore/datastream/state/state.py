@@ -293,7 +293,7 @@ class ColumnListState(ABC):
             The key of each row; a key may come several times.
         rows
             A ``pyarrow.RecordBatch`` or ``Table``, or a dict from names to Arrow or numpy columns or lists, with the
-            columns of the schema.
+            columns of the schema. They are copied.
 
         Raises
         ------
@@ -331,7 +331,9 @@ class ColumnListState(ABC):
     def clear(self, key_ids: Any) -> None:
         """Empty the lists of keys; DataError if there is no such key."""
 
+    @abstractmethod
     def update(self, key_ids: Any, rows: Any) -> None:
-        """Replace the lists of the keys of these rows; parameters and errors as of `add`."""
-        self.clear(key_ids)
-        self.add(key_ids, rows)
+        """Replace the lists of the keys of these rows; parameters and errors as of `add`.
+
+        Rows that do not fit change nothing.
+        """
