@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import uuid
 from typing import Any, NoReturn, Protocol
 
 from flinkcore.common.completable_future import CompletableFuture
 from flinkcore.common.job_execution_result import JobExecutionResult
 from flinkcore.common.job_id import JobID
 from flinkcore.common.job_status import JobStatus
-from flinkcore.errors import UnsupportedOperationError
+from flinkcore.errors import ConfigurationError, UnsupportedOperationError
 
 
 class RunningJob(Protocol):
@@ -28,6 +29,9 @@ class RunningJob(Protocol):
     def cancel(self) -> CompletableFuture[None]:
         """Cancel the job unless it has ended; the future is done when it has."""
 
+    def stop_with_savepoint(self, path: str) -> CompletableFuture[str]:
+        """Stop the job with a checkpoint in a directory, whose path the future has when the job has ended."""
+
 
 class JobClient:
     """Asks for the state of a job, cancels it, and waits for its result.
@@ -35,14 +39,17 @@ class JobClient:
     Parameters
     ----------
     job : RunningJob
+    savepoint_directory : str, optional
+        For savepoints of which none is given.
 
     Notes
     -----
     Follows ``pyflink.common.JobClient``.
     """
 
-    def __init__(self, job: RunningJob) -> None:
+    def __init__(self, job: RunningJob, savepoint_directory: str | None = None) -> None:
         self._job = job
+        self._savepoint_directory = savepoint_directory
 
     def get_job_id(self) -> JobID:
         """Return the unique id of the job."""
@@ -54,6 +61,9 @@ class JobClient:
 
     def cancel(self) -> CompletableFuture[None]:
         """Cancel the job: its sources are cancelled, and nothing is committed; no effect if it has ended.
+
+        One that was started with `stop_with_checkpoint` stops with that checkpoint, and commits what is in it, unless
+        it is cancelled again meanwhile.
 
         Returns
         -------
@@ -72,16 +82,52 @@ class JobClient:
 
     def stop_with_savepoint(
         self, advance_to_end_of_event_time: bool, savepoint_directory: str | None = None
-    ) -> NoReturn:
-        """Raise an UnsupportedOperationError: there are no savepoints of running jobs."""
-        _refuse_savepoint("stop_with_savepoint")
+    ) -> CompletableFuture[str]:
+        """Stop the job between two elements, with a checkpoint: `restore_from` of its next run goes on from there.
+
+        Parameters
+        ----------
+        advance_to_end_of_event_time : bool
+            False: open windows and timers are in the checkpoint. True, which is to let all of them fire first, is
+            refused.
+        savepoint_directory : str, optional
+            In which a directory is made for the checkpoint; by default that of
+            ``execution.checkpointing.savepoint-dir``.
+
+        Returns
+        -------
+        CompletableFuture of str
+            The path of the checkpoint, when the job has ended; or why there is none. If something in the job has no
+            checkpoints, it goes on.
+
+        Raises
+        ------
+        UnsupportedOperationError
+            If event time is to come to its end.
+        ConfigurationError
+            If no directory is known.
+
+        Notes
+        -----
+        Flink's savepoints cannot be read, nor written.
+        """
+        if advance_to_end_of_event_time:
+            raise UnsupportedOperationError(
+                "stop_with_savepoint(True) fires all windows and timers, after which there is nothing to go on from: "
+                "take stop_with_savepoint(False), or let the sources end"
+            )
+        directory = self._savepoint_directory if savepoint_directory is None else savepoint_directory
+        if directory is None:
+            raise ConfigurationError(
+                "stop_with_savepoint has no directory: give savepoint_directory, or set "
+                "execution.checkpointing.savepoint-dir"
+            )
+        name = f"savepoint-{str(self._job.job_id)[:6]}-{uuid.uuid4().hex[:12]}"
+        return self._job.stop_with_savepoint(f"{directory.rstrip('/')}/{name}")
 
     def trigger_savepoint(self, savepoint_directory: str | None = None) -> NoReturn:
-        """Raise an UnsupportedOperationError: there are no savepoints of running jobs."""
-        _refuse_savepoint("trigger_savepoint")
-
-
-def _refuse_savepoint(method: str) -> NoReturn:
-    raise UnsupportedOperationError(
-        f"there is no {method}(): a job that runs element by element has no savepoints while it runs; cancel() it"
-    )
+        """Raise an UnsupportedOperationError: there are no savepoints of jobs that go on."""
+        raise UnsupportedOperationError(
+            "there is no trigger_savepoint(): a job that goes on has no savepoints. stop_with_savepoint(False, ...) "
+            "stops it, and another run goes on from there; cancel() it if nothing is to be kept"
+        )

@@ -292,11 +292,11 @@ CHECKPOINTS_DIRECTORY: Final = _without_meaning(
     "state.checkpoints.dir",
     "state.backend.fs.checkpointdir",
 )
-SAVEPOINT_DIRECTORY: Final = _without_meaning(
+SAVEPOINT_DIRECTORY: Final = _obeyed(
     "execution.checkpointing.savepoint-dir",
     STRING,
     None,
-    "`stop_with_checkpoint` names the directory of its checkpoint.",
+    "Where `JobClient.stop_with_savepoint` writes if it is given no directory.",
     "state.savepoints.dir",
     "savepoints.state.backend.fs.dir",
 )

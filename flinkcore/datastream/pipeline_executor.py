@@ -321,7 +321,12 @@ class PipelineExecutor(Protocol):
     ) -> ElementJobRun:
         """Plan and open a job that runs element by element; raise ConfigurationError if it cannot run."""
 
-    def start_in_background(self, job: ElementJob, configuration: ExecutionConfig) -> RunningJob:
+    def start_in_background(
+        self,
+        job: ElementJob,
+        configuration: ExecutionConfig,
+        checkpoints: CheckpointSettings = NO_CHECKPOINTS,
+    ) -> RunningJob:
         """Let a job that runs element by element run by itself; raise ConfigurationError if it cannot."""
 
     def add_python_file(self, path: Path) -> None:

@@ -410,9 +410,11 @@ class StreamExecutionEnvironment:
         ----------
         job_name : str, optional
         restore_from : path, optional
-            Checkpoint of this job over what its sources had before: it goes on from there, with what they have now.
+            Checkpoint of this job over what its sources had before: it goes on from there, with what they have now; on
+            the system clock, behind what they had emitted.
         stop_with_checkpoint : path, optional
-            Directory for a checkpoint with which the job stops: the end of its sources then fires nothing.
+            Directory for a checkpoint with which the job stops: the end of its sources then fires nothing. On the
+            system clock also Ctrl-C and `cancel` stop it so.
 
         Returns
         -------
@@ -434,12 +436,20 @@ class StreamExecutionEnvironment:
         checkpoints = self._checkpoint_settings(restore_from, stop_with_checkpoint)
         return self._start_job(job_name, None, checkpoints).run_to_end()
 
-    def execute_async(self, job_name: str | None = None) -> JobClient:
+    def execute_async(
+        self,
+        job_name: str | None = None,
+        *,
+        restore_from: str | PathLike[str] | None = None,
+        stop_with_checkpoint: str | PathLike[str] | None = None,
+    ) -> JobClient:
         """Let what :meth:`execute` runs run in the background.
 
         Parameters
         ----------
         job_name : str, optional
+        restore_from, stop_with_checkpoint : path, optional
+            As of :meth:`execute`; `cancel` of the result, too, then stops the job with the checkpoint.
 
         Returns
         -------
@@ -456,8 +466,10 @@ class StreamExecutionEnvironment:
         Follows ``pyflink.datastream.StreamExecutionEnvironment.execute_async``.
         """
         self._require_steps()
+        checkpoints = self._checkpoint_settings(restore_from, stop_with_checkpoint)
         job = self._job(job_name, None)
-        return JobClient(self.executor.start_in_background(job, self._config.for_job(job.is_bounded)))
+        running = self.executor.start_in_background(job, self._config.for_job(job.is_bounded), checkpoints)
+        return JobClient(running, self.get_default_savepoint_directory())
 
     def _require_steps(self) -> None:
         if not (self._sinks or self._steps):
@@ -940,7 +952,7 @@ class StreamExecutionEnvironment:
         return self._configuration.get(settings.STATE_CHANGELOG)
 
     def set_default_savepoint_directory(self: S, directory: str) -> S:
-        """Set where savepoints are to be written, which has no meaning here: `stop_with_checkpoint` names it."""
+        """Set where `JobClient.stop_with_savepoint` writes if it is given no directory."""
         self._configuration.set(settings.SAVEPOINT_DIRECTORY, directory)
         return self
 

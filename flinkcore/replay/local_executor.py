@@ -108,17 +108,22 @@ class LocalExecutor:
         checkpoints
             The checkpoint that the job goes on from, and the one with which it stops.
         """
-        if configuration.get_clock() == "system" and checkpoints == NO_CHECKPOINTS:
-            return self.start_in_background(job, configuration)
+        if configuration.get_clock() == "system":
+            return self.start_in_background(job, configuration, checkpoints)
         from flinkcore.replay.elements.element_run import ElementRun
 
         return ElementRun(job, configuration, self._directory, checkpoints)
 
-    def start_in_background(self, job: ElementJob, configuration: ExecutionConfig) -> BackgroundRun:
-        """Plan a job that runs element by element, and let it run on a thread of its own."""
+    def start_in_background(
+        self,
+        job: ElementJob,
+        configuration: ExecutionConfig,
+        checkpoints: CheckpointSettings = NO_CHECKPOINTS,
+    ) -> BackgroundRun:
+        """Plan a job that runs element by element, and let it run on a thread of its own; parameters as of `start`."""
         from flinkcore.replay.elements.background_run import BackgroundRun
 
-        return BackgroundRun(job, configuration, self._directory)
+        return BackgroundRun(job, configuration, self._directory, checkpoints)
 
     def add_python_file(self, path: Path) -> None:
         """Put a folder on the path of this process: that of a module, a given one, or that of an unpacked archive."""

@@ -305,7 +305,12 @@ class SparkExecutor:
         configuration.require_arrival_clock("a job on Spark", _NO_COMMON_CLOCK)
         return SparkElementRun(self._spark, job, configuration, self.execute, checkpoints)
 
-    def start_in_background(self, job: ElementJob, configuration: ExecutionConfig) -> NoReturn:
+    def start_in_background(
+        self,
+        job: ElementJob,
+        configuration: ExecutionConfig,
+        checkpoints: CheckpointSettings = NO_CHECKPOINTS,
+    ) -> NoReturn:
         """Raise a ConfigurationError: a job on Spark runs while the program waits for it."""
         raise ConfigurationError(
             "execute_async() runs a job in this process; a job on Spark runs within execute(): call that in a thread "

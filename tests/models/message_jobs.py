@@ -44,7 +44,7 @@ def collected_by_messages(
     ends = {task: last_arrival_of(shipped, task, source) for task, source in of_tasks.items()}
     stop = max([before, *((end, of_tasks[task].origin) for task, end in ends.items() if end is not None)])
     with checkpoints.begin() as pending:
-        rows = _sent(shipped, of_tasks, checkpoints.of_tasks(pending, stop[0]), ends)
+        rows = _sent(shipped, of_tasks, checkpoints.of_tasks(pending, stop), ends)
         parts: list[OperatorPart] = []
         for row in rows:
             if row.target == REPORTS:

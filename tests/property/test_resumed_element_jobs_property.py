@@ -333,3 +333,61 @@ def test_a_job_over_a_source_of_one_split_gives_the_elements_of_the_whole_in_the
 
     whole = list(build(1, 0, len(rows)).execute_and_collect())
     assert in_parts(build, [1], bounds_of(cuts, len(rows)), by_messages) == whole
+
+
+class InSplits(Source):
+    """A source whose splits have parts of lists."""
+
+    def __init__(self, parts: Sequence[Sequence[Element]], leaves_out_empty: bool) -> None:
+        self.parts = [(str(number), tuple(part)) for number, part in enumerate(parts)]
+        self.leaves_out_empty = leaves_out_empty
+
+    def create_splits(self, parallelism: int) -> list[Listed]:
+        # A split stays with its subtask, also if others are left out.
+        return [Listed(*part) for part in self.parts if part[1] or not self.leaves_out_empty]
+
+
+def emitted(parts: Sequence[Sequence[Element]], parallelism: int) -> list[int]:
+    """Which split each element comes from, in the order in which a source emits them."""
+    numbered = [[(0, str(number), 0) for _ in part] for number, part in enumerate(parts)]
+    env = environment(parallelism, 1)
+    stream = env.from_source(InSplits(numbered, False), WatermarkStrategy.no_watermarks(), "listed", ELEMENT)
+    return [int(split) for _, split, _ in stream.execute_and_collect()]
+
+
+@settings(deadline=None, max_examples=25)
+@given(
+    parts=st.lists(st.lists(elements, max_size=8), min_size=1, max_size=5),
+    cuts=st.lists(st.integers(0, 40), min_size=1, max_size=3),
+    steps=st.lists(st.sampled_from(sorted(STEPS)), min_size=1, max_size=2),
+    parallelism=st.sampled_from([1, 1, 2, 3]),
+    idleness=st.sampled_from([None, 2, 9]),
+    interval=st.sampled_from([0, 1, 4]),
+    rate=st.sampled_from([100, 1000]),
+    by_messages=PLACES,
+)
+def test_a_job_over_a_source_of_several_splits_gives_the_elements_of_the_whole_in_their_order(
+    parts: list[list[Element]],
+    cuts: list[int],
+    steps: list[str],
+    parallelism: int,
+    idleness: int | None,
+    interval: int,
+    rate: int,
+    by_messages: list[bool],
+) -> None:
+    strategy = STRATEGY if idleness is None else STRATEGY.with_idleness(Duration.of_millis(idleness))
+    order = emitted(parts, parallelism)
+
+    def build(_: int, start: int, stop: int) -> DataStream:
+        before, here = order[:start], order[:stop]
+        given_here = [part[before.count(n) : here.count(n)] for n, part in enumerate(parts)]
+        env = environment(parallelism, interval)
+        env.get_config().set_arrival_rate(rate)
+        stream = env.from_source(InSplits(given_here, parallelism == 1), strategy, "listed", ELEMENT)
+        for step in steps:
+            stream = STEPS[step](stream)
+        return stream
+
+    whole = list(build(1, 0, len(order)).execute_and_collect())
+    assert in_parts(build, [parallelism], bounds_of(cuts, len(order)), by_messages) == whole

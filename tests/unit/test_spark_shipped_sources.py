@@ -22,7 +22,7 @@ def shipped(elements: list[Any], strategy: WatermarkStrategy | None = None) -> S
     split, settings = CollectionSplit("collection", elements), ExecutionConfig(Configuration())
     if strategy is None:
         return ShippedSources.of({4: TaskElements(0, split, None, settings, 0)})
-    return ShippedSources.of({4: TaskSplits(0, (split,), None, True, None, strategy, settings, 0)})
+    return ShippedSources.of({4: TaskSplits(0, (split,), 1, None, True, None, strategy, settings, 0)})
 
 
 def read(sources: ShippedSources) -> list[Any]:

@@ -242,6 +242,17 @@ class Source(ABC):
 
         return IteratorSourceReader()
 
+    def split_serializer(self) -> Serializer | None:
+        """Return what writes splits to a checkpoint, as a reader of the source's own tells them; None: they have none.
+
+        Splits that give their elements by themselves need none: they are created again, and read on.
+
+        Notes
+        -----
+        Flink's ``Source.getSplitSerializer``.
+        """
+        return None
+
     def produced_type(self) -> TypeInformation:
         """Return the type of the elements; any Python object by default."""
         return Types.PICKLED_BYTE_ARRAY()

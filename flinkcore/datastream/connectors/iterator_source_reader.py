@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from threading import Condition, Thread
 from typing import Any, Final
 
@@ -64,6 +64,10 @@ class _OpenSplit(ABC):
     def has_element(self) -> bool:
         """Whether there is an element to take."""
 
+    def has_left(self, count: int) -> bool:
+        """Return whether it is known that there are so many elements left; at least one."""
+        return count == 1 and self.has_element
+
     @property
     @abstractmethod
     def is_at_end(self) -> bool:
@@ -83,7 +87,8 @@ class _ReadSplit(_OpenSplit):
 
     def __init__(self, split: SourceSplit) -> None:
         super().__init__(split)
-        self.source = split.elements()
+        self._elements = split.elements()
+        self.source = self._elements
         self.held = next(self.source, _NONE_LEFT)
 
     @property
@@ -94,13 +99,20 @@ class _ReadSplit(_OpenSplit):
     def is_at_end(self) -> bool:
         return self.held is _NONE_LEFT
 
+    def has_left(self, count: int) -> bool:
+        if self.held is _NONE_LEFT:
+            return False
+        taken = list(islice(self.source, count - 1))
+        self.source = chain(taken, self.source)
+        return len(taken) == count - 1
+
     def take(self) -> Any:
         element, self.held = self.held, next(self.source, _NONE_LEFT)
         self.position += 1
         return element
 
     def close(self) -> None:
-        _close(self.source)
+        _close(self._elements)
 
 
 def _close(elements: Iterator[Any]) -> None:
@@ -183,6 +195,8 @@ class IteratorSourceReader(SourceReader[Any, SourceSplit]):
     wake : callable, optional
         On the system clock: threads fetch the elements of splits, and call this when there is one after there was none.
         None: elements are read where they are emitted, one ahead.
+    turn : sequence of str
+        Ids of the splits whose turn it is first; then it is that of all, in the order in which they were added.
 
     Notes
     -----
@@ -190,11 +204,11 @@ class IteratorSourceReader(SourceReader[Any, SourceSplit]):
     where Flink reads them one after the other, so that alignment between them has an effect.
     """
 
-    def __init__(self, wake: Callable[[], None] | None = None) -> None:
+    def __init__(self, wake: Callable[[], None] | None = None, turn: Sequence[str] = ()) -> None:
         self._wake = wake
         self._splits: dict[str, _OpenSplit] = {}
         self._paused: set[str] = set()
-        self._turn: Iterator[str] = iter(())
+        self._turn = deque(turn)
         self._no_more_splits = False
 
     def start(self) -> None:
@@ -207,7 +221,8 @@ class IteratorSourceReader(SourceReader[Any, SourceSplit]):
     def poll_next(self, output: ReaderOutput[Any]) -> InputStatus:
         """Emit the next element of the split whose turn it is."""
         for _ in range(2):  # what is left of this round, and a new one
-            for split_id in self._turn:
+            while self._turn:
+                split_id = self._turn.popleft()
                 split = self._splits.get(split_id)
                 if split is None or split_id in self._paused:
                     continue
@@ -217,7 +232,7 @@ class IteratorSourceReader(SourceReader[Any, SourceSplit]):
                     continue
                 output.create_output_for_split(split_id).collect(split.take())
                 return InputStatus.MORE_AVAILABLE
-            self._turn = iter(list(self._splits))
+            self._turn.extend(self._splits)
         ended = self._no_more_splits and not self._splits
         return InputStatus.END_OF_INPUT if ended else InputStatus.NOTHING_AVAILABLE
 
@@ -235,6 +250,15 @@ class IteratorSourceReader(SourceReader[Any, SourceSplit]):
     def snapshot_state(self, checkpoint_id: int) -> list[ResumedSplit]:
         """Return the splits that have not ended, each with the number of its elements that were emitted."""
         return [ResumedSplit(split.split, split.position) for split in self._splits.values()]
+
+    def has_left(self, count: int) -> bool:
+        """Return whether it is known that a split has so many elements left; at least one."""
+        return any(split.has_left(count) for split in self._splits.values())
+
+    @property
+    def turn(self) -> list[str]:
+        """The splits that are left of this round."""
+        return list(self._turn)
 
     def add_splits(self, splits: Sequence[SourceSplit]) -> None:
         for split in splits:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from contextvars import copy_context
 from functools import partial
+from os import PathLike
 from threading import Condition, Lock, Thread
 from typing import Any, Final
 
@@ -15,8 +17,8 @@ from flinkcore.common.execution_config import ExecutionConfig
 from flinkcore.common.job_execution_result import JobExecutionResult
 from flinkcore.common.job_id import JobID
 from flinkcore.common.job_status import JobStatus
-from flinkcore.datastream.pipeline_executor import ElementJob
-from flinkcore.errors import ConfigurationError, JobCancelledError
+from flinkcore.datastream.pipeline_executor import NO_CHECKPOINTS, CheckpointSettings, ElementJob
+from flinkcore.errors import ConfigurationError, FlinkcoreError, JobCancelledError, LifecycleError
 from flinkcore.replay.elements.element_run import MOST_COLLECTED, RunningTasks
 from flinkcore.replay.elements.system_clock import SystemJobClock
 from flinkcore.replay.embedded.replay_threads import CANCEL_SECONDS, ReplayStoppedError, ReplayThreads
@@ -39,6 +41,8 @@ class BackgroundRun:
     configuration : ExecutionConfig
     directory : WorkingDirectory
         Of its functions.
+    checkpoints : CheckpointSettings
+        The checkpoint that the job goes on from, and the one with which it stops.
 
     Raises
     ------
@@ -46,13 +50,19 @@ class BackgroundRun:
         If the job has no meaning, or its functions have a working directory of their own.
     """
 
-    def __init__(self, job: ElementJob, configuration: ExecutionConfig, directory: WorkingDirectory) -> None:
+    def __init__(
+        self,
+        job: ElementJob,
+        configuration: ExecutionConfig,
+        directory: WorkingDirectory,
+        checkpoints: CheckpointSettings = NO_CHECKPOINTS,
+    ) -> None:
         if directory.folder is not None:
             raise ConfigurationError(
                 "functions of a job that runs while its program goes on have no working directory of their own: leave "
                 "add_python_archive out, or run the job on the arrival clock by execute()"
             )
-        self._thread = _JobThread(job, configuration, directory)
+        self._thread = _JobThread(job, configuration, directory, checkpoints)
         self._elements = self._thread.collected()
         self._thread.start()
 
@@ -69,6 +79,26 @@ class BackgroundRun:
     def status(self) -> JobStatus:
         """What has become of the job."""
         return self._thread.status
+
+    def stop_with_savepoint(self, path: str | PathLike[str]) -> CompletableFuture[str]:
+        """Stop the job with a checkpoint in a directory, whose path the future has when the job has ended."""
+        future, thread = CompletableFuture[str](), self._thread
+
+        def complete() -> None:
+            if isinstance(thread.outcome, BaseException):
+                future.complete_exceptionally(thread.outcome)
+            elif thread.stopped_at == path:
+                future.complete(os.fspath(path))
+            else:
+                future.complete_exceptionally(_ended_before(thread.name))
+
+        try:
+            thread.stop_with_checkpoint(path)
+        except FlinkcoreError as failure:
+            future.complete_exceptionally(failure)
+        else:
+            thread.when_ended(complete)
+        return future
 
     def cancel(self) -> CompletableFuture[None]:
         """Cancel the job unless it has ended; the future is done when it has."""
@@ -103,20 +133,37 @@ class BackgroundRun:
         self._thread.stop()
 
 
+def _ended_before(name: str) -> LifecycleError:
+    return LifecycleError(
+        f"the job {name!r} has come to its end, and does not stop with a savepoint any more"
+    )
+
+
 class _JobThread:
     """The thread of a job, and what it has collected for the program."""
 
-    def __init__(self, job: ElementJob, configuration: ExecutionConfig, directory: WorkingDirectory) -> None:
+    def __init__(
+        self,
+        job: ElementJob,
+        configuration: ExecutionConfig,
+        directory: WorkingDirectory,
+        checkpoints: CheckpointSettings,
+    ) -> None:
         self.job_id = JobID.generate()
         self.status = JobStatus.CREATED
         self.outcome: JobExecutionResult | BaseException = JobCancelledError(
             f"the job {job.name!r} was cancelled"
         )
-        self._name = job.name
+        self.name = job.name
+        self.stopped_at: str | PathLike[str] | None = None
+        self._stop_path: str | PathLike[str] | None = None
+        self._own_path = checkpoints.stop_with_checkpoint
+        self._is_cancelled = False
         self._started_ns = time.monotonic_ns()
         self._lock = Lock()
         self._changed = Condition(self._lock)
         self._elements: list[Any] = []
+        self._all_taken = True
         self._ended: list[Callable[[], object]] = []
         self._threads = ReplayThreads()
         self._threads.wake(self._lock, self._changed)
@@ -125,7 +172,15 @@ class _JobThread:
             clock = SystemJobClock(self._check)
             self._threads.wake(clock.mailbox.lock, clock.mailbox.changed)
         self._tasks = RunningTasks(
-            job, configuration, directory, collect=self._collect, system_clock=clock, check=self._check
+            job,
+            configuration,
+            directory,
+            collect=self._collect,
+            system_clock=clock,
+            checkpoints=checkpoints,
+            check=self._check,
+            may_stop=True,
+            when_taken=self._wait_until_taken,
         )
 
     def start(self) -> None:
@@ -141,8 +196,16 @@ class _JobThread:
                     for _ in steps:
                         self._check()
             runtime_ms = (time.monotonic_ns() - self._started_ns) // 1_000_000
-            self.outcome = JobExecutionResult(runtime_ms, self._name, self._tasks.metrics(), self.job_id)
-            self._end(JobStatus.FINISHED)
+            if self._tasks.has_stopped:
+                self.stopped_at = self._stop_path
+            if self._is_cancelled and self._tasks.has_stopped:
+                self.outcome = JobCancelledError(
+                    f"the job {self.name!r} was cancelled; its checkpoint is in {self.stopped_at}"
+                )
+                self._end(JobStatus.CANCELED)
+            else:
+                self.outcome = JobExecutionResult(runtime_ms, self.name, self._tasks.metrics(), self.job_id)
+                self._end(JobStatus.FINISHED)
         except (ReplayStoppedError, KeyboardInterrupt):
             self._end(JobStatus.CANCELED)
             raise
@@ -178,7 +241,15 @@ class _JobThread:
                 self._check()
             self._elements.append(element)
             if len(self._elements) == 1:
+                self._all_taken = False
                 self._changed.notify_all()
+
+    def _wait_until_taken(self) -> None:
+        """Wait until the program has asked for more than there is."""
+        with self._lock:
+            while not self._all_taken:
+                self._check()
+                self._changed.wait()
 
     def collected(self) -> Generator[Any, None, None]:
         """Yield the collected elements as they come; the job is cancelled if they are not taken to their end.
@@ -188,8 +259,18 @@ class _JobThread:
         BaseException
             What the job raised; a JobCancelledError if it was cancelled.
         """
+        interrupt: KeyboardInterrupt | SystemExit | None = None
         try:
-            while taken := self._take():
+            while True:
+                try:
+                    taken = self._take()
+                except (KeyboardInterrupt, SystemExit) as interrupted:
+                    if interrupt is not None or not self._stop_with_own_checkpoint():
+                        raise
+                    interrupt = interrupted
+                    continue
+                if not taken:
+                    break
                 yield from taken
         except KeyboardInterrupt:
             self.stop(INTERRUPT_SECONDS)
@@ -197,6 +278,8 @@ class _JobThread:
         except BaseException:
             self.stop()
             raise
+        if interrupt is not None and (self._is_cancelled or not isinstance(self.outcome, BaseException)):
+            raise interrupt
         if isinstance(self.outcome, BaseException):
             raise self.outcome
 
@@ -204,13 +287,48 @@ class _JobThread:
         """Return what has been collected, and wait for it if there is nothing; nothing when the job has ended."""
         with self._lock:
             while not (self._elements or self.status.is_terminal_state()):
+                self._all_taken = True
+                self._changed.notify_all()
                 self._changed.wait()
             taken, self._elements = self._elements, []
             self._changed.notify_all()
             return taken
 
+    def stop_with_checkpoint(self, path: str | PathLike[str]) -> None:
+        """Let the job stop with a checkpoint in a directory, without waiting for that.
+
+        Raises
+        ------
+        LifecycleError
+            If it has ended, or stops already.
+        ConfigurationError
+            If something in it has no checkpoints: it goes on.
+        """
+        with self._lock:
+            if self.status is not JobStatus.RUNNING:
+                raise _ended_before(self.name)
+            if self._stop_path is not None:
+                raise LifecycleError(
+                    f"the job {self.name!r} stops already, with a checkpoint in {self._stop_path}"
+                )
+            self._tasks.stop(None if path is self._own_path else path)
+            self._stop_path = path
+
+    def _stop_with_own_checkpoint(self) -> bool:
+        """Cancel the job with the checkpoint that it was started with, unless it has none, or was cancelled before."""
+        if self._own_path is None or self._is_cancelled:
+            return False
+        self._is_cancelled = True
+        try:
+            self.stop_with_checkpoint(self._own_path)
+        except LifecycleError:  # it ends, or stops, already
+            return False
+        return True
+
     def cancel(self) -> None:
         """Cancel the job unless it has ended, without waiting for that."""
+        if self._stop_with_own_checkpoint():
+            return
         if self._begin_to_stop():
             Thread(target=self._stop, name="flinkcore-cancel", daemon=True).start()
 

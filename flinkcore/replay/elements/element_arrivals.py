@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from heapq import heapify, heappop, heapreplace
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Final
 
 from flinkcore._native.element_calls import emit_elements
@@ -14,8 +14,8 @@ from flinkcore.common.constants import MAX_TIMESTAMP
 from flinkcore.common.typeinfo.type_information import Conversion
 from flinkcore.common.watermark import Watermark
 from flinkcore.datastream.connectors.base import SourceSplit
-from flinkcore.errors import ConfigurationError
 from flinkcore.replay.elements.job_clock import JobClock
+from flinkcore.replay.elements.restored_sources import ENDED
 from flinkcore.runtime.elements import StreamRecord
 from flinkcore.runtime.tasks.task_output import ElementCall, TaskOutput
 
@@ -66,6 +66,8 @@ class Origin(Arrivals):
         Whether `wait` must be called before it is known what comes next.
     found_nothing : bool
         Whether there was nothing to go on its way at the last `emit`.
+    had_ended : bool
+        Whether it came to its end in an earlier run, from whose checkpoint this one goes on.
     """
 
     number: int
@@ -74,6 +76,29 @@ class Origin(Arrivals):
     is_waiting: bool = False
     is_idle: bool = False
     found_nothing: bool = False
+    had_ended: bool = False
+
+    @property
+    def comes_to_end(self) -> bool:
+        """Whether there is nothing but the end to come, as far as that is known without waiting."""
+        return self.at_end
+
+    def stop(self) -> None:
+        """Let what emits by itself come to a place from which it can go on; what it emits until then counts."""
+
+    @property
+    def has_stopped(self) -> bool:
+        """Whether it is at such a place, after `stop`."""
+        return True
+
+    @property
+    def continuation(self) -> tuple[int, int] | None:
+        """When an element would arrive behind those that there are, and the number of the origin; None: any time."""
+        return None
+
+    def goes_beyond(self, place: tuple[int, int]) -> bool:
+        """Return whether there is an element behind a place: a time, and the number of an origin; False: not known."""
+        return False
 
     def wait(self) -> None:
         """Wait until it is known what comes next."""
@@ -86,15 +111,16 @@ class Origin(Arrivals):
     def emit(self) -> None:
         """Let the next element go on its way, or the end come."""
 
-    def snapshot(self) -> OperatorSnapshot:
-        """Return where it stands, all of its elements having gone.
+    @abstractmethod
+    def snapshot(self, is_amid: bool) -> OperatorSnapshot:
+        """Return where it stands.
 
-        Raises
-        ------
-        ConfigurationError
-            If it has no place from which it could go on.
+        Parameters
+        ----------
+        is_amid : bool
+            Whether it is to go on behind what it has emitted; else all of its elements have gone, and the next run has
+            others.
         """
-        raise ConfigurationError(f"{type(self).__name__} has no checkpoints")
 
 
 class SplitArrivals(Origin):
@@ -115,7 +141,10 @@ class SplitArrivals(Origin):
     finish : callable
         Called when the last element has gone.
     position : int
-        How many elements have gone in an earlier run, from whose checkpoint this one goes on.
+        How many elements have gone in earlier runs, from whose checkpoint this one goes on.
+    left_out : int
+        How many of the elements of the collection are not in the split, as they have gone before; `ENDED`: all, and its
+        end, too.
     context : LockedSourceContext, optional
         What the records go through, if watermarks are made there.
     """
@@ -130,9 +159,12 @@ class SplitArrivals(Origin):
         process: ElementCall,
         finish: Any,
         position: int = 0,
+        left_out: int = 0,
         context: LockedSourceContext[Any] | None = None,
     ) -> None:
         self.number = number
+        self.had_ended = left_out == ENDED
+        self._left_out_before = position - left_out
         elements = split.elements()
         self._source = elements
         self._elements = elements if conversion is None else map(conversion, elements)
@@ -156,6 +188,18 @@ class SplitArrivals(Origin):
             self._position += 1
             self.next_arrival_ms = self._arrival_ms(self._position)
 
+    @property
+    def continuation(self) -> tuple[int, int]:
+        return self._arrival_ms(self._position + 1), self.number
+
+    def goes_beyond(self, place: tuple[int, int]) -> bool:
+        if self.at_end:
+            return False
+        ahead = positions_ahead(self._arrival_ms, self._position, self.number, place)
+        taken = list(islice(self._elements, ahead))
+        self._elements = chain(taken, self._elements)
+        return len(taken) == ahead
+
     def emit(self) -> None:
         """Let the next element go on its way, or the end come."""
         if self.at_end:
@@ -167,15 +211,17 @@ class SplitArrivals(Origin):
         self._process(record)
         self._take()
 
-    def snapshot(self) -> OperatorSnapshot:
+    def snapshot(self, is_amid: bool) -> OperatorSnapshot:
         from flinkcore.runtime.checkpoint import OperatorSnapshot, SplitPosition  # loads pyarrow
 
-        splits = [SplitPosition(0, self._position)]
+        gone = self._position if self.at_end else self._position - 1
+        left_out = ENDED if self.next_arrival_ms is None else gone - self._left_out_before
+        splits = [SplitPosition(0, gone, left_out if is_amid else 0)]
         if self._context is None:
             return OperatorSnapshot(splits=splits)
-        from flinkcore.runtime.tasks.subtask_state import broadcast_state
+        from flinkcore.runtime.tasks.subtask_state import own_state
 
-        state = {CONTEXT: broadcast_state(self._context.snapshot_state())}
+        state = {CONTEXT: own_state(0, self._context.snapshot_state())}
         return OperatorSnapshot(watermark_ms=self._context.watermark_ms, operator_state=state, splits=splits)
 
     def emit_all(self, clock: JobClock) -> Iterator[None]:
@@ -215,7 +261,8 @@ class OrderedArrivals(Arrivals):
     ----------
     origins : sequence of Origin
     stops : bool
-        Whether no origin comes to its end: what they have left goes on in another run.
+        Whether another run goes on with the origins: only those come to their end whose next element would have to
+        arrive before the last one of all.
 
     Attributes
     ----------
@@ -226,7 +273,20 @@ class OrderedArrivals(Arrivals):
     def __init__(self, origins: Sequence[Origin], stops: bool = False) -> None:
         self._origins = origins
         self._stops = stops
+        self._is_stopping = False
+        self._held: list[Origin] = []
         self.last_origin = -1
+
+    def stop(self) -> None:
+        """Let no origin come to its end any more, and those that emit by themselves stop."""
+        self._stops = self._is_stopping = True
+        for origin in self._origins:
+            origin.stop()
+
+    @property
+    def has_stopped(self) -> bool:
+        """Whether all origins can go on from where they are."""
+        return all(origin.has_stopped for origin in self._origins)
 
     def emit_all(self, clock: JobClock) -> Iterator[None]:
         """Let all elements go on their way, each at its time, and stop now and then."""
@@ -241,11 +301,13 @@ class OrderedArrivals(Arrivals):
         until_stop = ELEMENTS_AT_ONCE
         while waiting:
             arrival_ms, is_element, number, origin = waiting[0]
-            if self._stops:
-                if not is_element:
-                    heappop(waiting)
-                    continue
+            if is_element:
                 self.last_origin = number
+                if self._held:
+                    self._end_held(clock, arrival_ms, number)
+            elif self._stops and not self._has_surely_ended(origin):
+                self._held.append(heappop(waiting)[-1])
+                continue
             if clock.next_due_ms < arrival_ms:
                 clock.fire_before(arrival_ms)
             if is_element:
@@ -265,6 +327,25 @@ class OrderedArrivals(Arrivals):
             if until_stop == 0:
                 yield
                 until_stop = ELEMENTS_AT_ONCE
+
+    def _has_surely_ended(self, origin: Origin) -> bool:
+        """Return whether what may come behind an origin would have to arrive before others."""
+        place = origin.continuation
+        if place is None or self._is_stopping:
+            return False
+        return any(other.goes_beyond(place) for other in self._origins if other is not origin)
+
+    def _end_held(self, clock: JobClock, arrival_ms: int, number: int) -> None:
+        """End those of which it turns out only now that they have ended."""
+        if self._is_stopping or arrival_ms <= clock.now_ms:
+            return
+        for origin in [
+            each for each in self._held if (each.continuation or (arrival_ms, number)) < (arrival_ms, number)
+        ]:
+            clock.fire_before(arrival_ms)
+            clock.end(arrival_ms, origin.number)
+            origin.emit()
+            self._held.remove(origin)
 
     def cancel(self) -> None:
         """Cancel all origins."""
@@ -287,6 +368,16 @@ def arrival_times(rate: float, start_ms: int) -> Callable[[int], int]:
         whole = int(rate)
         return lambda number: start_ms + number * 1000 // whole
     return lambda number: start_ms + int(number * 1000 // rate)
+
+
+def positions_ahead(
+    arrival_ms: Callable[[int], int], position: int, number: int, place: tuple[int, int]
+) -> int:
+    """Return how many elements behind a position the first one of the origin of a number is that is behind a place."""
+    ahead = 0
+    while (arrival_ms(position + ahead), number) <= place:
+        ahead += 1
+    return ahead
 
 
 def end_input(output: TaskOutput) -> None:

@@ -3,19 +3,23 @@
 A job stops between two elements: when all elements that its sources have are done, before one of them comes to its end.
 Timers of that moment wait, as more may arrive in it. The next run of the job takes what has arrived since, and does
 what one run over all would have done.
+
+Or it is stopped amid its sources, as it must be where they have no end: the next run then reads the same ones, behind
+what they have emitted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from os import PathLike
 from typing import Any, Final, NamedTuple
 
 from flinkcore.common.boundedness import Boundedness
 from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.common.execution_config import ExecutionConfig
 from flinkcore.common.watermark_strategy import WatermarkStrategy
-from flinkcore.datastream.connectors.base import Sink, Source
+from flinkcore.datastream.connectors.base import Sink, Source, SourceSplit
 from flinkcore.datastream.element_transformations import (
     ElementWindowTransformation,
     KeyedTransformation,
@@ -23,7 +27,6 @@ from flinkcore.datastream.element_transformations import (
     SinkTransformation,
     SourceTransformation,
 )
-from flinkcore.datastream.functions import CheckpointedFunction
 from flinkcore.datastream.interval_join_operation import IntervalJoinOperation
 from flinkcore.datastream.pipeline_executor import CheckpointSettings, ElementJob
 from flinkcore.datastream.time_characteristic import TimeCharacteristic
@@ -34,17 +37,25 @@ from flinkcore.datastream.transformations import (
 )
 from flinkcore.datastream.window import WindowOperation
 from flinkcore.errors import (
-    CheckpointError,
     ConfigurationError,
     DataError,
     SchemaError,
     UnsupportedOperationError,
 )
 from flinkcore.replay.elements.element_arrivals import CONTEXT, Origin, arrival_times
-from flinkcore.replay.elements.function_arrivals import ARRIVALS, RestoredFunction
 from flinkcore.replay.elements.log_arrivals import SPLITS, LogReading
-from flinkcore.replay.elements.source_arrivals import WATERMARKS
-from flinkcore.replay.elements.task_sources import RestoredSource
+from flinkcore.replay.elements.restored_sources import (
+    ARRIVALS,
+    ENDED,
+    PLACE,
+    WATERMARKS,
+    RestoredFunction,
+    RestoredSource,
+    SourcePlace,
+    reads_by_itself,
+    splits_that_go_on,
+    watermarks_that_go_on,
+)
 from flinkcore.replay.plans.job_description import describe_log, refuse_changes, shown_settings
 from flinkcore.replay.stages.restored_namespaces import check_namespaces, check_window_namespaces, is_void
 from flinkcore.replay.time_plane.split_watermarks import RestoredSplits, SplitWatermark
@@ -70,15 +81,18 @@ from flinkcore.runtime.tasks.subtask_state import (
     assigner_state,
     broadcast_elements,
     broadcast_state,
+    elements_by_subtask,
     snapshot_of,
     stream_state,
+    where_it_was,
 )
 
 CLOCK: Final = "job clock"
 """By which a checkpoint names the clock of a job, which is in it as an operator is."""
 
 TIME: Final = "time"
-"""State of the clock: when the job started, what the clock shows, and which source the last element came from."""
+"""State of the clock: when the job started, what the clock shows, which source the last element came from, and whether
+the job was stopped amid its sources, which 1 stands for."""
 
 COMMITTABLES: Final = "flinkcore.committables"
 """State of a sink: what its writers have prepared, to be made visible when the checkpoint is complete."""
@@ -89,7 +103,7 @@ _OPERATOR_TABLES: Final = (TableKind.TIMERS, TableKind.KEYED_STATE, TableKind.OP
 
 
 class RestoredClock(NamedTuple):
-    """The time of a job that goes on.
+    """The time of a job that goes on, and how it was stopped.
 
     Attributes
     ----------
@@ -99,11 +113,14 @@ class RestoredClock(NamedTuple):
         When the last element before arrived.
     last_origin : int
         Number of the origin that this came from.
+    is_amid : bool
+        Whether it was stopped amid its sources, which are to go on behind what they have emitted.
     """
 
     start_ms: int
     now_ms: int
     last_origin: int
+    is_amid: bool
 
 
 @dataclass(frozen=True)
@@ -118,20 +135,23 @@ class TaskCheckpoints:
         What subtasks are restored from; None: they begin anew.
     clock : RestoredClock or None
         The time at which it was taken.
-    next_tick_ms : int
-        When assigners of watermarks emit next.
+    next_tick_ms : int or None
+        When assigners of watermarks emit next; None: an interval from now.
     pending : PendingCheckpoint or None
         The checkpoint with which the job stops.
     stop_ms : int or None
         When it stops: what is due before has been done.
+    stop_origin : int
+        Number of the origin of the last element before.
     """
 
     uids: tuple[str, ...]
     restored: Checkpoint | None
     clock: RestoredClock | None
-    next_tick_ms: int
+    next_tick_ms: int | None
     pending: PendingCheckpoint | None = None
     stop_ms: int | None = None
+    stop_origin: int = -1
 
     def subtasks(self, vertices: Sequence[JobVertex]) -> RestoredSubtasks | None:
         """Return what restores subtasks of the job's operators; None: they begin anew."""
@@ -173,6 +193,7 @@ class TaskCheckpoints:
         vertices: Sequence[JobVertex],
         origin: Origin | None,
         prepared: Mapping[StreamNode, Sequence[Any]],
+        is_amid: bool = False,
     ) -> list[OperatorPart]:
         """Write what a task holds, and return what of the checkpoint that is.
 
@@ -185,6 +206,8 @@ class TaskCheckpoints:
             What the task has read, if it is one of a source.
         prepared : mapping of StreamNode to sequence
             Committables that are in the checkpoint with this task.
+        is_amid : bool
+            Whether the job is stopped amid its sources.
 
         Raises
         ------
@@ -198,7 +221,7 @@ class TaskCheckpoints:
         parts: list[OperatorPart] = []
         emitted: dict[StreamNode, tuple[int, bool]] = {}
         if origin is not None:
-            snapshot, source = origin.snapshot(), task.vertex.head
+            snapshot, source = origin.snapshot(is_amid), task.vertex.head
             emitted[source] = snapshot.watermark_ms, origin.is_idle
             parts.append(writer.write(uids[source], task.index, snapshot))
         for subtask in task.subtasks():
@@ -268,17 +291,20 @@ class ElementCheckpoints:
         refuse_changes(checkpoint.manifest.job, self._job, checkpoint.storage.path)
         with refused_as(checkpoint.storage.path):
             self._refuse_other_parts(checkpoint)
-            start_ms, now_ms, last_origin = self._states(CLOCK, TIME, [MIN_TIMESTAMP, MIN_TIMESTAMP, -1])
+            of_clock = broadcast_elements(checkpoint.operator_states(CLOCK, 1)[0], TIME)
+            least = [MIN_TIMESTAMP, MIN_TIMESTAMP, -1, 0]
+            start_ms, now_ms, last_origin, is_amid = checked_numbers(CLOCK, of_clock, least)
             if last_origin >= 0:
                 if start_ms > now_ms:
                     raise SchemaError(
                         f"the job started at {start_ms} ms, after its last element at {now_ms} ms"
                     )
-                self.clock = RestoredClock(start_ms, now_ms, last_origin)
-            self._refuse_another_time()
+                self.clock = RestoredClock(start_ms, now_ms, last_origin, bool(is_amid))
+            if not is_amid:
+                self._refuse_another_time()
 
     def _refuse_other_parts(self, checkpoint: Checkpoint) -> None:
-        """Accept the parts if their operators write such tables, and have had the same watermark in all subtasks."""
+        """Accept the parts if their operators write such tables."""
         parts = checkpoint.manifest.parts_by_operator()
         expected: dict[str, tuple[TableKind, ...]] = {CLOCK: (TableKind.OPERATOR_STATE,)}
         for node, uid in self._uids.items():
@@ -292,8 +318,6 @@ class ElementCheckpoints:
             raise SchemaError(f"it has the operators {sorted(parts)}, and the job has {sorted(expected)}")
         for uid, kinds in expected.items():
             for part in parts[uid]:
-                if part.watermark_ms != parts[uid][0].watermark_ms:
-                    raise SchemaError(f"the subtasks of the operator {uid!r} have different watermarks")
                 for table in part.tables:
                     if table.kind not in kinds:
                         raise SchemaError(f"the operator {uid!r} has the {table}, and writes none")
@@ -306,13 +330,15 @@ class ElementCheckpoints:
                 cut = self.cut_of(node.transformation)
                 arrivals += [] if cut is None or cut.last_arrival_ms is None else [cut.last_arrival_ms]
             elif isinstance(node.transformation, LegacySourceTransformation) and not node.collects:
-                function = self.function_of(node.transformation)
-                arrivals += (
-                    [] if function is None or function.last_ms == MIN_TIMESTAMP else [function.last_ms]
-                )
-            elif is_source_node(node) and (position := self.position_of(node.transformation)):
+                arrivals += [
+                    last_ms for _, last_ms, _, _ in self._arrivals_of(self._uid(node.transformation))
+                ]
+            elif is_source_node(node) and _has_splits(node.transformation):
+                arrivals += [place.last_ms for place in self._places_of(self._uid(node.transformation))]
+            elif is_source_node(node) and (position := self.position_of(node.transformation)[0]):
                 start_ms = 0 if self.clock is None else self.clock.start_ms
                 arrivals.append(arrival_times(self._configuration.get_arrival_rate(), start_ms)(position))
+        arrivals = [arrival_ms for arrival_ms in arrivals if arrival_ms != MIN_TIMESTAMP]
         now_ms = [] if self.clock is None else [self.clock.now_ms]
         if ([max(arrivals)] if arrivals else []) != now_ms:
             raise SchemaError(
@@ -327,9 +353,18 @@ class ElementCheckpoints:
     # ---- how the job goes on ----
 
     def of_tasks(
-        self, pending: PendingCheckpoint | None = None, stop_ms: int | None = None
+        self, pending: PendingCheckpoint | None = None, stop: tuple[int, int] | None = None
     ) -> TaskCheckpoints:
-        """Return what tasks need to know; parameters as of `TaskCheckpoints`."""
+        """Return what tasks need to know.
+
+        Parameters
+        ----------
+        pending : PendingCheckpoint, optional
+            The checkpoint with which the job stops.
+        stop : (int, int), optional
+            When it stops, and the number of the origin of the last element.
+        """
+        stop_ms, stop_origin = (None, -1) if stop is None else stop
         goes_on = self.clock is not None
         return TaskCheckpoints(
             tuple(uid for node, uid in self._uids.items() if not node.collects),
@@ -338,59 +373,116 @@ class ElementCheckpoints:
             self._next_tick_ms if goes_on else 0,
             pending,
             stop_ms,
+            stop_origin,
         )
 
     @property
-    def _next_tick_ms(self) -> int:
+    def _next_tick_ms(self) -> int | None:
         """The first tick from the last element on: ticks at its moment come after what else arrives then."""
         assert self.clock is not None
+        if self._configuration.get_clock() == "system":
+            return None
         interval_ms = self._configuration.get_auto_watermark_interval()
         if interval_ms == 0:
             return 0
         since_start = self.clock.now_ms - self.clock.start_ms
         return self.clock.start_ms + interval_ms * max(1, -(-since_start // interval_ms))
 
-    def position_of(self, step: Transformation) -> int:
-        """Return how many elements of a source have gone."""
+    def position_of(self, step: Transformation) -> tuple[int, int]:
+        """Return how many elements of a collection have gone in all runs, and how many are left out of what it has."""
         if self._checkpoint is None:
-            return 0
+            return 0, 0
         uid = self._uid(step)
         found = self._checkpoint.splits(uid)
-        position = found[0].position if len(found) == 1 else None
-        if type(position) is not int or position < 0:
-            raise self._refused(f"the source {uid!r} has no position")
-        return position
+        with refused_as(f"{self._checkpoint.storage.path}, operator {uid!r}"):
+            if len(found) != 1:
+                raise SchemaError("it has no position")
+            position, left_out = checked_numbers(uid, [found[0].position, found[0].state], [0, ENDED])
+            return position, left_out
 
     def context_of(self, step: Transformation) -> tuple[int | None, ...] | None:
-        """Return where the context that a source emits to goes on; None: it begins."""
+        """Return where the context that a collection emits to goes on; None: it begins."""
         if self._checkpoint is None:
             return None
-        uid = self._uid(step)
+        return self._contexts_of(self._uid(step))[0]
+
+    def _contexts_of(self, uid: str) -> list[tuple[int | None, ...]]:
+        return [
+            checked_context_state(state, self._time_characteristic)
+            for state in self._by_subtask(uid, CONTEXT)
+        ]
+
+    def _by_subtask(self, uid: str, name: str) -> list[list[Any]]:
+        """Return what each subtask of a source has of a state."""
+        assert self._checkpoint is not None
         states = self._checkpoint.operator_states(uid, 1)[0]
         with refused_as(f"{self._checkpoint.storage.path}, operator {uid!r}"):
-            return checked_context_state(broadcast_elements(states, CONTEXT), self._time_characteristic)
+            return elements_by_subtask(states, name, self._checkpoint.parallelism(uid))
 
-    def source_of(self, step: Transformation) -> RestoredSource | None:
-        """Return where a source with splits goes on; None: it begins."""
+    def _places_of(self, uid: str) -> list[SourcePlace]:
+        return [SourcePlace.of_elements(own) for own in self._by_subtask(uid, PLACE)]
+
+    def source_of(
+        self, step: Transformation, source: Source, parallelism: int
+    ) -> tuple[int, list[tuple[Sequence[SourceSplit], RestoredSource]]] | None:
+        """Return where a source with splits goes on; None: it begins.
+
+        Parameters
+        ----------
+        step : Transformation
+        source : Source
+        parallelism : int
+            How many subtasks read it.
+
+        Returns
+        -------
+        (int, list of (sequence of SourceSplit, RestoredSource))
+            The number of subtasks that its splits were created for, and for each subtask its splits, and where it goes
+            on.
+        """
         if self._checkpoint is None or self.clock is None:
             return None
         uid = self._uid(step)
-        states = self._checkpoint.operator_states(uid, 1)[0]
         with refused_as(f"{self._checkpoint.storage.path}, operator {uid!r}"):
-            watermarks = SourceWatermarks.of_elements(broadcast_elements(states, WATERMARKS))
-        return RestoredSource(self.position_of(step), watermarks, self._next_tick_ms)
+            places = self._places_of(uid)
+            watermarks = [SourceWatermarks.of_elements(own) for own in self._by_subtask(uid, WATERMARKS)]
+            splits = splits_that_go_on(source, parallelism, places, watermarks, self._checkpoint.splits(uid))
+        furthest = max(places, key=lambda place: place.last_ms)
+        parts: list[tuple[Sequence[SourceSplit], RestoredSource]] = []
+        for index, of_subtask in enumerate(splits):
+            place = places[index] if len(places) == parallelism else furthest._replace(polls=0, turn=[])
+            held = where_it_was(watermarks, index, parallelism, _watermark_of_source)
+            of_splits = watermarks_that_go_on(watermarks, held, of_subtask)
+            parts.append((of_subtask, RestoredSource(place, of_splits, self._next_tick_ms)))
+        return furthest.created_for or parallelism, parts
 
-    def function_of(self, step: Transformation) -> RestoredFunction | None:
-        """Return where a source function goes on; None: it begins."""
-        context = self.context_of(step)
-        if self._checkpoint is None or context is None:
+    def functions_of(self, step: Transformation, parallelism: int) -> list[RestoredFunction] | None:
+        """Return where each subtask of a source function goes on; None: they begin."""
+        if self._checkpoint is None:
             return None
         uid = self._uid(step)
+        arrivals = self._arrivals_of(uid)
         with refused_as(f"{self._checkpoint.storage.path}, operator {uid!r}"):
-            position, last_ms, slept_ms = self._states(uid, ARRIVALS, [0, MIN_TIMESTAMP, 0])
-        own = dict(self._checkpoint.operator_states(uid, 1)[0])
-        del own[ARRIVALS], own[CONTEXT]
-        return RestoredFunction(position, last_ms, slept_ms, context, own)
+            contexts = self._contexts_of(uid)
+        if len(arrivals) != parallelism:
+            furthest = max(arrivals, key=lambda own: own[1])
+            have_ended = min(has_ended for *_, has_ended in arrivals)
+            arrivals = [(*furthest[:3], have_ended)] * parallelism
+        functions: list[RestoredFunction] = []
+        for index, states in enumerate(self._checkpoint.operator_states(uid, parallelism)):
+            own = {name: state for name, state in states.items() if name not in (ARRIVALS, CONTEXT)}
+            context = where_it_was(contexts, index, parallelism, lambda state: state[:2] or (0, 0))
+            position, last_ms, slept_ms, has_ended = arrivals[index]
+            functions.append(RestoredFunction(position, last_ms, slept_ms, bool(has_ended), context, own))
+        return functions
+
+    def _arrivals_of(self, uid: str) -> list[tuple[int, int, int, int]]:
+        assert self._checkpoint is not None
+        with refused_as(f"{self._checkpoint.storage.path}, operator {uid!r}"):
+            return [
+                tuple(checked_numbers(uid, own, [0, MIN_TIMESTAMP, 0, 0]))  # type: ignore[misc]
+                for own in self._by_subtask(uid, ARRIVALS)
+            ]
 
     def cut_of(self, step: Transformation) -> TimeCut | None:
         """Return where a log goes on; None: it begins anew."""
@@ -411,6 +503,7 @@ class ElementCheckpoints:
         with refused_as(f"{self._checkpoint.storage.path}, operator {uid!r}"):
             known = dict(_split_watermarks(broadcast_elements(states, SPLITS)))
         splits = [known.get(value) for value in split_values]
+        assert self._next_tick_ms is not None  # logs have the clock of arrivals
         return RestoredSplits(splits, self._checkpoint.watermark_ms(uid), self._next_tick_ms)
 
     def commit_prepared(self) -> None:
@@ -431,24 +524,10 @@ class ElementCheckpoints:
                     committables = [serializer.deserialize(each) for each in committables]
             sink.commit(committables)
 
-    def _states(self, uid: str, name: str, least: Sequence[int]) -> list[int]:
-        assert self._checkpoint is not None
-        values = broadcast_elements(self._checkpoint.operator_states(uid, 1)[0], name)
-        if len(values) != len(least) or any(
-            type(value) is not int or not smallest <= value <= MAX_TIMESTAMP
-            for value, smallest in zip(values, least, strict=False)
-        ):
-            raise SchemaError(f"the {uid} of the checkpoint shows {values!r:.80}")
-        return values
-
     def _uid(self, step: Transformation) -> str:
         return next(
             uid for node, uid in self._uids.items() if node.transformation is step and not node.collects
         )
-
-    def _refused(self, what: str) -> Exception:
-        assert self._checkpoint is not None
-        return CheckpointError(f"{self._checkpoint.storage.path}: {what}")
 
     def last_origin(self, number: int) -> int:
         """Return the number of the origin of the last element: of this run, or else of the one before."""
@@ -456,13 +535,24 @@ class ElementCheckpoints:
 
     # ---- how the job stops ----
 
-    def begin(self) -> PendingCheckpoint:
-        """Begin the checkpoint with which the job stops; as a context manager it is aborted by an error."""
-        assert self._stop_path is not None
-        return PendingCheckpoint.begin(self._stop_path, self._max_parallelism)
+    def begin(self, path: str | PathLike[str] | None = None) -> PendingCheckpoint:
+        """Begin the checkpoint with which the job stops; as a context manager it is aborted by an error.
+
+        Parameters
+        ----------
+        path : path, optional
+            Its directory; by default the one that the job was started with.
+        """
+        found = self._stop_path if path is None else path
+        assert found is not None
+        return PendingCheckpoint.begin(found, self._max_parallelism)
 
     def complete(
-        self, pending: PendingCheckpoint, parts: Sequence[OperatorPart], time: tuple[int, int, int]
+        self,
+        pending: PendingCheckpoint,
+        parts: Sequence[OperatorPart],
+        time: tuple[int, int, int],
+        is_amid: bool = False,
     ) -> None:
         """Complete the checkpoint.
 
@@ -473,14 +563,40 @@ class ElementCheckpoints:
             What all tasks have written.
         time : (int, int, int)
             When the job started, what its clock shows, and the number of the origin of its last element.
+        is_amid : bool
+            Whether the job was stopped amid its sources.
 
         Raises
         ------
         CheckpointError, ConfigurationError
             As of `PendingCheckpoint.commit`.
         """
-        clock = OperatorSnapshot(operator_state={TIME: broadcast_state(time)})
+        clock = OperatorSnapshot(operator_state={TIME: broadcast_state([*time, int(is_amid)])})
         pending.commit([pending.writer().write(CLOCK, 0, clock), *parts], self._job)
+
+
+def checked_numbers(name: str, values: Sequence[Any], least: Sequence[int]) -> list[int]:
+    """Return numbers of a checkpoint, each of which has a least value.
+
+    Raises
+    ------
+    SchemaError
+        If they are not as many numbers, or one is less.
+    """
+    if len(values) != len(least) or any(
+        type(value) is not int or not smallest <= value <= MAX_TIMESTAMP
+        for value, smallest in zip(values, least, strict=False)
+    ):
+        raise SchemaError(f"the {name} of the checkpoint shows {list(values)!r:.80}")
+    return list(values)
+
+
+def _watermark_of_source(watermarks: SourceWatermarks | None) -> tuple[int, bool]:
+    return (MIN_TIMESTAMP, False) if watermarks is None else (watermarks.watermark_ms, watermarks.is_idle)
+
+
+def _has_splits(step: Transformation) -> bool:
+    return isinstance(step, SourceTransformation) and step.strategy is not None
 
 
 def operators_of(vertices: Sequence[JobVertex]) -> list[StreamNode]:
@@ -537,6 +653,7 @@ def _described(
 ) -> dict[str, str]:
     """Return what a job says of itself in a checkpoint, so that no other job is restored from it by mistake."""
     description = {
+        "clock": configuration.get_clock(),
         "logs and operators": f"operators of single elements {', '.join(uids.values())}",
         "auto-watermark interval": f"{configuration.get_auto_watermark_interval()} ms",
         "arrival rate": f"{configuration.get_arrival_rate()!r} elements/s",
@@ -608,12 +725,9 @@ def refuse_what_has_none(nodes: Sequence[StreamNode], configuration: ExecutionCo
     """
     if configuration.is_batch():
         raise has_none("the execution mode BATCH", "set it to STREAMING")
-    configuration.require_arrival_clock(
-        "a job with a checkpoint", "what is due in processing time would depend on when it goes on"
-    )
     for node in nodes:
         if not node.collects:
-            _refuse_step(node)
+            _refuse_step(node, configuration.get_clock() == "system")
 
 
 def _max_parallelism(nodes: Sequence[StreamNode], configuration: ExecutionConfig) -> int:
@@ -631,22 +745,11 @@ def _max_parallelism(nodes: Sequence[StreamNode], configuration: ExecutionConfig
     return found.pop() if found else configuration.get_max_parallelism()
 
 
-def _refuse_step(node: StreamNode) -> None:
+def _refuse_step(node: StreamNode, is_stopped_amid: bool) -> None:
     step = node.transformation
-    if isinstance(step, LegacySourceTransformation):
-        if not isinstance(step.function, CheckpointedFunction):
-            raise has_none(
-                f"{node.name}, a source function, which does not tell where it stands",
-                "let it be a CheckpointedFunction, with snapshot_state and initialize_state",
-            )
-        if node.parallelism > 1:
-            raise has_none(
-                f"{node.name}, a source function in {node.parallelism} subtasks, each of which makes its watermarks",
-                "set_parallelism(1) on it",
-            )
     if isinstance(step, SourceTransformation):
         if step.strategy is not None:
-            _refuse_splits(node, step.source, step.strategy)
+            _refuse_source(node, step.source, step.strategy, is_stopped_amid)
     elif is_source_node(node) and not is_of_log(step) and not isinstance(step, LegacySourceTransformation):
         raise has_none(
             f"{node.name}, a job over columns within one over single elements",
@@ -659,11 +762,6 @@ def _refuse_step(node: StreamNode) -> None:
         strategy = found[0].strategy if found else None
     if strategy is None:
         return
-    if node.parallelism > 1:
-        raise has_none(
-            f"{node.name} in {node.parallelism} subtasks, whose watermarks depend on how elements are dealt out",
-            "assign timestamps and watermarks right behind the source, or set_parallelism(1) on what is before",
-        )
     own = copied_strategy(strategy)
     try:
         generator = own.create_watermark_generator(lambda: 0)
@@ -674,23 +772,26 @@ def _refuse_step(node: StreamNode) -> None:
         ) from failure
 
 
-def _refuse_splits(node: StreamNode, source: Source, strategy: WatermarkStrategy) -> None:
-    """Accept a source if it has one split at most, which the next run goes on with, and reads it by itself."""
-    reason = ""
+def _refuse_source(
+    node: StreamNode, source: Source, strategy: WatermarkStrategy, is_stopped_amid: bool
+) -> None:
+    """Accept a source with splits if it can go on from where it is when the job stops."""
+    if is_stopped_amid:
+        if reads_by_itself(source) and source.split_serializer() is None:
+            raise has_none(
+                f"{node.name}, a source with a reader of its own, whose splits no checkpoint can hold",
+                "let it have a split_serializer()",
+            )
+        return
     if source.boundedness is not Boundedness.BOUNDED:
-        reason = "an unbounded source, which comes to no cut by itself"
-    elif type(source).create_reader is not Source.create_reader:
-        reason = "a source with a reader of its own, which ends its splits before the cut"
-    elif strategy.alignment_parameters is not None:
-        reason = "a source whose splits are aligned"
-    elif node.parallelism > 1:
-        reason = f"a source in {node.parallelism} subtasks, each of which makes its watermarks"
-    elif len(source.create_splits(1)) > 1:
-        reason = "a source with several splits, which end at different times"
-    if reason:
         raise has_none(
-            f"{node.name}, {reason}",
-            "read an event log, or a bounded source of one split with set_parallelism(1)",
+            f"{node.name}, an unbounded source, which comes to no cut by itself",
+            "run it on the system clock, or let its boundedness be BOUNDED if it ends by itself",
+        )
+    if strategy.alignment_parameters is not None:
+        raise has_none(
+            f"{node.name}, a source whose splits are aligned: what a paused split has left would be lost",
+            "run it on the system clock, or read an event log, whose splits may be aligned",
         )
 
 

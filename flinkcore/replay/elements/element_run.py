@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
+import time
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
-from time import monotonic
+from os import PathLike
 from typing import TYPE_CHECKING, Any, Final
 
 from flinkcore.common.execution_config import ExecutionConfig
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from flinkcore.replay.elements.async_levels import AsyncLevels
     from flinkcore.replay.elements.element_checkpoint import ElementCheckpoints
     from flinkcore.replay.elements.system_clock import SystemJobClock
-    from flinkcore.runtime.checkpoint import OperatorPart
+    from flinkcore.runtime.checkpoint import OperatorPart, PendingCheckpoint
     from flinkcore.runtime.operators.async_wait_operator import AsyncElementQueue
 
 MOST_COLLECTED = 8192
@@ -170,7 +171,16 @@ class RunningTasks:
     checkpoints : CheckpointSettings
         The checkpoint that the job goes on from, and the one with which it stops.
     check : callable, optional
-        Raises an error if the job is to stop; called where it waits.
+        Raises an error if the job is to end at once; called where it waits.
+    may_stop : bool
+        Whether `stop` may be called.
+    when_taken : callable, optional
+        Waits until the program has taken what was collected, before a checkpoint says that it has.
+
+    Attributes
+    ----------
+    has_stopped : bool
+        Whether the tasks have ended by `stop`, with a checkpoint.
     """
 
     def __init__(
@@ -184,15 +194,19 @@ class RunningTasks:
         system_clock: SystemJobClock | None = None,
         checkpoints: CheckpointSettings = NO_CHECKPOINTS,
         check: Callable[[], None] = lambda: None,
+        may_stop: bool = False,
+        when_taken: Callable[[], None] = lambda: None,
     ) -> None:
+        self._job = job
+        self._configuration = configuration
+        self._may_stop = may_stop
+        self._when_taken = when_taken
+        self._stop: tuple[ElementCheckpoints, str | PathLike[str] | None] | None = None
+        self.has_stopped = False
         self._elements: list[Any] = []
         self._give = give
         self._vertices = vertices = job_vertices(StreamGraphGenerator(job, configuration).generate())
-        self._checkpoints: ElementCheckpoints | None = None
-        if checkpoints != NO_CHECKPOINTS:
-            from flinkcore.replay.elements.element_checkpoint import ElementCheckpoints  # loads pyarrow
-
-            self._checkpoints = ElementCheckpoints(vertices, job, configuration, checkpoints)
+        self._checkpoints = None if checkpoints == NO_CHECKPOINTS else self._checkpoints_of(checkpoints)
         self._sources = JobSources(
             vertices, configuration, job.time_characteristic, directory, self._checkpoints
         )
@@ -216,7 +230,8 @@ class RunningTasks:
             collect or self._collect(),
             copied_function,
             mailbox_of=None if system_clock is None else system_clock.mailbox_of,
-            has_checkpoint=self._checkpoints is not None,
+            has_checkpoint=may_stop or self._checkpoints is not None,
+            downtime_ms=0 if system_clock is None or restored is None else _since_ms(restored.now_ms),
             restored=None if self._checkpoints is None else self._checkpoints.of_tasks().subtasks(vertices),
             async_queue_of=self._async_queue_of,
             placed_channel=None if self._levels is None else self._levels.placed_channel,
@@ -225,6 +240,31 @@ class RunningTasks:
         self._arrivals: Arrivals = OrderedArrivals([])
         self._has_begun = False
         self._has_ended = False
+
+    def _checkpoints_of(self, settings: CheckpointSettings) -> ElementCheckpoints:
+        from flinkcore.replay.elements.element_checkpoint import ElementCheckpoints  # loads pyarrow
+
+        return ElementCheckpoints(self._vertices, self._job, self._configuration, settings)
+
+    def stop(self, path: str | PathLike[str] | None = None) -> None:
+        """Let the tasks stop amid their sources, with a checkpoint; may be called in any thread.
+
+        Parameters
+        ----------
+        path : path, optional
+            Its directory; by default the one that the job was started with.
+
+        Raises
+        ------
+        ConfigurationError
+            If something in the job has no checkpoints: it goes on.
+        """
+        checkpoints = self._checkpoints
+        if checkpoints is None:
+            checkpoints = self._checkpoints_of(CheckpointSettings(stop_with_checkpoint=path))
+        self._stop = checkpoints, path
+        if self._system_clock is not None:
+            self._system_clock.mailbox.wake()
 
     def _async_queue_of(self, task: int, capacity: int, ordered: bool) -> AsyncElementQueue:
         if self._levels is not None:
@@ -266,48 +306,84 @@ class RunningTasks:
     def steps(self) -> Generator[None, None, None]:
         """Run the tasks to their end, and stop now and then, the last time when only the end is to come."""
         self._has_begun = True
+        checkpoints = self._checkpoints
         try:
-            if self._checkpoints is not None:
-                self._checkpoints.commit_prepared()
-                if self._checkpoints.stops:
-                    yield from self._steps_to_checkpoint(self._checkpoints)
+            if checkpoints is not None:
+                checkpoints.commit_prepared()
+                if checkpoints.stops:
+                    with checkpoints.begin() as pending:
+                        yield from self._steps(pending)
                     return
-            origins = list[Origin]()
-            self._arrivals = OrderedArrivals(origins)
-            self._add_origins(origins)
-            if self._system_clock is not None:
-                yield from self._system_clock.emit_all(origins)
-            else:
-                if len(origins) == 1 and self._levels is None:
-                    self._arrivals = origins[0]
-                yield from self._arrivals.emit_all(self._clock)
-                if self._levels is not None:
-                    self._levels.take_all()
-            yield
-            self._end()
+            yield from self._steps(None)
         finally:
             self._cancel()
 
-    def _steps_to_checkpoint(self, checkpoints: ElementCheckpoints) -> Generator[None, None, None]:
-        with checkpoints.begin() as pending:
-            origins = list[Origin]()
-            self._arrivals = arrivals = OrderedArrivals(origins, stops=True)
-            by_task = self._add_origins(origins)
-            yield from arrivals.emit_all(self._clock)
-            if self._levels is not None:
-                self._levels.catch_up()
+    def _steps(self, pending: PendingCheckpoint | None) -> Generator[None, None, None]:
+        """Run the tasks to their end, or until they are stopped; a checkpoint was begun if their end is one."""
+        origins = list[Origin]()
+        arrivals = OrderedArrivals(origins, stops=pending is not None)
+        self._arrivals = arrivals
+        by_task = self._add_origins(origins)
+        is_left = pending is not None
+        if self._system_clock is not None:
+            is_left = yield from self._system_clock.emit_all(origins, is_left, lambda: self._stop is not None)
+        else:
+            if len(origins) == 1 and not (self._may_stop or is_left or self._levels):
+                self._arrivals = origins[0]
+            yield from self._steps_of_arrivals(arrivals)
+        yield
+        if self._stop is not None and self._stop[1] is not None:
+            checkpoints, path = self._stop
+            with checkpoints.begin(path) as begun:
+                self._end_with_checkpoint(begun, checkpoints, by_task, arrivals.last_origin)
+        elif pending is not None and (is_left or self._stop is not None):
+            assert self._checkpoints is not None
+            self._end_with_checkpoint(pending, self._checkpoints, by_task, arrivals.last_origin)
+        else:
+            self._end()
+
+    def _steps_of_arrivals(self, arrivals: OrderedArrivals) -> Iterator[None]:
+        is_stopping = False
+        for _ in self._arrivals.emit_all(self._clock):
             yield
-            # Once the checkpoint is complete, the next run commits what this one cannot.
-            with self._prepared(pending.may_be_complete) as prepared:
-                of_tasks = checkpoints.of_tasks(pending)
-                parts: list[OperatorPart] = []
-                for number, task in enumerate(self._tasks.tasks()):
-                    of_first = prepared if task.index == 0 else {}
-                    parts += of_tasks.write(task, self._vertices, by_task.get(number), of_first)
-                self._tasks.close()
-                self._has_ended = True
-                last = checkpoints.last_origin(arrivals.last_origin)
-                checkpoints.complete(pending, parts, (self._sources.start_ms, self._clock.now_ms, last))
+            if self._stop is not None:
+                if not is_stopping:
+                    is_stopping = True
+                    arrivals.stop()
+                if arrivals.has_stopped:
+                    break
+        if self._levels is not None:
+            if self._stop is not None or (self._checkpoints is not None and self._checkpoints.stops):
+                self._levels.catch_up()
+            else:
+                self._levels.take_all()
+
+    def _end_with_checkpoint(
+        self,
+        pending: PendingCheckpoint,
+        checkpoints: ElementCheckpoints,
+        by_task: Mapping[int, Origin],
+        last_origin: int,
+    ) -> None:
+        """Write what the tasks hold, and make visible what the sinks have written."""
+        is_amid = self._stop is not None or self._system_clock is not None
+        start_ms, now_ms = self._sources.start_ms, self._clock.now_ms
+        if self._system_clock is not None:
+            self._system_clock.finish_calls(self._tasks.tasks())
+            now_ms, last_origin = _since_ms(0), 0
+        self._when_taken()
+        # Once the checkpoint is complete, the next run commits what this one cannot.
+        with self._prepared(pending.may_be_complete) as prepared:
+            of_tasks = checkpoints.of_tasks(pending)
+            parts: list[OperatorPart] = []
+            for number, task in enumerate(self._tasks.tasks()):
+                of_first = prepared if task.index == 0 else {}
+                parts += of_tasks.write(task, self._vertices, by_task.get(number), of_first, is_amid)
+            self._tasks.close()
+            self._has_ended = True
+            last = checkpoints.last_origin(last_origin)
+            checkpoints.complete(pending, parts, (start_ms, now_ms, last), is_amid)
+        self.has_stopped = self._stop is not None
         commit(prepared)
 
     def run(self) -> None:
@@ -318,12 +394,12 @@ class RunningTasks:
         self.open()
         try:
             self._give_collected()
-            given_s = monotonic()
+            given_s = time.monotonic()
             with closing(self.steps()) as steps:
                 for _ in steps:
-                    if monotonic() >= given_s + COLLECTING_SECONDS:
+                    if time.monotonic() >= given_s + COLLECTING_SECONDS:
                         self._give_collected()
-                        given_s = monotonic()
+                        given_s = time.monotonic()
         finally:
             self._cancel()
         self._give_collected()
@@ -344,7 +420,7 @@ class RunningTasks:
         for number, source in self._sources.of_tasks().items():
             origins += source.origins(tasks[number])
             by_task[number] = origins[-1]
-        if self._checkpoints is not None:
+        if self._checkpoints is not None and self._system_clock is None:
             self._checkpoints.of_tasks().check_goes_on(origins)
         return by_task
 
@@ -377,6 +453,11 @@ class RunningTasks:
         if not self._has_ended:
             self._has_ended = True
             self._tasks.cancel()
+
+
+def _since_ms(time_ms: int) -> int:
+    """How long a time of the system clock is ago."""
+    return max(0, time.time_ns() // 1_000_000 - time_ms)
 
 
 def commit(prepared: dict[StreamNode, list[Any]]) -> None:

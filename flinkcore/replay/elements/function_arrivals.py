@@ -3,44 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING
 
 from flinkcore.common.constants import MIN_TIMESTAMP
 from flinkcore.replay.elements.element_arrivals import CONTEXT, OrderedArrivals, Origin, arrival_times
 from flinkcore.replay.elements.job_clock import JobClock
+from flinkcore.replay.elements.restored_sources import ARRIVALS, RestoredFunction
 from flinkcore.runtime.sources.stream_source import Emission, StreamSource
 
 if TYPE_CHECKING:
     from flinkcore.runtime.checkpoint import OperatorSnapshot
     from flinkcore.runtime.state import OperatorStateSnapshot
-
-
-ARRIVALS: Final = "flinkcore.arrivals"
-"""State of a source function: how many of its emissions had elements, when the last came, and how long it has slept."""
-
-
-class RestoredFunction(NamedTuple):
-    """Where a source function goes on.
-
-    Attributes
-    ----------
-    position : int
-        How many emissions with elements there were.
-    last_ms : int
-        When the last emission arrived; -2**63 if there was none.
-    slept_ms : int
-        How long the function has slept in all.
-    context : tuple
-        The `snapshot_state` of its context.
-    states : mapping of str to OperatorStateSnapshot
-        Its own.
-    """
-
-    position: int
-    last_ms: int
-    slept_ms: int
-    context: tuple[int | None, ...]
-    states: Mapping[str, OperatorStateSnapshot]
 
 
 class FunctionArrivals(Origin):
@@ -56,8 +29,10 @@ class FunctionArrivals(Origin):
     start_ms : int
     finish : callable
         Called when the last watermark has gone.
+    index : int
+        Of the subtask.
     states : callable, optional
-        Returns the function's own states, once it has ended.
+        Returns the function's own states, once it has ended; None: it has none, and would begin again.
     restored : RestoredFunction, optional
         Where the function goes on; None: it begins.
     """
@@ -69,10 +44,12 @@ class FunctionArrivals(Origin):
         rate: float,
         start_ms: int,
         finish: Callable[[], None],
-        states: Callable[[], Mapping[str, OperatorStateSnapshot]] = dict,
+        index: int = 0,
+        states: Callable[[], Mapping[str, OperatorStateSnapshot]] | None = None,
         restored: RestoredFunction | None = None,
     ) -> None:
         self.number = number
+        self._index = index
         self._source = source
         self._finish = finish
         self._arrival_ms = arrival_times(rate, start_ms)
@@ -81,9 +58,11 @@ class FunctionArrivals(Origin):
             (0, MIN_TIMESTAMP, 0) if restored is None else restored[:3]
         )
         self._next: Emission | None = None
+        self._is_stopping = False
+        self._ended_by_itself = False
         self.next_arrival_ms: int | None = start_ms
-        self.at_end = False
-        self.is_waiting = True
+        self.at_end = self.had_ended = restored is not None and restored.has_ended
+        self.is_waiting = not self.at_end
 
     def wait(self) -> None:
         """Wait for the next emission, or the end."""
@@ -95,6 +74,40 @@ class FunctionArrivals(Origin):
         if self.is_waiting and self._source.is_available:
             self._take(wait=True)
         return not self.is_waiting
+
+    @property
+    def comes_to_end(self) -> bool:
+        return self.is_available() and self.at_end
+
+    @property
+    def continuation(self) -> tuple[int, int]:
+        return self._arrival_ms(self._position + 1) + self._slept_ms, self.number
+
+    def goes_beyond(self, place: tuple[int, int]) -> bool:
+        self.wait()
+        if self.at_end or self.next_arrival_ms is None:
+            return False
+        arrival_ms, position, ahead = self.next_arrival_ms, self._position, 0
+        while (arrival_ms, self.number) <= place:
+            emission = self._source.peek(ahead)
+            if emission is None:
+                return False
+            ahead, position = ahead + 1, position + emission.has_elements
+            arrival_ms = self._arrival_ms(position) + self._slept_before_ms + emission.slept_ms
+        return True
+
+    def stop(self) -> None:
+        """Cancel the function; what it emits until it returns is still on its way."""
+        self._is_stopping = True
+        if not self.at_end and not self._source.stop():
+            self.at_end, self.is_waiting = True, False
+
+    @property
+    def has_stopped(self) -> bool:
+        if self.comes_to_end:
+            return True
+        self._source.check_stopped()
+        return False
 
     def emit(self) -> None:
         """Let the next emission go on its way, or the end come."""
@@ -133,24 +146,27 @@ class FunctionArrivals(Origin):
             )
         elif wait:
             self.at_end = True
+            self._ended_by_itself = not self._is_stopping
             self.next_arrival_ms = self._arrival_ms(self._position) + self._slept_ms + 1
 
     @property
     def _slept_ms(self) -> int:
         return self._slept_before_ms + self._source.slept_ms
 
-    def snapshot(self) -> OperatorSnapshot:
+    def snapshot(self, is_amid: bool) -> OperatorSnapshot:
         from flinkcore.runtime.checkpoint import OperatorSnapshot  # loads pyarrow
-        from flinkcore.runtime.tasks.subtask_state import broadcast_state
+        from flinkcore.runtime.tasks.subtask_state import own_state
 
-        context = self._source.context
+        context, states = self._source.context, self._states
         self.is_idle = context.is_idle
+        has_ended = self.next_arrival_ms is None or (states is None and self._ended_by_itself)
+        arrivals = self._position, self._last_ms, self._slept_ms, int(is_amid and has_ended)
         return OperatorSnapshot(
             watermark_ms=context.watermark_ms,
             operator_state={
-                **self._states(),
-                ARRIVALS: broadcast_state([self._position, self._last_ms, self._slept_ms]),
-                CONTEXT: broadcast_state(context.snapshot_state()),
+                **({} if states is None else states()),
+                ARRIVALS: own_state(self._index, arrivals),
+                CONTEXT: own_state(self._index, context.snapshot_state()),
             },
         )
 

@@ -8,10 +8,16 @@ from typing import TYPE_CHECKING, Any, Final
 from flinkcore.common.boundedness import Boundedness
 from flinkcore.common.execution_config import ExecutionConfig
 from flinkcore.common.typeinfo import TypeInformation
-from flinkcore.datastream.connectors.base import Source, SourceSplit
+from flinkcore.datastream.connectors.base import SourceSplit
 from flinkcore.datastream.element_transformations import LegacySourceTransformation, SourceTransformation
 from flinkcore.datastream.time_characteristic import TimeCharacteristic
 from flinkcore.datastream.transformations import EventLogSource, Transformation
+from flinkcore.replay.elements.restored_sources import (
+    RestoredFunction,
+    RestoredSource,
+    reads_by_itself,
+    without_emitted,
+)
 from flinkcore.replay.elements.task_sources import (
     ColumnarJob,
     TaskElements,
@@ -127,8 +133,10 @@ class JobSources:
                 continue
             step = node.transformation
             if isinstance(step, LegacySourceTransformation):
-                function = None if self._checkpoints is None else self._checkpoints.function_of(step)
-                for task in vertex.tasks:
+                functions: Sequence[RestoredFunction | None] = [None] * node.parallelism
+                if self._checkpoints is not None:
+                    functions = self._checkpoints.functions_of(step, node.parallelism) or functions
+                for task, function in zip(vertex.tasks, functions, strict=True):
                     sources[task] = TaskFunction(
                         origins,
                         step,
@@ -140,21 +148,32 @@ class JobSources:
                     origins += 1
                 continue
             if isinstance(step, SourceTransformation) and step.strategy is not None:
-                source = step.source
-                splits = source.create_splits(node.parallelism)
-                goes_on = None if self._checkpoints is None else self._checkpoints.source_of(step)
-                has_reader = type(source).create_reader is not Source.create_reader
-                for index, task in enumerate(vertex.tasks):
+                source, strategy = step.source, step.strategy
+                goes_on = None
+                if self._checkpoints is not None:
+                    goes_on = self._checkpoints.source_of(step, source, node.parallelism)
+                if goes_on is None:
+                    splits = source.create_splits(node.parallelism)
+                    created_for = node.parallelism
+                    parts: Sequence[tuple[Sequence[SourceSplit], RestoredSource | None]] = [
+                        (splits[index :: node.parallelism], None) for index in range(node.parallelism)
+                    ]
+                else:
+                    created_for, parts = goes_on
+                holds_end = self._checkpoints is not None and self._checkpoints.stops
+                for task, (of_task, restored_source) in zip(vertex.tasks, parts, strict=True):
                     sources[task] = TaskSplits(
                         origins,
-                        tuple(splits[index :: node.parallelism]),
-                        source if has_reader else None,
+                        tuple(of_task),
+                        created_for,
+                        source if reads_by_itself(source) else None,
                         source.boundedness is Boundedness.BOUNDED,
                         _converted_to(step),
-                        step.strategy,
+                        strategy,
                         self._configuration,
                         self.start_ms,
-                        goes_on,
+                        holds_end,
+                        restored_source,
                     )
                     origins += 1
                 continue
@@ -165,14 +184,16 @@ class JobSources:
             context = None
             if in_ingestion_time and self._checkpoints is not None:
                 context = self._checkpoints.context_of(step)
+            position, left_out = (0, 0) if self._checkpoints is None else self._checkpoints.position_of(step)
             sources[vertex.first_task] = TaskElements(
                 origins,
-                self._split(step),
+                without_emitted(self._split(step), left_out),
                 _converted_to(step),
                 self._configuration,
                 self.start_ms,
                 in_ingestion_time,
-                0 if self._checkpoints is None else self._checkpoints.position_of(step),
+                position,
+                left_out,
                 context,
             )
             origins += 1

@@ -259,6 +259,9 @@ class LogArrivals(Origin):
         self.at_end = self._next is None
         self.next_arrival_ms = self._end_ms if self._next is None else self._next[0]
 
+    def goes_beyond(self, place: tuple[int, int]) -> bool:
+        return self._next is not None and (self._next[0], self.number) > place
+
     def emit(self) -> None:
         """Let the next event go on its way, or the end come."""
         if self._next is None:
@@ -270,7 +273,7 @@ class LogArrivals(Origin):
         self._processes[split](record)
         self._take()
 
-    def snapshot(self) -> OperatorSnapshot:
+    def snapshot(self, is_amid: bool) -> OperatorSnapshot:
         self.is_idle = self._watermarks is not None and self._watermarks.is_idle
         cut = self._reading.time_plane.cut
         assert cut is not None

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
+from flinkcore.common.serializer import Serializer
 from flinkcore.common.timestamp_assigner import NO_TIMESTAMP
 from flinkcore.common.typeinfo.type_information import Conversion
 from flinkcore.datastream.connectors.base import InputStatus
@@ -14,16 +15,15 @@ from flinkcore.replay.elements.element_arrivals import (
     OrderedArrivals,
     Origin,
     arrival_times,
+    positions_ahead,
 )
 from flinkcore.replay.elements.job_clock import JobClock
+from flinkcore.replay.elements.restored_sources import FIRST_PLACE, PLACE, WATERMARKS, SourcePlace
 from flinkcore.runtime.sources.source_operator import SourceOperator
 from flinkcore.runtime.sources.source_outputs import Emit
 
 if TYPE_CHECKING:
-    from flinkcore.runtime.checkpoint import OperatorSnapshot
-
-WATERMARKS: Final = "flinkcore.source watermarks"
-"""State of a source with splits: its `SourceWatermarks`."""
+    from flinkcore.runtime.checkpoint import OperatorSnapshot, SplitPosition
 
 
 class SourceArrivals(Origin):
@@ -42,8 +42,16 @@ class SourceArrivals(Origin):
         False: what the job has collected is passed on before each poll, which may wait.
     finish : callable
         Called when the last watermark has gone.
-    position : int
-        How many polls there were in an earlier run, from whose checkpoint this one goes on.
+    index : int
+        Of the subtask.
+    holds_end : bool
+        Whether its splits may go on in another run, so that no round of polls ends with them.
+    serializer : Serializer, optional
+        Of splits that a reader of the source's own tells; None: they are told by their positions.
+    created_for : int
+        The number of subtasks that the splits were created for.
+    place : SourcePlace, optional
+        Where an earlier run was, from whose checkpoint this one goes on.
     """
 
     def __init__(
@@ -54,44 +62,83 @@ class SourceArrivals(Origin):
         start_ms: int,
         is_bounded: bool,
         finish: Callable[[], None],
-        position: int = 0,
+        *,
+        index: int = 0,
+        holds_end: bool = False,
+        serializer: Serializer | None = None,
+        created_for: int = 1,
+        place: SourcePlace = FIRST_PLACE,
     ) -> None:
         self.number = number
         self._operator = operator
         self._is_bounded = is_bounded
         self._finish = finish
         self._arrival_ms = arrival_times(rate, start_ms)
-        self._position = position
+        self._index = index
+        self._holds_end = holds_end
+        self._serializer = serializer
+        self._created_for = created_for
+        self._position, self._last_ms, self._polls, *_ = place
+        self._next_position = self._position
         self.next_arrival_ms: int | None = start_ms
-        self._schedule_next(self._arrival_ms(position), InputStatus.MORE_AVAILABLE)
+        now_ms = self._arrival_ms(self._position)
+        self._schedule_next(now_ms, InputStatus.MORE_AVAILABLE)
+        if self._polls and not self.at_end:
+            self._next_position, self.next_arrival_ms = self._position, now_ms
 
     def _schedule_next(self, now_ms: int, status: InputStatus) -> None:
         """Set the time of the next poll: that of a further record, or, if there may be none, 1 ms later."""
         operator = self._operator
         self.at_end = operator.is_at_end
         may_read = status is InputStatus.MORE_AVAILABLE or operator.is_waiting_for_alignment
+        self._next_position = self._position
         if self.at_end or not may_read:
             self.next_arrival_ms = now_ms + 1
             return
-        self._position += 1
-        while (next_ms := self._arrival_ms(self._position)) < now_ms:
-            self._position += 1
+        self._next_position += 1
+        while (next_ms := self._arrival_ms(self._next_position)) < now_ms:
+            self._next_position += 1
         self.next_arrival_ms = next_ms
+
+    @property
+    def comes_to_end(self) -> bool:
+        return self._operator.is_at_end
+
+    @property
+    def continuation(self) -> tuple[int, int]:
+        position = self._position if self._polls else self._position + 1
+        return self._arrival_ms(position), self.number
+
+    def goes_beyond(self, place: tuple[int, int]) -> bool:
+        ahead = positions_ahead(self._arrival_ms, self._next_position, self.number, place)
+        return self._operator.has_left(ahead + 1)
 
     def emit(self) -> None:
         """Poll once for each split that is read, unless there is nothing before."""
         assert self.next_arrival_ms is not None
         operator, now_ms = self._operator, self.next_arrival_ms
-        status, polls = operator.emit_next(), 1
-        while status is InputStatus.MORE_AVAILABLE and polls < operator.readable_splits:
+        if self._holds_end and operator.is_at_end:
+            operator.end_input()
+            self._end()
+            return
+        self._position, self._last_ms = self._next_position, now_ms
+        status, polls = InputStatus.MORE_AVAILABLE, self._polls
+        self._polls = 0
+        while status is InputStatus.MORE_AVAILABLE and (polls == 0 or polls < operator.readable_splits):
+            if polls and self._holds_end and operator.is_at_end:
+                self._polls = polls  # what the next run has comes in this round
+                break
             status, polls = operator.emit_next(), polls + 1
-        if status is InputStatus.END_OF_INPUT:
-            self.next_arrival_ms = None
-            self._finish()
+        if status is InputStatus.END_OF_INPUT and not self._holds_end:
+            self._end()
             return
         self._schedule_next(now_ms, status)
         self.found_nothing = status is InputStatus.NOTHING_AVAILABLE
         self.is_waiting = not self._is_bounded or self.found_nothing
+
+    def _end(self) -> None:
+        self.next_arrival_ms = None
+        self._finish()
 
     def wait(self) -> None:
         """Go on: the next poll waits by itself."""
@@ -108,8 +155,9 @@ class SourceArrivals(Origin):
         self, clock: JobClock, reader: IteratorSourceReader, conversion: Conversion | None, emit: Emit
     ) -> Iterator[None]:
         while chunk := reader.take(ELEMENTS_AT_ONCE):
-            first = self._position
-            self._position += len(chunk)
+            first = self._next_position
+            self._position = first + len(chunk) - 1
+            self._next_position = first + len(chunk)
             arrivals = map(self._arrival_ms, range(first, first + len(chunk)))
             values = chunk if conversion is None else map(conversion, chunk)
             for value, arrival_ms in zip(values, arrivals, strict=True):
@@ -118,18 +166,35 @@ class SourceArrivals(Origin):
                 clock.now_ms = arrival_ms
                 emit(value, NO_TIMESTAMP)
             yield
-        self._schedule_next(self._arrival_ms(self._position - 1), InputStatus.MORE_AVAILABLE)
+        self._schedule_next(self._arrival_ms(self._position), InputStatus.MORE_AVAILABLE)
 
-    def snapshot(self) -> OperatorSnapshot:
-        from flinkcore.runtime.checkpoint import OperatorSnapshot, SplitPosition  # loads pyarrow
-        from flinkcore.runtime.tasks.subtask_state import broadcast_state
+    def snapshot(self, is_amid: bool) -> OperatorSnapshot:
+        from flinkcore.runtime.checkpoint import OperatorSnapshot  # loads pyarrow
+        from flinkcore.runtime.tasks.subtask_state import own_state
 
         (watermark_ms, self.is_idle), watermarks = self._operator.snapshot_watermarks()
+        created_for = self._created_for if is_amid else 0
+        place = SourcePlace(self._position, self._last_ms, self._polls, created_for, self._operator.turn)
         return OperatorSnapshot(
             watermark_ms=watermark_ms,
-            operator_state={WATERMARKS: broadcast_state(watermarks or ())},
-            splits=[SplitPosition(0, self._position)],
+            operator_state={
+                WATERMARKS: own_state(self._index, watermarks or ()),
+                PLACE: own_state(self._index, place),
+            },
+            splits=self._positions() if is_amid and self.next_arrival_ms is not None else (),
         )
+
+    def _positions(self) -> list[SplitPosition]:
+        """Return where the splits are that have not ended."""
+        from flinkcore.runtime.checkpoint import SplitPosition  # loads pyarrow
+
+        serializer = self._serializer
+        return [
+            SplitPosition(
+                split.split_id, split.position if serializer is None else serializer.serialize(split)
+            )
+            for split in self._operator.snapshot_state(1)
+        ]
 
     def close(self) -> None:
         """Close the reader."""

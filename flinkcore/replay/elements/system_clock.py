@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from threading import RLock
 from typing import Final
 
@@ -10,9 +10,14 @@ from flinkcore.errors import TimerError
 from flinkcore.replay.elements.element_arrivals import Origin
 from flinkcore.runtime.processing_time import SystemProcessingTimeService
 from flinkcore.runtime.tasks.mailbox import JobMailbox, TaskMailbox, TaskProcessingTimeService
+from flinkcore.runtime.tasks.stream_task import StreamTask
 
 POLL_SECONDS: Final = 0.005
 """So long a source waits that had nothing when it was polled."""
+
+
+def _not_ended(origins: Sequence[Origin]) -> list[Origin]:
+    return [origin for origin in origins if origin.next_arrival_ms is not None]
 
 
 class SystemJobClock:
@@ -47,22 +52,68 @@ class SystemJobClock:
         """Return the mailbox of the task of a number."""
         return self.mailbox.of_task(task)
 
-    def emit_all(self, origins: Sequence[Origin]) -> Iterator[None]:
-        """Let all elements go on their way, as they come, and stop after some, and before each wait."""
+    def emit_all(
+        self, origins: Sequence[Origin], holds_ends: bool, is_stopping: Callable[[], bool]
+    ) -> Generator[None, None, bool]:
+        """Let all elements go on their way, as they come, and stop after some, and before each wait.
+
+        Parameters
+        ----------
+        origins : sequence of Origin
+        holds_ends : bool
+            Whether nothing ends any more where only ends are left.
+        is_stopping : callable
+            Returns whether the job is to stop amid its sources; who changes that wakes the mailbox.
+
+        Returns
+        -------
+        bool
+            Whether origins are left, which another run goes on with.
+        """
         mailbox, left = self.mailbox, list(origins)
+        for origin in left:
+            if origin.had_ended:  # before timers are due that ended with it
+                origin.emit()
+        left = _not_ended(left)
         while left:
+            if is_stopping():
+                yield from self._stop_all(left)
+                return True
             found = False
             for origin in left:
                 if mailbox.was_woken:
                     found = True
                     mailbox.run()
-                if origin.is_available():
-                    origin.emit()
-                    found |= not origin.found_nothing
-            left = [origin for origin in left if origin.next_arrival_ms is not None]
+                if not origin.is_available():
+                    continue
+                if holds_ends and origin.comes_to_end and all(other.comes_to_end for other in left):
+                    return True
+                origin.emit()
+                found |= not origin.found_nothing
+            left = _not_ended(left)
             yield
-            if left and not found:
+            if left and not found and not is_stopping():
                 mailbox.wait(POLL_SECONDS if any(origin.found_nothing for origin in left) else None)
+        return False
+
+    def _stop_all(self, origins: Sequence[Origin]) -> Iterator[None]:
+        """Let what is on its way from functions go, until they have returned."""
+        for origin in origins:
+            origin.stop()
+        while emitting := [origin for origin in origins if not origin.has_stopped]:
+            self.mailbox.was_woken = False
+            available = [origin for origin in emitting if origin.is_available() and not origin.comes_to_end]
+            for origin in available:
+                origin.emit()
+            yield
+            if not available:
+                self.mailbox.wait(POLL_SECONDS)
+
+    def finish_calls(self, tasks: Sequence[StreamTask]) -> None:
+        """Run what is due, and let the calls of asynchronous functions end, and their results go on their way."""
+        self.mailbox.run()
+        for task in tasks:
+            task.finish_calls()
 
     def close(self) -> None:
         """Drop all timers, and end the thread that waits for them."""

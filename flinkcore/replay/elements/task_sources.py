@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from flinkcore.common.execution_config import ExecutionConfig
 from flinkcore.common.typeinfo import TypeInformation
@@ -18,34 +18,16 @@ from flinkcore.datastream.functions import CheckpointedFunction
 from flinkcore.datastream.time_characteristic import TimeCharacteristic
 from flinkcore.datastream.transformations import Transformation
 from flinkcore.replay.elements.element_arrivals import Origin, SplitArrivals, arrival_times, end_input
+from flinkcore.replay.elements.restored_sources import FIRST_PLACE, RestoredFunction, RestoredSource
 from flinkcore.runtime.tasks.stream_task import StreamTask
 from flinkcore.runtime.tasks.task_output import ElementCall
 from flinkcore.runtime.working_directory import WorkingDirectory
 
 if TYPE_CHECKING:
-    from flinkcore.replay.elements.function_arrivals import FunctionArrivals, RestoredFunction
+    from flinkcore.replay.elements.function_arrivals import FunctionArrivals
     from flinkcore.runtime.sources.source_contexts import LockedSourceContext
-    from flinkcore.runtime.sources.timestamps_and_watermarks import SourceWatermarks
     from flinkcore.runtime.sources.watermark_alignment import SourceCoordinator
     from flinkcore.runtime.state import OperatorStateSnapshot
-
-
-class RestoredSource(NamedTuple):
-    """Where a source with splits goes on.
-
-    Attributes
-    ----------
-    position : int
-        How many polls there were.
-    watermarks : SourceWatermarks or None
-        None: there was no poll.
-    next_tick_ms : int
-        When its generators emit next.
-    """
-
-    position: int
-    watermarks: SourceWatermarks | None
-    next_tick_ms: int
 
 
 class TaskSource(Protocol):
@@ -95,7 +77,9 @@ class TaskElements:
     is_in_ingestion_time : bool
         Whether timestamps and watermarks are those of the job's clock.
     position : int
-        How many elements have gone in an earlier run, from whose checkpoint this one goes on.
+        How many elements have gone in earlier runs, from whose checkpoint this one goes on.
+    left_out : int
+        How many elements of the collection are not in the split, as they have gone before.
     restored_context : tuple or None
         In ingestion time, the state of the context from which this one goes on; None: it begins.
     """
@@ -107,6 +91,7 @@ class TaskElements:
     start_ms: int
     is_in_ingestion_time: bool = False
     position: int = 0
+    left_out: int = 0
     restored_context: tuple[int | None, ...] | None = None
 
     def origins(self, task: StreamTask) -> list[Origin]:
@@ -136,6 +121,7 @@ class TaskElements:
                 collect,
                 finish,
                 self.position,
+                self.left_out,
                 context,
             )
         ]
@@ -160,7 +146,7 @@ class TaskElements:
             emit_progressive_watermarks=not self.configuration.is_batch(),
         )
         if self.restored_context is not None:
-            context.restore_state(self.restored_context)
+            context.restore_state(self.restored_context, task.downtime_ms)
         return context
 
 
@@ -177,6 +163,8 @@ class TaskSplits:
     origin : int
         Its number in the job.
     splits : tuple of SourceSplit
+    created_for : int
+        The number of subtasks that the splits were created for.
     source : Source or None
         Creates the reader; None: splits give their elements by themselves.
     is_bounded : bool
@@ -186,18 +174,22 @@ class TaskSplits:
     configuration : ExecutionConfig
     start_ms : int
         When the job starts.
+    holds_end : bool
+        Whether the end of the source is held back, as it may have more in another run.
     restored : RestoredSource or None
-        Where the source goes on; None: it begins.
+        Where the subtask goes on; None: it begins.
     """
 
     origin: int
     splits: tuple[SourceSplit, ...]
+    created_for: int
     source: Source | None
     is_bounded: bool
     converted_to: TypeInformation | None
     strategy: WatermarkStrategy
     configuration: ExecutionConfig
     start_ms: int
+    holds_end: bool = False
     restored: RestoredSource | None = None
 
     def origins(self, task: StreamTask) -> list[Origin]:
@@ -208,8 +200,10 @@ class TaskSplits:
 
         configuration, coordinator = self.configuration, self._coordinator(task)
         wake = None if task.mailbox is None else task.mailbox.wake
+        restored = self.restored
+        turn = [] if restored is None else restored.place.turn
         operator: SourceOperator[Any] = SourceOperator(
-            (lambda context: IteratorSourceReader(wake))
+            (lambda context: IteratorSourceReader(wake, turn))
             if self.source is None
             else self.source.create_reader,
             self.strategy,
@@ -225,8 +219,9 @@ class TaskSplits:
             conversion=None if self.converted_to is None else self.converted_to.conversion(),
             operator_id=task.source_id,
             latency_tracking_interval_ms=max(0, configuration.get_latency_tracking_interval()),
+            holds_end=self.holds_end,
+            downtime_ms=task.downtime_ms,
         )
-        restored = self.restored
         if restored is None:
             operator.open(self.splits)
         else:
@@ -235,25 +230,39 @@ class TaskSplits:
         operator.notify_no_more_splits()
         if coordinator is not None:
             coordinator.subtask_ready(task.index, operator)
-        rate = configuration.get_arrival_rate()
-        return [
-            SourceArrivals(
-                self.origin,
-                operator,
-                rate,
-                self.start_ms,
-                self.is_bounded,
-                task.end_source,
-                0 if restored is None else restored.position,
-            )
-        ]
+        arrivals = SourceArrivals(
+            self.origin,
+            operator,
+            configuration.get_arrival_rate(),
+            self.start_ms,
+            self.is_bounded,
+            task.end_source,
+            index=task.index,
+            holds_end=self.holds_end,
+            serializer=None if self.source is None else self.source.split_serializer(),
+            created_for=self.created_for,
+            place=FIRST_PLACE if restored is None else restored.place,
+        )
+        arrivals.had_ended = restored is not None and restored.place.created_for > 0 and not self.splits
+        return [arrivals]
 
     def last_arrival_ms(self, opened: Callable[[], StreamTask]) -> int | None:
-        """Return when the last element arrives; None: there is none. The only split is read for it."""
-        position = 0 if self.restored is None else self.restored.position
+        """Return when the last element arrives; None: there is none. The splits are read for it."""
+        position = 0 if self.restored is None else self.restored.place.position
+        if self.source is not None or len(self.splits) > 1:
+            return self._last_poll_ms(opened())
         n_elements = sum(1 for split in self.splits for _ in split.elements())
         arrival_ms = arrival_times(self.configuration.get_arrival_rate(), self.start_ms)
         return arrival_ms(position + n_elements) if n_elements else None
+
+    def _last_poll_ms(self, task: StreamTask) -> int | None:
+        (arrivals,) = self.origins(task)
+        last_ms = None
+        with closing(arrivals):
+            while not arrivals.at_end:
+                last_ms = arrivals.next_arrival_ms
+                arrivals.emit()
+        return last_ms
 
     def _coordinator(self, task: StreamTask) -> SourceCoordinator | None:
         parameters = self.strategy.alignment_parameters
@@ -361,12 +370,15 @@ class TaskFunction:
             emit_progressive_watermarks=not self.configuration.is_batch(),
             wake=None if task.mailbox is None else task.mailbox.wake,
             restored_context=restored and restored.context,
+            downtime_ms=task.downtime_ms,
         )
         rate = self.configuration.get_arrival_rate()
-        states: Callable[[], Mapping[str, OperatorStateSnapshot]] = dict
+        states: Callable[[], Mapping[str, OperatorStateSnapshot]] | None = None
         if isinstance(function, CheckpointedFunction):
             states = partial(task.source_states, function)
-        return FunctionArrivals(self.origin, source, rate, self.start_ms, task.end_source, states, restored)
+        return FunctionArrivals(
+            self.origin, source, rate, self.start_ms, task.end_source, task.index, states, restored
+        )
 
 
 @dataclass(frozen=True)

@@ -232,9 +232,26 @@ class Checkpoint:
         """Return the tables of events that wait for paused splits of a replay's log, in their order."""
         return [table for part in self._parts(uid) for table in part.tables_of(TableKind.WAITING_ROWS)]
 
-    def watermark_ms(self, uid: str) -> int:
-        """Return the watermark of an operator, the least of its subtasks, in ms since the epoch."""
-        return min(part.watermark_ms for part in self._parts(uid))
+    def parallelism(self, uid: str) -> int:
+        """Return how many subtasks an operator had."""
+        return len(self._parts(uid))
+
+    def watermarks_ms(self, uid: str) -> list[int]:
+        """Return the watermarks of an operator's subtasks in ms since the epoch."""
+        return [part.watermark_ms for part in self._parts(uid)]
+
+    def watermark_ms(self, uid: str, subtask: int = 0, parallelism: int = 0) -> int:
+        """Return the watermark of an operator in ms since the epoch.
+
+        Parameters
+        ----------
+        uid : str
+        subtask, parallelism : int
+            Index of a subtask, and the number of subtasks after the restore. If there were as many, its own watermark;
+            else, as by default, the least of all.
+        """
+        watermarks_ms = self.watermarks_ms(uid)
+        return watermarks_ms[subtask] if len(watermarks_ms) == parallelism else min(watermarks_ms)
 
     def _parts(self, uid: str) -> list[OperatorPart]:
         parts = self.manifest.parts_by_operator()

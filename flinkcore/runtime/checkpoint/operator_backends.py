@@ -86,7 +86,7 @@ class OperatorBackends:
             If a file is missing, damaged or not what the manifest says (nothing is restored), or if rows contradict
             each other or the operator.
         """
-        watermark_ms = checkpoint.watermark_ms(uid)
+        watermark_ms = checkpoint.watermark_ms(uid, subtask, parallelism)
         # Everything is read before anything is restored, so that an error changes nothing.
         operator_states = (
             None if self.operator_state is None else checkpoint.operator_states(uid, parallelism)

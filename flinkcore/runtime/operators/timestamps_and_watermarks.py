@@ -77,7 +77,8 @@ class TimestampsAndWatermarksOperator(OneInputStreamOperator):
         self._process: ElementCall = refuse_before_open
         self._watermark_generator: WatermarkGenerator[Any] = NoWatermarksGenerator()
         self._tick: ScheduledTimer | None = None
-        self._restored: tuple[Any, int] | None = None
+        self._restored: tuple[Any, int | None] | None = None
+        self._downtime_ms = 0
 
     @property
     def watermark_ms(self) -> int:
@@ -100,14 +101,26 @@ class TimestampsAndWatermarksOperator(OneInputStreamOperator):
         emitter = self._watermark_output
         return self._watermark_generator.snapshot_state(), emitter.watermark_ms, emitter.is_idle
 
-    def restore_state(self, generator: Any, watermark_ms: int, is_idle: bool, next_tick_ms: int) -> None:
+    def restore_state(
+        self, generator: Any, watermark_ms: int, is_idle: bool, next_tick_ms: int | None, downtime_ms: int = 0
+    ) -> None:
         """Take what `snapshot_state` returned, and when the next tick is; before `open`.
+
+        Parameters
+        ----------
+        generator, watermark_ms, is_idle
+            From `snapshot_state`.
+        next_tick_ms : int or None
+            None: an interval from now.
+        downtime_ms : int
+            How long the operator did not run meanwhile, which is no idleness.
 
         Notes
         -----
         Flink's operator has no state, and its generator starts anew.
         """
         self._restored = generator, next_tick_ms
+        self._downtime_ms = downtime_ms
         self._watermark_output = WatermarkEmitter(self._output, watermark_ms, is_idle)
 
     def open(self, runtime_context: RuntimeContext | None = None) -> None:
@@ -121,9 +134,10 @@ class TimestampsAndWatermarksOperator(OneInputStreamOperator):
             If its generator cannot be created, or the strategy cannot be copied.
         """
         strategy = copied_strategy(self._watermark_strategy)
-        clock = self._processing_time_service.current_processing_time
+        clock, downtime_ms = self._processing_time_service.current_processing_time, self._downtime_ms
         if self._emit_progressive_watermarks:
-            self._watermark_generator = strategy.create_watermark_generator(clock, self._split)
+            activity_clock = (lambda: clock() - downtime_ms) if downtime_ms else clock
+            self._watermark_generator = strategy.create_watermark_generator(activity_clock, self._split)
         self._process = TimestampCall(
             strategy.create_timestamp_assigner(clock, self._split).extract_timestamp,
             self._output.collect,

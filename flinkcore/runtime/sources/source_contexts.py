@@ -49,8 +49,15 @@ class LockedSourceContext(SourceContext[T]):
         """Return what `restore_state` of another context of the kind takes."""
         return []
 
-    def restore_state(self, state: Sequence[int | None]) -> None:
-        """Go on where another context was, before anything is emitted; an idle source is announced as idle again."""
+    def restore_state(self, state: Sequence[int | None], downtime_ms: int = 0) -> None:
+        """Go on where another context was, before anything is emitted; an idle source is announced as idle again.
+
+        Parameters
+        ----------
+        state : sequence of int or None
+        downtime_ms : int
+            How long the source did not run meanwhile, which is no idleness.
+        """
 
 
 class ClosedContext(LockedSourceContext[T]):
@@ -120,8 +127,8 @@ class SwitchingOnCloseContext(LockedSourceContext[T]):
     def snapshot_state(self) -> list[int | None]:
         return self._nested.snapshot_state()
 
-    def restore_state(self, state: Sequence[int | None]) -> None:
-        self._nested.restore_state(state)
+    def restore_state(self, state: Sequence[int | None], downtime_ms: int = 0) -> None:
+        self._nested.restore_state(state, downtime_ms)
 
     def collect(self, element: T) -> None:
         self._nested.collect(element)
@@ -237,7 +244,7 @@ class WatermarkContext(LockedSourceContext[T]):
             int(self._fail_on_next_check),
         ]
 
-    def restore_state(self, state: Sequence[int | None]) -> None:
+    def restore_state(self, state: Sequence[int | None], downtime_ms: int = 0) -> None:
         watermark_ms, is_idle, has_check, next_check_ms, fails = state
         assert watermark_ms is not None
         self._watermark_ms = watermark_ms
@@ -245,7 +252,7 @@ class WatermarkContext(LockedSourceContext[T]):
         if is_idle:
             self._emit_status(WatermarkStatus.IDLE)
         if next_check_ms is not None:
-            self._check_at(next_check_ms)
+            self._check_at(next_check_ms + downtime_ms)
         elif not has_check:
             self._next_check = None
         self._fail_on_next_check = bool(fails)
@@ -336,9 +343,9 @@ class ManualWatermarkContext(WatermarkContext[T]):
     def snapshot_state(self) -> list[int | None]:
         return [*super().snapshot_state(), self._last_timestamp_ms]
 
-    def restore_state(self, state: Sequence[int | None]) -> None:
+    def restore_state(self, state: Sequence[int | None], downtime_ms: int = 0) -> None:
         *before, self._last_timestamp_ms = state
-        super().restore_state(before)
+        super().restore_state(before, downtime_ms)
 
     def _process_and_collect(self, element: T) -> None:
         self._output.collect(StreamRecord(element, self._last_timestamp_ms))
@@ -402,16 +409,17 @@ class AutomaticWatermarkContext(WatermarkContext[T]):
         own = self._next_watermark_ms, self._last_record_ms, self._next_tick_ms
         return [*super().snapshot_state(), *own]
 
-    def restore_state(self, state: Sequence[int | None]) -> None:
+    def restore_state(self, state: Sequence[int | None], downtime_ms: int = 0) -> None:
         *before, next_watermark_ms, last_record_ms, next_tick_ms = state
-        super().restore_state(before)
+        super().restore_state(before, downtime_ms)
         assert next_watermark_ms is not None
         assert last_record_ms is not None
         assert next_tick_ms is not None
-        self._next_watermark_ms, self._last_record_ms = next_watermark_ms, last_record_ms
+        self._next_watermark_ms = next_watermark_ms
+        self._last_record_ms = last_record_ms + (downtime_ms if last_record_ms != MIN_TIMESTAMP else 0)
         self._next_tick.cancel()
         if next_watermark_ms != MAX_TIMESTAMP:
-            self._next_tick = self._schedule_tick(next_tick_ms - self._watermark_interval_ms)
+            self._next_tick = self._schedule_tick(next_tick_ms + downtime_ms - self._watermark_interval_ms)
 
     def close(self) -> None:
         """Cancel the idle check and the ticks; one that is waiting for the lock has no effect."""

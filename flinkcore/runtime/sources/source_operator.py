@@ -6,6 +6,7 @@ from typing import Any, Generic
 
 from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.common.typeinfo.type_information import Conversion
+from flinkcore.common.watermark_generators import RelativeClock
 from flinkcore.common.watermark_strategy import WatermarkStrategy
 from flinkcore.datastream.connectors.base import (
     InputStatus,
@@ -84,6 +85,10 @@ class SourceOperator(Generic[SplitT]):
         The source's name in latency markers.
     latency_tracking_interval_ms : int
         0: no latency markers.
+    holds_end : bool
+        Whether the end of the input waits for `end_input`.
+    downtime_ms : int
+        How long the source did not run before it was restored: by so much its clock is ahead of that of idleness.
 
     Raises
     ------
@@ -116,6 +121,8 @@ class SourceOperator(Generic[SplitT]):
         conversion: Conversion | None = None,
         operator_id: str = "source",
         latency_tracking_interval_ms: int = 0,
+        holds_end: bool = False,
+        downtime_ms: int = 0,
     ) -> None:
         if auto_watermark_interval_ms < 0 or latency_tracking_interval_ms < 0:
             raise ConfigurationError(
@@ -142,11 +149,13 @@ class SourceOperator(Generic[SplitT]):
         self._conversion = conversion
         self._operator_id = operator_id
         self._latency_tracking_interval_ms = latency_tracking_interval_ms
+        self._holds_end = holds_end
 
         clock = processing_time_service.current_processing_time
+        self._activity_clock: RelativeClock = (lambda: clock() - downtime_ms) if downtime_ms else clock
         self._splits = SplitAlignment(clock, watermark_buffer_size, self._pause_or_resume_splits)
         self._latest_watermark = WatermarkSampler(watermark_buffer_size)
-        self._main_input_activity_clock = PausableRelativeClock(clock)
+        self._main_input_activity_clock = PausableRelativeClock(self._activity_clock)
         self._waiting = TimerGauge(clock)
         self._mode = _OperatingMode.NOT_OPEN
         self._idle = False
@@ -190,6 +199,7 @@ class SourceOperator(Generic[SplitT]):
                 self._auto_watermark_interval_ms,
                 self._main_input_activity_clock,
                 self._conversion,
+                self._activity_clock,
             )
         else:
             self._event_time = NoOpTimestampsAndWatermarks(
@@ -266,7 +276,9 @@ class SourceOperator(Generic[SplitT]):
             self._initialize_main_output()
         status = self._reader.poll_next(self._main_output)
         if status is InputStatus.END_OF_INPUT:
-            self._finish()
+            self._mode = _OperatingMode.DATA_FINISHED
+            if not self._holds_end:
+                self.end_input()
         elif not isinstance(status, InputStatus):
             raise UserCodeError(
                 f"{type(self._reader).__name__}.poll_next gave {status!r}: it must return an InputStatus"
@@ -276,7 +288,24 @@ class SourceOperator(Generic[SplitT]):
     @property
     def is_at_end(self) -> bool:
         """Whether the next poll is known to be the end."""
-        return self._reader.is_at_end
+        return self._mode is _OperatingMode.DATA_FINISHED or self._reader.is_at_end
+
+    def end_input(self) -> None:
+        """Emit the last watermark: nothing follows."""
+        self._mode = _OperatingMode.DATA_FINISHED
+        self._stop_internal_services()
+        self._output.end()
+        if self._report_watermark is not None:
+            self._report_watermark(MAX_TIMESTAMP)
+
+    @property
+    def turn(self) -> list[str]:
+        """The splits that are left of a round, where they take turns."""
+        return self._reader.turn if isinstance(self._reader, IteratorSourceReader) else []
+
+    def has_left(self, count: int) -> bool:
+        """Return whether a split has so many elements left; False for a reader of the source's own."""
+        return isinstance(self._reader, IteratorSourceReader) and self._reader.has_left(count)
 
     @property
     def readable_splits(self) -> int:
@@ -449,13 +478,6 @@ class SourceOperator(Generic[SplitT]):
     def _create_output_for_splits(self, split_ids: Collection[str]) -> None:
         for split_id in split_ids:
             self._main_output.create_output_for_split(split_id)
-
-    def _finish(self) -> None:
-        self._mode = _OperatingMode.DATA_FINISHED
-        self._stop_internal_services()
-        self._output.end()
-        if self._report_watermark is not None:
-            self._report_watermark(MAX_TIMESTAMP)
 
     def _stop_internal_services(self) -> None:
         self._event_time.stop_periodic_watermark_emits()

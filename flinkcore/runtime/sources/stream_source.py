@@ -93,6 +93,7 @@ class _EmissionQueue:
         self._changed = Condition()
         self._emissions: list[Emission] = []
         self._cancelled = False
+        self._stopping = False
         self._dropped = 0
         self.ended = False
         self.failure: BaseException | None = None
@@ -123,9 +124,15 @@ class _EmissionQueue:
             return self.ended or bool(self._emissions)
 
     def wait_cancelled(self, timeout_s: float) -> None:
-        """Wait for a while, but no longer than until emissions are no more taken."""
+        """Wait for a while, but no longer than until the function is cancelled."""
         with self._changed:
-            self._changed.wait_for(lambda: self._cancelled, timeout_s)
+            self._changed.wait_for(lambda: self._cancelled or self._stopping, timeout_s)
+
+    def stop_waiting(self) -> None:
+        """Let a function that waits go on, so that it can return; its emissions are still taken."""
+        with self._changed:
+            self._stopping = True
+            self._changed.notify_all()
 
     def end(self, failure: BaseException | None) -> None:
         """Note that nothing follows."""
@@ -311,6 +318,8 @@ class StreamSource:
         function has ended. A sleep of the function then takes its time. None: on the arrival clock.
     restored_context : sequence, optional
         The `snapshot_state` of the context from which this one goes on.
+    downtime_ms : int
+        How long the source did not run meanwhile.
 
     Raises
     ------
@@ -336,6 +345,7 @@ class StreamSource:
         emit_progressive_watermarks: bool = True,
         wake: Callable[[], None] | None = None,
         restored_context: Sequence[int | None] | None = None,
+        downtime_ms: int = 0,
     ) -> None:
         self._function = function
         self._name = function_name(function)
@@ -350,13 +360,14 @@ class StreamSource:
             emit_progressive_watermarks=emit_progressive_watermarks,
         )
         if restored_context is not None:
-            self._context.restore_state(restored_context)
+            self._context.restore_state(restored_context, downtime_ms)
         queue = self._queue = _EmissionQueue(wake)
         self._function_context = FunctionContext(
             self._context, queue.put, element_type, self._name, None if wake is None else queue.wait_cancelled
         )
         self._thread: Thread | None = None
         self._wait_until_s: float | None = None
+        self._stopped_until_s: float | None = None
         self._taken: list[Emission] = []  # the next one last
 
     @property
@@ -410,10 +421,44 @@ class StreamSource:
         with _named_failure(self._name, "run", BaseException):
             raise failure
 
+    def peek(self, ahead: int) -> Emission | None:
+        """Wait for an emission behind the next one, and return it; None: there are not so many."""
+        while len(self._taken) <= ahead:
+            taken = self._queue.take(wait=True)
+            if not taken:
+                return None
+            self._taken = taken[::-1] + self._taken
+        return self._taken[-1 - ahead]
+
     def finish(self) -> None:
         """Emit the last watermark, 2**63 - 1, after the last emission."""
         self._context.close()
         self._output.end()
+
+    def stop(self) -> bool:
+        """Cancel the function unless it has ended; what it emits until it returns is still to be taken.
+
+        Returns
+        -------
+        bool
+            Whether it has begun: else it does not begin any more.
+        """
+        if self._thread is None:
+            return False
+        if not self._queue.ended and self._stopped_until_s is None:
+            self._stopped_until_s = time.monotonic() + CANCELLATION_TIMEOUT_S
+            with _named_failure(self._name, "cancel"):
+                self._function.cancel()
+            self._queue.stop_waiting()
+        return True
+
+    def check_stopped(self) -> None:
+        """Raise a UserCodeError if the function has not returned for long although it was to stop."""
+        if self._stopped_until_s is not None and time.monotonic() > self._stopped_until_s:
+            raise UserCodeError(
+                f"{self._name}.run did not return within {CANCELLATION_TIMEOUT_S:g} s after cancel(), so that there is "
+                "no checkpoint: let it return soon"
+            )
 
     def cancel(self) -> None:
         """Cancel the function unless it has ended, without waiting for it; an error of its `cancel` is logged."""

@@ -377,6 +377,8 @@ class ProgressiveTimestampsAndWatermarks(TimestampsAndWatermarks):
         Measures the idleness of the main output.
     conversion : callable, optional
         Of each record to its declared type.
+    activity_clock : callable, optional
+        Measures the idleness of splits, in ms; by default the clock of the service.
 
     Raises
     ------
@@ -395,9 +397,11 @@ class ProgressiveTimestampsAndWatermarks(TimestampsAndWatermarks):
         auto_watermark_interval_ms: int,
         main_input_activity_clock: PausableRelativeClock,
         conversion: Conversion | None = None,
+        activity_clock: RelativeClock | None = None,
     ) -> None:
         self._strategy = watermark_strategy
         self._time_service = processing_time_service
+        self._activity_clock = activity_clock or processing_time_service.current_processing_time
         self._interval_ms = checked_auto_watermark_interval(auto_watermark_interval_ms)
         self._main_clock = main_input_activity_clock
         self._conversion = conversion
@@ -430,6 +434,7 @@ class ProgressiveTimestampsAndWatermarks(TimestampsAndWatermarks):
             listener,
             self._strategy,
             self._time_service,
+            self._activity_clock,
             held,
             self._conversion,
         )
@@ -563,6 +568,8 @@ class SplitLocalOutputs:
     listener : WatermarkUpdateListener
     strategy : WatermarkStrategy
     processing_time_service : ProcessingTimeService
+    activity_clock : callable
+        Measures idleness, in ms.
     held_generators : HeldGenerators
         The generators of the main output and of the splits.
     conversion : callable or None
@@ -580,6 +587,7 @@ class SplitLocalOutputs:
         listener: WatermarkUpdateListener,
         strategy: WatermarkStrategy,
         processing_time_service: ProcessingTimeService,
+        activity_clock: RelativeClock,
         held_generators: HeldGenerators,
         conversion: Conversion | None,
     ) -> None:
@@ -588,6 +596,7 @@ class SplitLocalOutputs:
         self._listener = listener
         self._strategy = strategy
         self._time_service = processing_time_service
+        self._activity_clock = activity_clock
         self._held_generators = held_generators
         self._conversion = conversion
         self._local_outputs: dict[str, SourceOutputWithWatermarks] = {}
@@ -598,7 +607,7 @@ class SplitLocalOutputs:
         previous = self._local_outputs.get(split_id)
         if previous is not None:
             return previous
-        clock = PausableRelativeClock(self._time_service.current_processing_time)
+        clock = PausableRelativeClock(self._activity_clock)
         strategy = copied_strategy(self._strategy)  # assigners may have state, too
         assigner = strategy.create_timestamp_assigner(self._time_service.current_processing_time, split_id)
         generator = strategy.create_watermark_generator(

@@ -57,7 +57,9 @@ class JobContext:
     mailbox_of : callable or None
         From the number of a task to its mailbox; None: callbacks of its clock need none.
     has_checkpoint : bool
-        Whether the job is restored from a checkpoint, or stops with one.
+        Whether the job is restored from a checkpoint, or may stop with one.
+    downtime_ms : int
+        How long the job did not run before it was restored, by its clock.
     restored : RestoredSubtasks or None
         Restores subtasks before they are opened; None: they begin anew.
     async_queue_of : callable or None
@@ -76,6 +78,7 @@ class JobContext:
     metrics: TaskMetricGroup = field(default_factory=TaskMetricGroup)
     mailbox_of: Callable[[int], TaskMailbox] | None = None
     has_checkpoint: bool = False
+    downtime_ms: int = 0
     restored: RestoredSubtasks | None = None
     async_queue_of: Callable[[int, int, bool], AsyncElementQueue] | None = None
     placed_channel: Callable[[StreamEdge, InputChannel], InputChannel] | None = None

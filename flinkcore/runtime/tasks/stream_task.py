@@ -38,6 +38,7 @@ from flinkcore.runtime.tasks.stream_graph import (
     StreamEdge,
     StreamNode,
     channel_place,
+    is_async,
     is_source_node,
     source_indices,
 )
@@ -241,6 +242,11 @@ class StreamTask:
         return self._mailbox
 
     @property
+    def downtime_ms(self) -> int:
+        """How long the job did not run before it was restored."""
+        return self._job.downtime_ms
+
+    @property
     def source_coordinators(self) -> SourceCoordinators:
         """The coordinators of the job's sources that are aligned."""
         return self._job.source_coordinators
@@ -359,6 +365,12 @@ class StreamTask:
     def subtasks(self) -> list[Subtask]:
         """Return the operators, the head first."""
         return self._in_order()
+
+    def finish_calls(self) -> None:
+        """Wait for the calls of asynchronous functions, and emit their results."""
+        for subtask in self._in_order():
+            if is_async(subtask.setup.node):
+                subtask.operator.finish()
 
     def prepare_commit(self) -> Iterator[tuple[StreamNode, list[Any]]]:
         """Yield the committables of each sink's writer."""

@@ -1,14 +1,15 @@
 """The state of operators' subtasks in a checkpoint: backends, timers, and which watermarks have come to the inputs.
 
-A job is stopped, and goes on, between two elements. Its sources and assigners of watermarks have one subtask each, so
-that all subtasks of an operator have seen the same watermarks: one tells for all of another parallelism.
+A job is stopped, and goes on, between two elements. A subtask goes on where it was. If there are more or fewer of them
+than before, or of those that it reads, each goes on where the one was whose watermark was the least, so that no element
+is late that would not have been.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.errors import SchemaError
@@ -19,14 +20,15 @@ from flinkcore.runtime.operators.process_operators import UnkeyedFunctionOperato
 from flinkcore.runtime.operators.stream_operator import TwoInputStreamOperator
 from flinkcore.runtime.state import DistributionMode, OperatorStateSnapshot
 from flinkcore.runtime.tasks.operator_setup import OperatorSetup
-from flinkcore.runtime.tasks.stream_graph import StreamNode, source_indices
+from flinkcore.runtime.tasks.stream_graph import StreamEdge, StreamNode, source_indices
 from flinkcore.runtime.tasks.stream_input_processor import StreamOneInputProcessor
 
 if TYPE_CHECKING:
     from flinkcore.runtime.tasks.stream_task import Subtask
 
 INPUTS: Final = "flinkcore.inputs"
-"""For each input, its last watermark, and then watermark and idleness of each stream that comes to it."""
+"""For each input, its last watermark, and for each stream that comes to it how many subtasks send it, and of each that
+sends to this one its index, watermark and idleness."""
 
 COMBINED: Final = "flinkcore.combined"
 """Of an operator with two inputs: the watermarks of both, whether they are idle, and the combined watermark."""
@@ -35,6 +37,8 @@ ASSIGNER: Final = "flinkcore.assigner"
 """Of an assigner of watermarks: what its generator holds, its last watermark, and whether it is idle."""
 
 Check = Callable[[OperatorSnapshot], None]
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -48,14 +52,14 @@ class RestoredSubtasks:
         By which the checkpoint names the operators.
     checks : mapping of StreamNode to callable
         Raises a SchemaError for a snapshot that the operator cannot have.
-    next_tick_ms : int
-        When assigners of watermarks emit next; 0 where there are no ticks.
+    next_tick_ms : int or None
+        When assigners of watermarks emit next; 0 where there are no ticks, None: an interval from now.
     """
 
     checkpoint: Checkpoint
     uids: Mapping[StreamNode, str]
     checks: Mapping[StreamNode, Check]
-    next_tick_ms: int
+    next_tick_ms: int | None
 
     def restore(self, setup: OperatorSetup, operator: AbstractStreamOperator) -> None:
         """Restore what an operator holds, before it is opened.
@@ -73,15 +77,25 @@ class RestoredSubtasks:
         )
         if isinstance(operator, UnkeyedFunctionOperator):
             operator.restore_watermark(watermark_ms)
-        states = self._states(setup)
+        states, before = self._states(setup)
+        index, parallelism = setup.index, setup.node.parallelism
         with refused_as(f"{self.checkpoint.storage.path}, operator {uid!r}"):
-            _inputs_of(setup, states)
+            watermarks_ms = [inputs[0].last_ms for inputs in _inputs_by_subtask(setup, states, before)]
             if isinstance(operator, TimestampsAndWatermarksOperator):
-                held, last_ms, is_idle = assigner_state(broadcast_elements(states, ASSIGNER))
-                operator.restore_state(held, last_ms, is_idle, self.next_tick_ms)
+                assigners = [assigner_state(own) for own in elements_by_subtask(states, ASSIGNER, before)]
+                watermarks_ms = [own_ms for _, own_ms, _ in assigners]
+                held, last_ms, is_idle = where_it_was(assigners, index, parallelism, lambda own: own[1:])
+                operator.restore_state(held, last_ms, is_idle, self.next_tick_ms, setup.job.downtime_ms)
             if isinstance(operator, TwoInputStreamOperator):
-                first_ms, second_ms, *idle, combined_ms = _numbers(broadcast_elements(states, COMBINED), 5)
+                combined = [_numbers(own, 5) for own in elements_by_subtask(states, COMBINED, before)]
+                watermarks_ms = [own[4] for own in combined]
+                first_ms, second_ms, *idle, combined_ms = where_it_was(
+                    combined, index, parallelism, lambda own: (own[4], all(own[2:4]))
+                )
                 operator.restore_watermarks((first_ms, second_ms), [bool(each) for each in idle], combined_ms)
+            found_ms = self.checkpoint.watermarks_ms(uid)
+            if found_ms != watermarks_ms:
+                raise SchemaError(f"its subtasks have the watermarks {found_ms}, and got {watermarks_ms}")
 
     def restore_inputs(self, setup: OperatorSetup, inputs: Sequence[StreamOneInputProcessor]) -> None:
         """Restore which watermarks have come to the inputs of an operator at the head of a chain.
@@ -94,12 +108,12 @@ class RestoredSubtasks:
         if setup.node.collects:
             return
         with refused_as(f"{self.checkpoint.storage.path}, operator {self.uids[setup.node]!r}"):
-            found = _inputs_of(setup, self._states(setup))
-            for edges, processor, (last_ms, *by_edge) in zip(setup.node.inputs, inputs, found, strict=True):
+            found = _inputs_of(setup, *self._states(setup))
+            for edges, processor, restored in zip(setup.node.inputs, inputs, found, strict=True):
                 channels: list[tuple[int, bool]] = []
-                for edge, own_ms, idle in zip(edges, by_edge[::2], by_edge[1::2], strict=True):
-                    channels += [(own_ms, bool(idle))] * len(source_indices(edge, setup.index))
-                processor.restore(channels, last_ms)
+                for edge, stream in zip(edges, restored.streams, strict=True):
+                    channels += stream.channels(edge, setup.index)
+                processor.restore(channels, restored.last_ms)
 
     def is_idle(self, subtask: Subtask) -> bool:
         """Return whether a restored operator is idle by itself, and not because the one before it in its chain is."""
@@ -108,8 +122,11 @@ class RestoredSubtasks:
         )
         return own and stream_state(subtask, {})[1]
 
-    def _states(self, setup: OperatorSetup) -> Mapping[str, OperatorStateSnapshot]:
-        return self.checkpoint.operator_states(self.uids[setup.node], setup.node.parallelism)[setup.index]
+    def _states(self, setup: OperatorSetup) -> tuple[Mapping[str, OperatorStateSnapshot], int]:
+        """The states of an operator's subtask, and how many subtasks it had."""
+        uid = self.uids[setup.node]
+        states = self.checkpoint.operator_states(uid, setup.node.parallelism)[setup.index]
+        return states, self.checkpoint.parallelism(uid)
 
 
 def backends_of(setup: OperatorSetup, operator: AbstractStreamOperator) -> OperatorBackends:
@@ -168,18 +185,64 @@ def snapshot_of(
     snapshot = backends_of(setup, operator).snapshot(watermark_ms)
     states = dict(snapshot.operator_state)
     if subtask.is_head:
-        states[INPUTS] = broadcast_state(
-            _input_state([len(source_indices(edge, setup.index)) for edge in edges], processor)
+        inputs = [
+            _input_state(setup, edges, processor)
             for edges, processor in zip(setup.node.inputs, subtask.input_processors, strict=True)
-        )
+        ]
     else:
         own_ms, is_idle = before[_chained_to(subtask)]
-        states[INPUTS] = broadcast_state([[own_ms, own_ms, int(is_idle)]])
+        inputs = [[own_ms, [[setup.node.parallelism, [setup.index, own_ms, int(is_idle)]]]]]
+    states[INPUTS] = own_state(setup.index, inputs)
     if isinstance(operator, TimestampsAndWatermarksOperator):
-        states[ASSIGNER] = broadcast_state(operator.snapshot_state())
+        states[ASSIGNER] = own_state(setup.index, operator.snapshot_state())
     if isinstance(operator, TwoInputStreamOperator):
-        states[COMBINED] = broadcast_state(operator.watermarks())
+        states[COMBINED] = own_state(setup.index, operator.watermarks())
     return replace(snapshot, operator_state=states)
+
+
+def own_state(index: int, elements: Iterable[Any]) -> OperatorStateSnapshot:
+    """Return a state that tells where the subtask of an index was; the next run's get those of all."""
+    return OperatorStateSnapshot(DistributionMode.UNION, [[index, *elements]])
+
+
+def elements_by_subtask(
+    states: Mapping[str, OperatorStateSnapshot], name: str, parallelism: int
+) -> list[list[Any]]:
+    """Return by subtask the elements of a state that `own_state` made.
+
+    Raises
+    ------
+    SchemaError
+        If there is no such state, or not one of each of so many subtasks.
+    """
+    state = states.get(name)
+    if state is None or state.mode is not DistributionMode.UNION:
+        raise SchemaError(f"it has no state {name!r}, which every subtask has")
+    found = [list(own) if isinstance(own, list | tuple) else [] for own in state.elements]
+    if [own[:1] for own in found] != [[index] for index in range(parallelism)]:
+        raise SchemaError(f"its state {name!r} is not one for each of {parallelism} subtasks, in their order")
+    return [own[1:] for own in found]
+
+
+def where_it_was(
+    by_subtask: Sequence[T], index: int, parallelism: int, watermark_of: Callable[[T], Sequence[Any]]
+) -> T:
+    """Return where a subtask goes on: where it was, or, at another parallelism, where the least watermark was.
+
+    Parameters
+    ----------
+    by_subtask : sequence
+        Where each subtask was.
+    index : int
+        Of the subtask that goes on.
+    parallelism : int
+        How many there are now.
+    watermark_of : callable
+        Returns the watermark of one of them, and whether it was idle; those that were do not count if others were not.
+    """
+    if len(by_subtask) == parallelism:
+        return by_subtask[index]
+    return min(by_subtask, key=lambda own: (watermark_of(own)[1], watermark_of(own)[0]))
 
 
 def broadcast_state(elements: Iterable[Any]) -> OperatorStateSnapshot:
@@ -204,26 +267,124 @@ def broadcast_elements(states: Mapping[str, OperatorStateSnapshot], name: str) -
     return [element for _, element in entries]
 
 
-def _inputs_of(setup: OperatorSetup, states: Mapping[str, OperatorStateSnapshot]) -> list[list[int]]:
-    """Return of each input its last watermark, and then watermark and idleness of each stream that comes to it."""
-    inputs = broadcast_elements(states, INPUTS)
-    if len(inputs) != len(setup.node.inputs):
-        raise SchemaError(
-            f"it has watermarks of {len(inputs)} inputs, and the operator has {len(setup.node.inputs)}"
+class _Stream(NamedTuple):
+    """What has come to an operator's subtasks from those of another one.
+
+    Attributes
+    ----------
+    parallelism : int
+        How many subtasks the other one had.
+    by_source : dict of int to (int, bool)
+        For each of them the last watermark, and whether it was idle.
+    """
+
+    parallelism: int
+    by_source: dict[int, tuple[int, bool]]
+
+    def channels(self, edge: StreamEdge, index: int) -> list[tuple[int, bool]]:
+        """Return watermark and idleness of each channel of an edge to the subtask of an index."""
+        if self.by_source.keys() != set(range(self.parallelism)):
+            raise SchemaError(
+                f"it has watermarks of the subtasks {sorted(self.by_source)} of {self.parallelism}"
+            )
+        before = [self.by_source[source] for source in range(self.parallelism)]
+        return [
+            where_it_was(before, source, edge.source.parallelism, lambda own: own)
+            for source in source_indices(edge, index)
+        ]
+
+
+class _InputState(NamedTuple):
+    last_ms: int
+    streams: list[_Stream]
+
+
+def _inputs_of(
+    setup: OperatorSetup, states: Mapping[str, OperatorStateSnapshot], parallelism: int
+) -> list[_InputState]:
+    """Return of each input of a subtask its last watermark, and what has come to it."""
+    by_subtask = _inputs_by_subtask(setup, states, parallelism)
+    found: list[_InputState] = []
+    for edges, of_input in zip(setup.node.inputs, zip(*by_subtask, strict=True), strict=True):
+        streams = [_of_all(streams) for streams in zip(*(own.streams for own in of_input), strict=True)]
+        are_same = all(
+            stream.parallelism == edge.source.parallelism for edge, stream in zip(edges, streams, strict=True)
         )
-    return [
-        _numbers(state, 1 + 2 * len(edges)) for edges, state in zip(setup.node.inputs, inputs, strict=True)
-    ]
+        last_ms = [own.last_ms for own in of_input]
+        same_place = are_same and len(last_ms) == setup.node.parallelism
+        found.append(_InputState(last_ms[setup.index] if same_place else min(last_ms), streams))
+    return found
 
 
-def _input_state(channels: Sequence[int], processor: StreamOneInputProcessor) -> list[int]:
-    by_channel, last_ms = processor.state()
-    state, first = [last_ms], 0
-    for count in channels:
-        own_ms, idle = by_channel[first]
-        state += [own_ms, int(idle)]
-        first += count
-    return state
+def _inputs_by_subtask(
+    setup: OperatorSetup, states: Mapping[str, OperatorStateSnapshot], parallelism: int
+) -> list[list[_InputState]]:
+    by_subtask: list[list[_InputState]] = []
+    for inputs in elements_by_subtask(states, INPUTS, parallelism):
+        if len(inputs) != len(setup.node.inputs):
+            raise SchemaError(
+                f"it has watermarks of {len(inputs)} inputs, and the operator has {len(setup.node.inputs)}"
+            )
+        by_subtask.append(
+            [
+                _restored_input(found, len(edges))
+                for edges, found in zip(setup.node.inputs, inputs, strict=True)
+            ]
+        )
+    return by_subtask
+
+
+def _restored_input(found: Any, n_streams: int) -> _InputState:
+    if not isinstance(found, list | tuple) or len(found) != 2 or not isinstance(found[1], list | tuple):
+        raise SchemaError(f"it has {found!r:.80} in place of an input")
+    last_ms, streams = found
+    if len(streams) != n_streams:
+        raise SchemaError(f"it has watermarks of {len(streams)} streams, and the input has {n_streams}")
+    return _InputState(_numbers([last_ms], 1)[0], [_restored_stream(stream) for stream in streams])
+
+
+def _restored_stream(stream: Any) -> _Stream:
+    if not isinstance(stream, list | tuple) or not stream:
+        raise SchemaError(f"it has {stream!r:.80} in place of a stream")
+    parallelism, *channels = stream
+    by_source = {
+        source: (watermark_ms, bool(idle))
+        for source, watermark_ms, idle in (_numbers(channel, 3) for channel in channels)
+    }
+    if len(by_source) != len(channels):
+        raise SchemaError(f"it has {stream!r:.80} in place of a stream, a channel of which is there twice")
+    return _Stream(_numbers([parallelism], 1)[0], by_source)
+
+
+def _of_all(streams: Sequence[_Stream]) -> _Stream:
+    """Return what has come to all subtasks together: each gets the same from one that sends to it."""
+    first, *others = streams
+    by_source = dict(first.by_source)
+    for other in others:
+        if other.parallelism != first.parallelism:
+            raise SchemaError("its subtasks disagree on how many subtasks send to them")
+        for source, state in other.by_source.items():
+            if by_source.setdefault(source, state) != state:
+                raise SchemaError(f"its subtasks disagree on the watermark of subtask {source} before them")
+    return _Stream(first.parallelism, by_source)
+
+
+def _input_state(
+    setup: OperatorSetup, edges: Sequence[StreamEdge], processor: StreamOneInputProcessor
+) -> list[Any]:
+    channels, last_ms = processor.state()
+    streams, first = [], 0
+    for edge in edges:
+        sources = source_indices(edge, setup.index)
+        own = channels[first : first + len(sources)]
+        first += len(sources)
+        streams.append(
+            [
+                edge.source.parallelism,
+                *([source, own_ms, int(idle)] for source, (own_ms, idle) in zip(sources, own, strict=True)),
+            ]
+        )
+    return [last_ms, streams]
 
 
 def assigner_state(elements: Any) -> tuple[Any, int, bool]:

@@ -159,7 +159,7 @@ class SparkElementRun(StartedJob):
     ) -> bytes | None:
         if self._checkpoints is None:
             return None
-        of_tasks = self._checkpoints.of_tasks(pending, None if stop is None else stop[0])
+        of_tasks = self._checkpoints.of_tasks(pending, stop)
         pickled: bytes = cloudpickle.dumps(of_tasks)
         return pickled
 

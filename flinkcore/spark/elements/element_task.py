@@ -221,6 +221,19 @@ class ElementTask:
                     "a checkpoint reads its sources twice: let this one give the same each time, or run the job in "
                     "one process"
                 )
+            self._end_what_has_ended()
+
+    def _end_what_has_ended(self) -> None:
+        """Let the source end if more of it would have to arrive before the last element of all."""
+        assert self._checkpoints is not None
+        assert self._stop_ms is not None
+        (origin,) = self._origins
+        place, end_ms = origin.continuation, origin.next_arrival_ms
+        if place is None or end_ms is None or place >= (self._stop_ms, self._checkpoints.stop_origin):
+            return
+        self._clock.fire_before(end_ms)
+        self._clock.end(end_ms, origin.number)
+        origin.emit()
 
     def _receive(self, messages: Iterator[Message]) -> None:
         inputs = [self._task.channel(number, 0) for number in range(len(self._vertex.head.inputs))]
@@ -238,10 +251,10 @@ class ElementTask:
             elif kind != BARRIER:
                 channel, element = value
                 inputs[kind - ELEMENT].process(element, channel)
-        if self._task.has_ended != (self._stop_ms is None):
+        if self._stop_ms is None and not self._task.has_ended:
             raise FlinkcoreError(
-                f"channels of task {self._number} ({self._vertex.head.name}) have not ended, or have though the job "
-                "stops; this is a defect of flinkcore, the result must not be used"
+                f"channels of task {self._number} ({self._vertex.head.name}) have not ended; this is a defect of "
+                "flinkcore, the result must not be used"
             )
 
     def _end(self) -> None:

@@ -1,0 +1,234 @@
+"""Where the sources of a job go on from a checkpoint.
+
+A job that has stopped at the end of what its sources have is given what has come since: its sources begin with that,
+and only their clocks and watermarks go on. One that was stopped amid its sources is given the same ones: what they have
+emitted is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
+from flinkcore.datastream.connectors.base import Source, SourceSplit
+from flinkcore.datastream.connectors.collection import CollectionSplit
+from flinkcore.datastream.connectors.iterator_source_reader import ResumedSplit
+from flinkcore.errors import SchemaError
+
+if TYPE_CHECKING:
+    from flinkcore.runtime.checkpoint import SplitPosition
+    from flinkcore.runtime.sources.timestamps_and_watermarks import SourceWatermarks
+    from flinkcore.runtime.state import OperatorStateSnapshot
+
+WATERMARKS: Final = "flinkcore.source watermarks"
+"""State of a source with splits: its `SourceWatermarks`."""
+
+PLACE: Final = "flinkcore.source place"
+"""State of a source with splits: its `SourcePlace`."""
+
+ARRIVALS: Final = "flinkcore.arrivals"
+"""State of a source function: how many of its emissions had elements, when the last came, how long it has slept, and
+whether it has come to its end, which 1 stands for."""
+
+ENDED: Final = -1
+"""Stands for the elements of a collection whose end has come."""
+
+
+class SourcePlace(NamedTuple):
+    """Where a subtask of a source with splits is.
+
+    Attributes
+    ----------
+    position : int
+        How many polls there were.
+    last_ms : int
+        When the last one was, in ms since the epoch; -2**63 if there was none.
+    polls : int
+        How many splits have had their turn in a round of polls that goes on; 0: there is none.
+    created_for : int
+        The number of subtasks that its splits were created for, so that the same ones are created again; 0: the next
+        run has others.
+    turn : list of str
+        The splits that are left of the round.
+    """
+
+    position: int
+    last_ms: int
+    polls: int
+    created_for: int
+    turn: list[str]
+
+    @classmethod
+    def of_elements(cls, elements: Sequence[Any]) -> SourcePlace:
+        """Return the place of the elements of a checkpoint.
+
+        Raises
+        ------
+        SchemaError
+            If these are no such elements.
+        """
+        if len(elements) == len(cls._fields) and isinstance(elements[-1], list | tuple):
+            found = cls(*elements)
+            least = 0, MIN_TIMESTAMP, 0, 0
+            if all(isinstance(each, str) for each in found.turn) and all(
+                type(number) is int and smallest <= number <= MAX_TIMESTAMP
+                for number, smallest in zip(found[:4], least, strict=True)
+            ):
+                return found._replace(turn=list(found.turn))
+        raise SchemaError(f"it has {list(elements)!r:.80} in place of the place of a source")
+
+
+FIRST_PLACE: Final = SourcePlace(0, MIN_TIMESTAMP, 0, 0, [])
+
+
+class RestoredSource(NamedTuple):
+    """Where a subtask of a source with splits goes on.
+
+    Attributes
+    ----------
+    place : SourcePlace
+    watermarks : SourceWatermarks or None
+        None: there was no poll.
+    next_tick_ms : int or None
+        When its generators emit next; None: an interval from now.
+    """
+
+    place: SourcePlace
+    watermarks: SourceWatermarks | None
+    next_tick_ms: int | None
+
+
+class RestoredFunction(NamedTuple):
+    """Where a subtask of a source function goes on.
+
+    Attributes
+    ----------
+    position : int
+        How many emissions with elements there were.
+    last_ms : int
+        When the last emission arrived; -2**63 if there was none.
+    slept_ms : int
+        How long the function has slept in all.
+    has_ended : bool
+        Whether it has come to its end, so that it is not run again.
+    context : tuple
+        The `snapshot_state` of its context.
+    states : mapping of str to OperatorStateSnapshot
+        Its own.
+    """
+
+    position: int
+    last_ms: int
+    slept_ms: int
+    has_ended: bool
+    context: tuple[int | None, ...]
+    states: Mapping[str, OperatorStateSnapshot]
+
+
+@dataclass(frozen=True)
+class _NoMore(SourceSplit):
+    """A split that was read to its end, which has not come before."""
+
+    split_id: str
+
+    def elements(self) -> Iterator[Any]:
+        return iter(())
+
+
+def without_emitted(split: SourceSplit, emitted: int) -> SourceSplit:
+    """Return what is left of a collection: from a position on, or nothing if its end has come."""
+    if isinstance(split, CollectionSplit) and emitted:
+        return CollectionSplit(split.split_id, () if emitted == ENDED else split.collection[emitted:])
+    return split
+
+
+def splits_that_go_on(
+    source: Source,
+    parallelism: int,
+    places: Sequence[SourcePlace],
+    watermarks: Sequence[SourceWatermarks | None],
+    positions: Sequence[SplitPosition],
+) -> list[list[SourceSplit]]:
+    """Return for each subtask what it reads.
+
+    Parameters
+    ----------
+    source : Source
+    parallelism : int
+        How many subtasks read it.
+    places, watermarks : sequence
+        Of the subtasks of the run before.
+    positions : sequence of SplitPosition
+        Of the splits that had not ended, of all of them.
+
+    Raises
+    ------
+    SchemaError
+        If the source has no such splits any more, or its reader has told none.
+    """
+    created_for = max(place.created_for for place in places)
+    splits = list(source.create_splits(created_for or parallelism))
+    if created_for == 0:
+        known = {split.split_id for split in splits}
+        by_subtask = [splits[index::parallelism] for index in range(parallelism)]
+        if not reads_by_itself(source):
+            held_ids = [each[0] for held in watermarks if held is not None for each in held.splits]
+            for number, split_id in enumerate(each for each in held_ids if each not in known):
+                by_subtask[number % parallelism].append(_NoMore(split_id))
+        return by_subtask
+    place_of = {split.split_id: number for number, split in enumerate(splits)}
+    found: list[list[SourceSplit]] = [[] for _ in range(parallelism)]
+    by_id = {split.split_id: split for split in splits}
+    for number, entry in enumerate(positions):
+        split = _split_at(source, by_id, entry)
+        found[place_of.get(split.split_id, number) % parallelism].append(split)
+    for of_subtask in found:
+        of_subtask.sort(key=lambda split: place_of.get(split.split_id, len(place_of)))
+    return found
+
+
+def _split_at(source: Source, splits: Mapping[str, SourceSplit], entry: SplitPosition) -> SourceSplit:
+    position = entry.position
+    if not reads_by_itself(source):
+        if entry.split in splits and type(position) is int and position >= 0:
+            return ResumedSplit(splits[entry.split], position)
+        raise SchemaError(
+            f"it has read the split {entry.split!r:.80} up to {position!r:.80}, and the source has the splits "
+            f"{list(splits)}"
+        )
+    serializer = source.split_serializer()
+    if serializer is None or type(position) is not bytes:
+        raise SchemaError(
+            f"it has the split {entry.split!r:.80} as {position!r:.80}, which {source} does not read"
+        )
+    split: SourceSplit = serializer.deserialize(position)
+    return split
+
+
+def reads_by_itself(source: Source) -> bool:
+    """Return whether a source has readers of its own."""
+    return type(source).create_reader is not Source.create_reader
+
+
+def watermarks_that_go_on(
+    watermarks: Sequence[SourceWatermarks | None],
+    own: SourceWatermarks | None,
+    splits: Sequence[SourceSplit],
+) -> SourceWatermarks | None:
+    """Return the watermarks of a subtask: its own, with those of the splits that it reads, whoever had them.
+
+    Parameters
+    ----------
+    watermarks : sequence of SourceWatermarks or None
+        Of the subtasks of the run before.
+    own : SourceWatermarks or None
+        Of the one that this subtask goes on from.
+    splits : sequence of SourceSplit
+    """
+    if own is None:
+        return None
+    by_split = {each[0]: each for held in watermarks if held is not None for each in held.splits}
+    of_splits = [by_split[split.split_id] for split in splits if split.split_id in by_split]
+    return own._replace(splits=of_splits)

@@ -1,0 +1,554 @@
+"""Jobs that are stopped amid their sources, with a checkpoint, and go on behind what these had emitted."""
+
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from flinkcore.common import Encoder, JobStatus, Time, TimestampAssigner, Types, WatermarkStrategy
+from flinkcore.common.boundedness import Boundedness
+from flinkcore.common.serializer import PickleSerializer, Serializer
+from flinkcore.datastream import (
+    AsyncDataStream,
+    AsyncFunction,
+    CheckpointedFunction,
+    DataStream,
+    KeyedProcessFunction,
+    ParallelSourceFunction,
+    RuntimeContext,
+    SinkFunction,
+    SourceFunction,
+    StreamExecutionEnvironment,
+    TumblingEventTimeWindows,
+)
+from flinkcore.datastream.connectors import (
+    FileSink,
+    NumberSequenceSource,
+    RecordsBySplits,
+    SourceReader,
+    SourceReaderBase,
+    SplitReader,
+)
+from flinkcore.datastream.connectors.base import Source, SourceSplit
+from flinkcore.datastream.state import ListStateDescriptor, ValueStateDescriptor
+from flinkcore.errors import (
+    ConfigurationError,
+    JobCancelledError,
+    LifecycleError,
+    UnsupportedOperationError,
+    UserCodeError,
+)
+from flinkcore.runtime.checkpoint import Checkpoint
+
+LONG_S = 60.0
+
+TEST_ENDS = threading.Event()
+"""What waits without end waits until then."""
+
+
+class Got(SinkFunction):
+    """Notes what comes, for all jobs of a test."""
+
+    elements: ClassVar[list[Any]] = []
+
+    def invoke(self, value: Any, context: Any = None) -> None:
+        self.elements.append(value)
+
+
+@pytest.fixture
+def got() -> Iterator[list[Any]]:
+    Got.elements.clear()
+    TEST_ENDS.clear()
+    yield Got.elements
+    TEST_ENDS.set()
+    Got.elements.clear()
+
+
+def environment(parallelism: int = 1) -> StreamExecutionEnvironment:
+    env = StreamExecutionEnvironment.get_execution_environment().set_clock("system")
+    return env.set_parallelism(parallelism)
+
+
+def wait_for(reached: Callable[[], bool]) -> None:
+    end = time.monotonic() + LONG_S
+    while not reached() and time.monotonic() < end:
+        time.sleep(0.002)
+    assert reached()
+
+
+class Numbers(ParallelSourceFunction, CheckpointedFunction):
+    """Emits numbers from 0 on, up to a number if there is one; its state is the next one of each subtask."""
+
+    def __init__(self, stop: int | None = None) -> None:
+        self.stop = stop
+        self.runs = True
+        self.next = 0
+
+    def initialize_state(self, context: Any) -> None:
+        self.state = context.get_operator_state_store().get_list_state(ListStateDescriptor("next"))
+        for number in self.state.get():
+            self.next = number
+
+    def snapshot_state(self, context: Any) -> None:
+        self.state.update([self.next])
+
+    def run(self, ctx: Any) -> None:
+        while self.runs and (self.stop is None or self.next < self.stop):
+            with ctx.get_checkpoint_lock():
+                ctx.collect(self.next)
+                self.next += 1
+            ctx.sleep(1)
+
+    def cancel(self) -> None:
+        self.runs = False
+
+
+class Counted(KeyedProcessFunction):
+    """Gives each number with how many there were of its key."""
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self.count = runtime_context.get_state(ValueStateDescriptor("count", Types.LONG()))
+
+    def process_element(self, value: Any, ctx: Any) -> Any:
+        count = (self.count.value() or 0) + 1
+        self.count.update(count)
+        yield value, count
+
+
+def count_numbers(env: StreamExecutionEnvironment, stop: int | None = None) -> None:
+    numbers = env.add_source(Numbers(stop), type_info=Types.LONG())
+    numbers.key_by(lambda number: number % 3).process(Counted()).add_sink(Got())
+
+
+def test_a_source_function_goes_on_behind_what_it_had_emitted(got: list[Any], tmp_path: Path) -> None:
+    env = environment()
+    count_numbers(env)
+    client = env.execute_async()
+    wait_for(lambda: len(got) > 5)
+    path = client.stop_with_savepoint(False, str(tmp_path)).result()
+    assert path.startswith(f"{tmp_path}/savepoint-{str(client.get_job_id())[:6]}-")
+    assert client.get_job_status().result() is JobStatus.FINISHED
+    assert client.get_job_execution_result().result().job_name
+    before = len(got)
+    env = environment()
+    count_numbers(env, before + 7)
+    env.execute(restore_from=path)
+    assert got == [(number, number // 3 + 1) for number in range(before + 7)]
+
+
+def test_a_savepoint_goes_where_the_settings_say(got: list[Any], tmp_path: Path) -> None:
+    env = environment().set_default_savepoint_directory(str(tmp_path))
+    count_numbers(env)
+    client = env.execute_async()
+    wait_for(lambda: len(got) > 1)
+    assert Path(client.stop_with_savepoint(False).result()).parent == tmp_path
+
+
+def test_a_savepoint_without_a_directory_or_at_the_end_of_time_is_refused(got: list[Any]) -> None:
+    env = environment()
+    count_numbers(env)
+    client = env.execute_async()
+    with pytest.raises(ConfigurationError, match="give savepoint_directory"):
+        client.stop_with_savepoint(False)
+    with pytest.raises(UnsupportedOperationError, match=r"take stop_with_savepoint\(False\)"):
+        client.stop_with_savepoint(True, "somewhere")
+    with pytest.raises(UnsupportedOperationError, match=r"there is no trigger_savepoint"):
+        client.trigger_savepoint()
+    client.cancel().result()
+
+
+def test_a_job_that_has_ended_has_no_savepoint(got: list[Any], tmp_path: Path) -> None:
+    env = environment()
+    count_numbers(env, 3)
+    client = env.execute_async()
+    client.get_job_execution_result().result()
+    with pytest.raises(LifecycleError, match="has come to its end"):
+        client.stop_with_savepoint(False, str(tmp_path)).result()
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_job_that_has_something_without_checkpoints_goes_on(got: list[Any], tmp_path: Path) -> None:
+    env = environment()
+    env.from_source(Unserialized(["a"]), WatermarkStrategy.no_watermarks(), "own").add_sink(Got())
+    client = env.execute_async()
+    wait_for(lambda: bool(got))
+    with pytest.raises(ConfigurationError, match=r"let it have a split_serializer\(\)"):
+        client.stop_with_savepoint(False, str(tmp_path)).result()
+    assert client.get_job_status().result() is JobStatus.RUNNING
+    client.cancel().result()
+
+
+class Reminding(KeyedProcessFunction):
+    """Registers timers for an element, one of each kind, and gives them as they fire."""
+
+    def __init__(self, after_ms: int) -> None:
+        self.after_ms = after_ms
+
+    def process_element(self, value: Any, ctx: Any) -> Any:
+        timers = ctx.timer_service()
+        timers.register_processing_time_timer(timers.current_processing_time() + self.after_ms)
+        timers.register_event_time_timer(value)
+        yield "seen", value
+
+    def on_timer(self, timestamp: int, ctx: Any) -> Any:
+        yield ctx.time_domain().name, ctx.get_current_key()
+
+
+class ValueIsTime(TimestampAssigner):
+    def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
+        return int(value)
+
+
+ASCENDING = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(ValueIsTime())
+
+
+@dataclass(frozen=True)
+class Waiting(SourceSplit):
+    """Elements, after which nothing comes for as long as the split is read."""
+
+    split_id: str
+    listed: tuple[Any, ...]
+    ends: bool = False
+
+    def elements(self) -> Iterator[Any]:
+        yield from self.listed
+        if not self.ends:
+            TEST_ENDS.wait(LONG_S)
+
+
+class Splits(Source):
+    """Splits that each have some elements."""
+
+    def __init__(self, listed: Sequence[Sequence[Any]], ends: bool = False) -> None:
+        self.listed = listed
+        self.ends = ends
+
+    @property
+    def boundedness(self) -> Boundedness:
+        return Boundedness.BOUNDED if self.ends else Boundedness.CONTINUOUS_UNBOUNDED
+
+    def create_splits(self, parallelism: int) -> list[Waiting]:
+        return [Waiting(str(index), tuple(each), self.ends) for index, each in enumerate(self.listed)]
+
+
+def remind(env: StreamExecutionEnvironment, source: Source, after_ms: int) -> None:
+    env.get_config().set_auto_watermark_interval(5)
+    stream = env.from_source(source, ASCENDING, "source", Types.LONG())
+    stream.key_by(lambda value: value).process(Reminding(after_ms)).add_sink(Got())
+
+
+def test_timers_that_are_overdue_fire_at_once_and_others_when_they_are_due(
+    got: list[Any], tmp_path: Path
+) -> None:
+    env = environment()
+    remind(env, Splits([[10, 20]]), 300)
+    client = env.execute_async()
+    wait_for(lambda: ("EVENT_TIME", 10) in got)
+    path = client.stop_with_savepoint(False, str(tmp_path)).result()
+    assert got == [("seen", 10), ("seen", 20), ("EVENT_TIME", 10)]
+    time.sleep(0.35)
+    got.clear()
+    env = environment()
+    remind(env, Splits([[10, 20, 30]]), 60_000)
+    client = env.execute_async(restore_from=path)
+    wait_for(lambda: ("EVENT_TIME", 20) in got)
+    client.cancel().result()
+    assert sorted(got[:3]) == [("PROCESSING_TIME", 10), ("PROCESSING_TIME", 20), ("seen", 30)]
+    assert got[3:] == [("EVENT_TIME", 20)]
+
+
+@pytest.mark.parametrize("parallelism", [(1, 1), (2, 2), (3, 2), (1, 3)])
+def test_splits_are_read_on_at_any_parallelism(
+    parallelism: tuple[int, int], got: list[Any], tmp_path: Path
+) -> None:
+    before, after = parallelism
+    first = [[0, 10], [1, 11, 21], [2], [3]]
+    env = environment(before)
+    remind(env, Splits(first), 60_000)
+    client = env.execute_async()
+    wait_for(lambda: len([what for what, _ in got if what == "seen"]) == 7)
+    path = client.stop_with_savepoint(False, str(tmp_path)).result()
+    env = environment(after)
+    remind(env, Splits([[*each, 100 + number] for number, each in enumerate(first)], ends=True), 60_000)
+    env.execute(restore_from=path)
+    numbers = sorted([*(number for each in first for number in each), 100, 101, 102, 103])
+    assert sorted(value for what, value in got if what == "seen") == numbers
+    assert sorted(value for what, value in got if what == "EVENT_TIME") == numbers
+
+
+def test_numbers_are_in_the_splits_that_they_were_in(got: list[Any], tmp_path: Path) -> None:
+    def slow(number: Any) -> Any:
+        time.sleep(0.002)
+        return number
+
+    def numbers(env: StreamExecutionEnvironment) -> None:
+        stream = env.from_source(NumberSequenceSource(0, 99), WatermarkStrategy.no_watermarks(), "numbers")
+        stream.map(slow).add_sink(Got())
+
+    env = environment(2)
+    numbers(env)
+    client = env.execute_async()
+    wait_for(lambda: len(got) > 10)
+    path = client.stop_with_savepoint(False, str(tmp_path)).result()
+    assert len(got) < 100
+    env = environment(3)
+    numbers(env)
+    env.execute(restore_from=path)
+    assert sorted(got) == list(range(100))
+
+
+# ---- readers of a source's own ----
+
+
+class ListReader(SplitReader[Any, Waiting]):
+    def __init__(self) -> None:
+        self.left: dict[str, list[Any]] = {}
+
+    def fetch(self) -> RecordsBySplits[Any]:
+        records = {split_id: [left.pop(0)] for split_id, left in self.left.items() if left}
+        return RecordsBySplits(records)
+
+    def handle_splits_additions(self, splits: Sequence[Waiting]) -> None:
+        for split in splits:
+            self.left[split.split_id] = list(split.listed)
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+class Emitter:
+    def emit_record(self, element: Any, output: Any, split_state: list[Any]) -> None:
+        output.collect(element)
+        split_state.pop(0)
+
+
+class Reader(SourceReaderBase[Any, Waiting, list[Any]]):
+    def initialized_state(self, split: Waiting) -> list[Any]:
+        return list(split.listed)
+
+    def to_split_type(self, split_id: str, split_state: list[Any]) -> Waiting:
+        return Waiting(split_id, tuple(split_state))
+
+    def on_split_finished(self, finished_splits: Any) -> None:
+        """There is nothing to do."""
+
+
+class Unserialized(Splits):
+    def create_reader(self, context: Any) -> SourceReader[Any, Any]:
+        return Reader(ListReader(), Emitter())
+
+
+class Serialized(Unserialized):
+    def split_serializer(self) -> Serializer:
+        return PickleSerializer()
+
+
+def test_splits_of_a_reader_of_its_own_are_in_the_checkpoint(got: list[Any], tmp_path: Path) -> None:
+    def read(env: StreamExecutionEnvironment) -> None:
+        source = Serialized([list(range(first, 40, 4)) for first in range(4)])
+        stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "own", Types.LONG())
+        stream.filter(lambda number: time.sleep(0.002) is None).add_sink(Got())
+
+    env = environment(2)
+    read(env)
+    client = env.execute_async()
+    wait_for(lambda: len(got) > 5)
+    path = client.stop_with_savepoint(False, str(tmp_path)).result()
+    assert len(got) < 40
+    env = environment(3)
+    read(env)
+    client = env.execute_async(restore_from=path)
+    wait_for(lambda: len(got) == 40)
+    client.cancel().result()
+    assert sorted(got) == list(range(40))
+
+
+# ---- what stops a job that has a directory for its checkpoint ----
+
+
+def lines_in(folder: Path) -> list[str]:
+    return sorted(line for file in folder.rglob("*") if file.is_file() for line in file.read_text().split())
+
+
+def write_numbers(env: StreamExecutionEnvironment, folder: Path, stop: int | None = None) -> None:
+    numbers = env.add_source(Numbers(stop), type_info=Types.LONG())
+    numbers.map(str, Types.STRING()).sink_to(
+        FileSink.for_row_format(str(folder), Encoder.simple_string_encoder()).build()
+    )
+    numbers.add_sink(Got())
+
+
+def test_a_job_that_is_cancelled_stops_with_its_checkpoint_and_commits(
+    got: list[Any], tmp_path: Path
+) -> None:
+    env = environment()
+    write_numbers(env, tmp_path / "out")
+    client = env.execute_async("numbers", stop_with_checkpoint=tmp_path / "c")
+    wait_for(lambda: len(got) > 3)
+    client.cancel().result()
+    assert client.get_job_status().result() is JobStatus.CANCELED
+    with pytest.raises(
+        JobCancelledError, match=r"the job 'numbers' was cancelled; its checkpoint is in .*/c$"
+    ):
+        client.get_job_execution_result().result()
+    before = len(got)
+    assert lines_in(tmp_path / "out") == sorted(str(number) for number in got)
+    env = environment()
+    write_numbers(env, tmp_path / "out", before + 5)
+    env.execute(restore_from=tmp_path / "c")
+    assert got == list(range(before + 5))
+    assert lines_in(tmp_path / "out") == sorted(map(str, range(before + 5)))
+
+
+@pytest.mark.parametrize("collects", [True, False])
+def test_ctrl_c_stops_a_job_with_its_checkpoint(collects: bool, got: list[Any], tmp_path: Path) -> None:
+    def interrupt() -> None:
+        wait_for(lambda: len(got) > 5)
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+    env = environment()
+    numbers = env.add_source(Numbers(), type_info=Types.LONG())
+    numbers.add_sink(Got())
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    taken: list[Any] = []
+    to_checkpoint = {"stop_with_checkpoint": tmp_path / "c"}
+    with pytest.raises(KeyboardInterrupt):
+        taken.extend(numbers.execute_and_collect(**to_checkpoint)) if collects else env.execute(
+            **to_checkpoint
+        )
+    thread.join()
+    before = len(got)
+    env = environment()
+    numbers = env.add_source(Numbers(before + 2), type_info=Types.LONG())
+    numbers.add_sink(Got())
+    if collects:
+        assert list(numbers.execute_and_collect(restore_from=tmp_path / "c")) == [before, before + 1]
+    else:
+        env.execute(restore_from=tmp_path / "c")
+    assert got == list(range(before + 2))
+
+
+def test_a_program_that_takes_no_more_leaves_no_checkpoint(tmp_path: Path) -> None:
+    numbers = environment().add_source(Numbers(), type_info=Types.LONG())
+    with numbers.execute_and_collect(stop_with_checkpoint=tmp_path / "c") as results:
+        assert next(results) == 0
+    assert not list((tmp_path / "c").iterdir())
+
+
+def sums(env: StreamExecutionEnvironment, elements: list[int]) -> DataStream:
+    timed = env.from_collection(elements, Types.LONG()).assign_timestamps_and_watermarks(ASCENDING)
+    windows = timed.key_by(lambda value: 0).window(TumblingEventTimeWindows.of(Time.milliseconds(10)))
+    return windows.reduce(lambda left, right: left + right)
+
+
+def test_the_end_of_all_sources_fires_nothing_and_what_was_read_is_left_out(tmp_path: Path) -> None:
+    assert list(sums(environment(), [1, 2, 11]).execute_and_collect(stop_with_checkpoint=tmp_path / "c")) in (
+        [],
+        [3],
+    )
+    whole = sums(environment(), [1, 2, 11, 12]).execute_and_collect(restore_from=tmp_path / "c")
+    assert list(whole)[-1] == 23
+
+
+def test_a_source_that_has_ended_is_not_read_again(got: list[Any], tmp_path: Path) -> None:
+    def both(env: StreamExecutionEnvironment, stop: int | None) -> None:
+        short = env.from_collection([-1, -2], Types.LONG())
+        plain = env.add_source(Once(-3), type_info=Types.LONG())
+        numbers = env.add_source(Numbers(stop), type_info=Types.LONG())
+        short.union(plain, numbers).add_sink(Got())
+
+    env = environment()
+    both(env, None)
+    client = env.execute_async()
+    wait_for(lambda: len(got) > 20 and min(got) == -3)
+    time.sleep(0.05)
+    path = client.stop_with_savepoint(False, str(tmp_path)).result()
+    before = max(got) + 1
+    env = environment()
+    both(env, before + 3)
+    env.execute(restore_from=path)
+    assert sorted(got) == list(range(-3, before + 3))
+
+
+class Once(SourceFunction):
+    """Emits a value, and ends."""
+
+    def __init__(self, value: int) -> None:
+        self.value = value
+
+    def run(self, ctx: Any) -> None:
+        ctx.collect(self.value)
+
+    def cancel(self) -> None:
+        """It ends by itself."""
+
+
+class Deaf(SourceFunction):
+    """Does not hear that it is cancelled."""
+
+    def run(self, ctx: Any) -> None:
+        while True:
+            ctx.collect(1)
+            time.sleep(0.001)
+
+    def cancel(self) -> None:
+        """Nothing is done."""
+
+
+def test_a_function_that_does_not_return_when_it_is_cancelled_fails_the_stop(
+    got: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("flinkcore.runtime.sources.stream_source.CANCELLATION_TIMEOUT_S", 0.1)
+    env = environment()
+    env.add_source(Deaf(), type_info=Types.LONG()).add_sink(Got())
+    client = env.execute_async()
+    wait_for(lambda: bool(got))
+    with pytest.raises(UserCodeError, match=r"Deaf\.run did not return within 0\.1 s after cancel\(\)"):
+        client.stop_with_savepoint(False, str(tmp_path)).result()
+    assert client.get_job_status().result() is JobStatus.FAILED
+
+
+class Slowly(AsyncFunction):
+    async def async_invoke(self, value: Any) -> list[Any]:
+        from asyncio import sleep
+
+        await sleep(0.02)
+        return [value]
+
+
+def test_calls_that_are_in_flight_end_before_the_checkpoint(got: list[Any], tmp_path: Path) -> None:
+    def slowly(env: StreamExecutionEnvironment, stop: int | None) -> None:
+        numbers = env.add_source(Numbers(stop), type_info=Types.LONG())
+        results = AsyncDataStream.ordered_wait(numbers, Slowly(), Time.seconds(5), 100, Types.LONG())
+        results.add_sink(Got())
+
+    env = environment()
+    slowly(env, None)
+    client = env.execute_async()
+    wait_for(lambda: len(got) > 3)
+    path = client.stop_with_savepoint(False, str(tmp_path)).result()
+    before = len(got)
+    env = environment()
+    slowly(env, before + 3)
+    env.execute(restore_from=path)
+    assert got == list(range(before + 3))
+
+
+# ---- what is not the same job ----
+
+
+def test_a_checkpoint_fits_jobs_on_the_same_clock(got: list[Any], tmp_path: Path) -> None:
+    env = environment()
+    count_numbers(env, 3)
+    env.execute(stop_with_checkpoint=tmp_path / "c")
+    assert Checkpoint.open(tmp_path / "c").manifest.job["clock"] == "system"
+    env = StreamExecutionEnvironment.get_execution_environment()
+    count_numbers(env, 5)
+    with pytest.raises(ConfigurationError, match=r"clock: .*system.* then, .*arrival.* now"):
+        env.execute(restore_from=tmp_path / "c")
