@@ -109,7 +109,7 @@ class LocalExecutor:
             The checkpoint that the job goes on from, and the one with which it stops.
         """
         if configuration.get_clock() == "system":
-            return self.start_in_background(job, configuration, checkpoints)
+            return self._in_background(job, configuration, checkpoints, may_stop=False)
         from flinkcore.replay.elements.element_run import ElementRun
 
         return ElementRun(job, configuration, self._directory, checkpoints)
@@ -121,9 +121,14 @@ class LocalExecutor:
         checkpoints: CheckpointSettings = NO_CHECKPOINTS,
     ) -> BackgroundRun:
         """Plan a job that runs element by element, and let it run on a thread of its own; parameters as of `start`."""
+        return self._in_background(job, configuration, checkpoints, may_stop=True)
+
+    def _in_background(
+        self, job: ElementJob, configuration: ExecutionConfig, checkpoints: CheckpointSettings, may_stop: bool
+    ) -> BackgroundRun:
         from flinkcore.replay.elements.background_run import BackgroundRun
 
-        return BackgroundRun(job, configuration, self._directory, checkpoints)
+        return BackgroundRun(job, configuration, self._directory, checkpoints, may_stop)
 
     def add_python_file(self, path: Path) -> None:
         """Put a folder on the path of this process: that of a module, a given one, or that of an unpacked archive."""

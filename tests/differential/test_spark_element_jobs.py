@@ -543,7 +543,7 @@ class Stated(SourceFunction, CheckpointedFunction):
         """It ends by itself."""
 
 
-@pytest.mark.parametrize("kind", ["add_source", "from_source"])
+@pytest.mark.parametrize("kind", ["add_source", "from_source", "subtasks"])
 def test_sources_stop_and_go_on_in_turn_on_spark_and_embedded(spark: Any, kind: str, tmp_path: Path) -> None:
     def run(env: StreamExecutionEnvironment, start: int, stop: int, **checkpoints: Any) -> list[Any]:
         env.get_config().set_auto_watermark_interval(5)
@@ -554,7 +554,9 @@ def test_sources_stop_and_go_on_in_turn_on_spark_and_embedded(spark: Any, kind: 
             )
         else:
             numbers = env.from_source(NumberSequenceSource(start, stop - 1), STRATEGY_OF_NUMBERS, "numbers")
-            stream = numbers.set_parallelism(1).map(lambda n: (n * 3 % 17 + n, "abc"[n % 3], n % 9))
+            if kind == "from_source":
+                numbers.set_parallelism(1)
+            stream = numbers.map(lambda n: (n * 3 % 17 + n, "abc"[n % 3], n % 9))
             elements = [(n * 5 % 17 + n, "abc"[n % 3], n % 9) for n in range(start, stop)]
             collection = env.from_collection(elements)
             other = collection.assign_timestamps_and_watermarks(timed_elements.STRATEGY)
@@ -563,7 +565,8 @@ def test_sources_stop_and_go_on_in_turn_on_spark_and_embedded(spark: Any, kind: 
 
     first, second = tmp_path / "first", tmp_path / "second"
     apart = []
-    for environments in ([embedded(1)] * 3, [on_spark(spark, 2), embedded(3), on_spark(spark, 3)]):
+    alone = [embedded(1)] * 3 if kind != "subtasks" else [embedded(2), embedded(3), embedded(3)]
+    for environments in (alone, [on_spark(spark, 2), embedded(3), on_spark(spark, 3)]):
         parts = run(environments[0], 0, 15, stop_with_checkpoint=first)
         parts += run(environments[1], 15, 21, restore_from=first, stop_with_checkpoint=second)
         parts += run(environments[2], 21, 40, restore_from=second)

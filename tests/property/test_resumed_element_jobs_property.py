@@ -6,10 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from queue import Queue
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from models.element_steps import STEPS, Element
@@ -18,10 +20,12 @@ from models.memory_disk import MEMORY
 from models.message_jobs import collected_by_messages
 from models.timed_elements import STRATEGY
 
-from flinkcore.common import Duration, Types, Watermark, WatermarkStrategy
+from flinkcore.common import Duration, JobClient, Types, Watermark, WatermarkStrategy
 from flinkcore.datastream import (
     CheckpointedFunction,
     DataStream,
+    MapFunction,
+    SinkFunction,
     SourceFunction,
     StreamExecutionEnvironment,
     TimeCharacteristic,
@@ -355,7 +359,7 @@ def emitted(parts: Sequence[Sequence[Element]], parallelism: int) -> list[int]:
     return [int(split) for _, split, _ in stream.execute_and_collect()]
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=15)
 @given(
     parts=st.lists(st.lists(elements, max_size=8), min_size=1, max_size=5),
     cuts=st.lists(st.integers(0, 40), min_size=1, max_size=3),
@@ -377,6 +381,8 @@ def test_a_job_over_a_source_of_several_splits_gives_the_elements_of_the_whole_i
     by_messages: list[bool],
 ) -> None:
     strategy = STRATEGY if idleness is None else STRATEGY.with_idleness(Duration.of_millis(idleness))
+    if parallelism > 1:  # splits that have ended are there again, so that others stay with their subtasks
+        parts = parts[:parallelism]
     order = emitted(parts, parallelism)
 
     def build(_: int, start: int, stop: int) -> DataStream:
@@ -391,3 +397,76 @@ def test_a_job_over_a_source_of_several_splits_gives_the_elements_of_the_whole_i
 
     whole = list(build(1, 0, len(order)).execute_and_collect())
     assert in_parts(build, [parallelism], bounds_of(cuts, len(order)), by_messages) == whole
+
+
+class Told(SinkFunction):
+    """Notes what comes."""
+
+    elements: ClassVar[list[Any]] = []
+
+    def invoke(self, value: Any, context: Any = None) -> None:
+        self.elements.append(value)
+
+
+class Stopping(MapFunction):
+    """Stops its job when it has seen so many elements."""
+
+    left: ClassVar[int] = -1
+    client: ClassVar[Queue[JobClient]] = Queue()
+    stopped: ClassVar[list[Any]] = []
+
+    def map(self, value: Any) -> Any:
+        Stopping.left -= 1
+        if Stopping.left == 0:
+            self.stopped.append(self.client.get().stop_with_savepoint(False, "memory"))
+        return value
+
+
+@settings(deadline=None, max_examples=12)
+@given(
+    parts=st.lists(st.lists(elements, max_size=8), min_size=2, max_size=4),
+    script=st.lists(
+        st.tuples(st.sampled_from(["collect", "timed", "watermark", "idle", "sleep"]), elements), max_size=9
+    ),
+    cut=st.integers(1, 30),
+    step=st.sampled_from(sorted(STEPS)),
+    parallelism=st.sampled_from([1, 2, 3]),
+    interval=st.sampled_from([1, 4]),
+)
+def test_a_job_that_is_stopped_amid_its_sources_gives_the_elements_of_the_whole_in_their_order(
+    parts: list[list[Element]],
+    script: list[tuple[str, Element]],
+    cut: int,
+    step: str,
+    parallelism: int,
+    interval: int,
+) -> None:
+    def build() -> StreamExecutionEnvironment:
+        env = environment(parallelism, interval)
+        splits = env.from_source(InSplits(parts, False), STRATEGY, "listed", ELEMENT)
+        streams = (
+            env.from_collection(parts[0], ELEMENT),
+            env.add_source(Scripted(script, len(script)), "s", ELEMENT),
+        )
+        united = splits.union(*(each.assign_timestamps_and_watermarks(STRATEGY) for each in streams))
+        STEPS[step](united.map(Stopping(), ELEMENT)).add_sink(Told()).set_parallelism(1)
+        return env
+
+    def run(left: int, **checkpoints: Any) -> list[Any]:
+        Told.elements.clear()
+        Stopping.stopped.clear()
+        Stopping.left = left
+        client = build().execute_async(**checkpoints)
+        Stopping.client.put(client)
+        client.get_job_execution_result().result()
+        if left < 0 or not Stopping.stopped:
+            Stopping.client.get()
+        return Told.elements.copy()
+
+    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr("flinkcore.replay.elements.element_arrivals.ELEMENTS_AT_ONCE", 1)
+        patch.chdir(folder)
+        whole = run(-1)
+        before = run(cut)
+        path = Stopping.stopped[0].result() if Stopping.stopped else None
+        assert whole == (before if path is None else before + run(-1, restore_from=path))

@@ -50,10 +50,13 @@ from flinkcore.errors import (
     SourceError,
     UserCodeError,
 )
+from flinkcore.replay.elements.restored_sources import SourcePlace
 from flinkcore.runtime.checkpoint import Checkpoint, PendingCheckpoint
 from flinkcore.runtime.checkpoint.checkpoint_storage import CheckpointStorage
 from flinkcore.runtime.sources.source_contexts import checked_context_state
 from flinkcore.runtime.sources.timestamps_and_watermarks import SourceWatermarks
+from flinkcore.runtime.state import DistributionMode, OperatorStateSnapshot
+from flinkcore.runtime.tasks.subtask_state import elements_by_subtask, where_it_was
 
 PAIR = Types.TUPLE([Types.STRING(), Types.LONG()])
 FIRST, SECOND = [("a", 1), ("b", 4), ("a", 12)], [("a", 15), ("b", 31), ("a", 33)]
@@ -649,6 +652,24 @@ class OneSplit(Source):
         return [NumberSequenceSplit("0", self.first, self.last)]
 
 
+def test_a_subtask_that_was_shorter_than_the_others_goes_on_behind_the_cut(tmp_path: Path) -> None:
+    def numbers(*parts: tuple[int, int]) -> DataStream:
+        source = environment(2).from_source(InParts(parts), STRATEGY_OF_NUMBERS, "numbers", Types.LONG())
+        windows = source.key_by(lambda number: 0).window(TumblingEventTimeWindows.of(Time.milliseconds(4)))
+        return windows.reduce(lambda left, right: left + right)
+
+    assert stopped(numbers((0, 9), (0, 1)), tmp_path / "c") == [7, 22]
+    assert resumed(numbers((10, 13), (10, 15)), tmp_path / "c") == [59, 79]
+
+
+class InParts(Source):
+    def __init__(self, parts: tuple[tuple[int, int], ...]) -> None:
+        self.parts = parts
+
+    def create_splits(self, parallelism: int) -> list[NumberSequenceSplit]:
+        return [NumberSequenceSplit(str(number), *part) for number, part in enumerate(self.parts)]
+
+
 def test_a_reader_of_its_own_goes_on_with_splits_that_have_come_since(tmp_path: Path) -> None:
     def told(**splits: list[tuple[int, int]]) -> DataStream:
         stream = environment().from_source(
@@ -758,3 +779,37 @@ def test_the_watermarks_of_a_source_are_checked() -> None:
             SourceWatermarks.of_elements(forged)
     with pytest.raises(SchemaError, match="in place of the watermarks of a source"):
         SourceWatermarks.of_elements(watermarks[1:])
+
+
+def test_the_place_of_a_source_is_checked() -> None:
+    place = [3, 7, 1, 2, ["0", "1"]]
+    assert SourcePlace.of_elements(place) == SourcePlace(*place)
+    for at, other in ((0, -1), (0, True), (1, 2**63), (2, None), (3, -1), (4, "01"), (4, [0])):
+        with pytest.raises(SchemaError, match="in place of the place of a source"):
+            SourcePlace.of_elements([*place[:at], other, *place[at + 1 :]])
+    with pytest.raises(SchemaError, match="in place of the place of a source"):
+        SourcePlace.of_elements(place[1:])
+
+
+def test_at_another_parallelism_a_subtask_goes_on_where_the_least_watermark_was() -> None:
+    before = [(5, False), (3, True), (4, False)]
+    assert [where_it_was(before, index, 3, lambda own: own) for index in range(3)] == before
+    assert [where_it_was(before, index, 2, lambda own: own) for index in range(2)] == [(4, False)] * 2
+    assert where_it_was([(5, True), (3, True)], 0, 1, lambda own: own) == (3, True)
+
+
+def test_states_of_subtasks_are_those_of_each_in_their_order() -> None:
+    def union(*elements: Any) -> dict[str, OperatorStateSnapshot]:
+        return {"own": OperatorStateSnapshot(DistributionMode.UNION, elements)}
+
+    assert elements_by_subtask(union([0, "a"], (1, "b", 2)), "own", 2) == [["a"], ["b", 2]]
+    for forged in (union([0, "a"]), union([1, "b"], [0, "a"]), union([0], 1), {}):
+        with pytest.raises(SchemaError, match=r"state 'own'"):
+            elements_by_subtask(forged, "own", 2)
+
+
+def test_a_collection_that_has_come_to_its_end_leaves_nothing_out(tmp_path: Path) -> None:
+    stopped(windows(FIRST), tmp_path / "c")
+    forge_table(tmp_path / "c", "splits", lambda batch: with_column(batch, "state", [2]))
+    with pytest.raises(CheckpointError, match="it leaves out 2 elements, though it has come to the end"):
+        resumed(windows(SECOND), tmp_path / "c")

@@ -434,6 +434,37 @@ def test_ctrl_c_stops_a_job_with_its_checkpoint(collects: bool, got: list[Any], 
     assert got == list(range(before + 2))
 
 
+def test_a_signal_to_end_stops_a_job_with_its_checkpoint(got: list[Any], tmp_path: Path) -> None:
+    def terminate() -> None:
+        wait_for(lambda: len(got) > 3)
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGTERM)
+
+    env = environment()
+    env.add_source(Numbers(), type_info=Types.LONG()).add_sink(Got())
+    threading.Thread(target=terminate).start()
+    with pytest.raises(SystemExit, match="143"):
+        env.execute(stop_with_checkpoint=tmp_path / "c")
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    assert Checkpoint.open(tmp_path / "c").uids
+
+
+def test_a_job_that_fails_while_it_stops_raises_its_error(got: list[Any], tmp_path: Path) -> None:
+    class Unsaved(Numbers):
+        def snapshot_state(self, context: Any) -> None:
+            raise ValueError("no place")
+
+    def interrupt() -> None:
+        wait_for(lambda: len(got) > 3)
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+    env = environment()
+    env.add_source(Unsaved(), type_info=Types.LONG()).add_sink(Got())
+    threading.Thread(target=interrupt).start()
+    with pytest.raises(UserCodeError, match=r"Unsaved\.snapshot_state failed"):
+        env.execute(stop_with_checkpoint=tmp_path / "c")
+    assert not list((tmp_path / "c").iterdir())
+
+
 def test_a_program_that_takes_no_more_leaves_no_checkpoint(tmp_path: Path) -> None:
     numbers = environment().add_source(Numbers(), type_info=Types.LONG())
     with numbers.execute_and_collect(stop_with_checkpoint=tmp_path / "c") as results:

@@ -197,6 +197,8 @@ class IteratorSourceReader(SourceReader[Any, SourceSplit]):
         None: elements are read where they are emitted, one ahead.
     turn : sequence of str
         Ids of the splits whose turn it is first; then it is that of all, in the order in which they were added.
+    holds_end : bool
+        Whether there is no end: the splits that come to theirs last may go on in another run.
 
     Notes
     -----
@@ -204,8 +206,11 @@ class IteratorSourceReader(SourceReader[Any, SourceSplit]):
     where Flink reads them one after the other, so that alignment between them has an effect.
     """
 
-    def __init__(self, wake: Callable[[], None] | None = None, turn: Sequence[str] = ()) -> None:
+    def __init__(
+        self, wake: Callable[[], None] | None = None, turn: Sequence[str] = (), holds_end: bool = False
+    ) -> None:
         self._wake = wake
+        self._holds_end = holds_end
         self._splits: dict[str, _OpenSplit] = {}
         self._paused: set[str] = set()
         self._turn = deque(turn)
@@ -227,13 +232,13 @@ class IteratorSourceReader(SourceReader[Any, SourceSplit]):
                 if split is None or split_id in self._paused:
                     continue
                 if not split.has_element:
-                    if split.is_at_end:
+                    if split.is_at_end and not (self._holds_end and self.is_at_end):
                         self._release(split_id, output)
                     continue
                 output.create_output_for_split(split_id).collect(split.take())
                 return InputStatus.MORE_AVAILABLE
             self._turn.extend(self._splits)
-        ended = self._no_more_splits and not self._splits
+        ended = self._no_more_splits and not (self._splits or self._holds_end)
         return InputStatus.END_OF_INPUT if ended else InputStatus.NOTHING_AVAILABLE
 
     def take(self, count: int) -> list[Any]:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 from collections.abc import Callable, Generator, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from contextvars import copy_context
 from functools import partial
 from os import PathLike
-from threading import Condition, Lock, Thread
-from typing import Any, Final
+from threading import Condition, Lock, Thread, current_thread, main_thread
+from types import FrameType
+from typing import Any, Final, NoReturn
 
 from flinkcore.common.completable_future import CompletableFuture
 from flinkcore.common.execution_config import ExecutionConfig
@@ -43,6 +45,8 @@ class BackgroundRun:
         Of its functions.
     checkpoints : CheckpointSettings
         The checkpoint that the job goes on from, and the one with which it stops.
+    may_stop : bool
+        Whether `stop_with_savepoint` may be called.
 
     Raises
     ------
@@ -56,13 +60,14 @@ class BackgroundRun:
         configuration: ExecutionConfig,
         directory: WorkingDirectory,
         checkpoints: CheckpointSettings = NO_CHECKPOINTS,
+        may_stop: bool = True,
     ) -> None:
         if directory.folder is not None:
             raise ConfigurationError(
                 "functions of a job that runs while its program goes on have no working directory of their own: leave "
                 "add_python_archive out, or run the job on the arrival clock by execute()"
             )
-        self._thread = _JobThread(job, configuration, directory, checkpoints)
+        self._thread = _JobThread(job, configuration, directory, checkpoints, may_stop)
         self._elements = self._thread.collected()
         self._thread.start()
 
@@ -122,8 +127,9 @@ class BackgroundRun:
 
     def run_to_end(self) -> JobExecutionResult:
         """Wait until the job has ended; its collected elements are dropped."""
-        for _ in self._elements:
-            pass
+        with _terminated_as_exit():
+            for _ in self._elements:
+                pass
         assert isinstance(self._thread.outcome, JobExecutionResult)
         return self._thread.outcome
 
@@ -131,6 +137,24 @@ class BackgroundRun:
         """Cancel the job unless it has ended, and wait until it has; may be called again."""
         self._elements.close()
         self._thread.stop()
+
+
+@contextmanager
+def _terminated_as_exit() -> Iterator[None]:
+    """Let SIGTERM exit the program as it would, but so that its job can end first."""
+    default = current_thread() is main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    if not default:
+        yield
+        return
+    signal.signal(signal.SIGTERM, _exit)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _exit(number: int, frame: FrameType | None) -> NoReturn:
+    raise SystemExit(128 + number)
 
 
 def _ended_before(name: str) -> LifecycleError:
@@ -148,6 +172,7 @@ class _JobThread:
         configuration: ExecutionConfig,
         directory: WorkingDirectory,
         checkpoints: CheckpointSettings,
+        may_stop: bool,
     ) -> None:
         self.job_id = JobID.generate()
         self.status = JobStatus.CREATED
@@ -179,7 +204,7 @@ class _JobThread:
             system_clock=clock,
             checkpoints=checkpoints,
             check=self._check,
-            may_stop=True,
+            may_stop=may_stop or checkpoints.stop_with_checkpoint is not None,
             when_taken=self._wait_until_taken,
         )
 
@@ -278,7 +303,7 @@ class _JobThread:
         except BaseException:
             self.stop()
             raise
-        if interrupt is not None and (self._is_cancelled or not isinstance(self.outcome, BaseException)):
+        if interrupt is not None and self.status is not JobStatus.FAILED:
             raise interrupt
         if isinstance(self.outcome, BaseException):
             raise self.outcome

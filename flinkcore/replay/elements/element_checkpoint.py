@@ -85,6 +85,7 @@ from flinkcore.runtime.tasks.subtask_state import (
     snapshot_of,
     stream_state,
     where_it_was,
+    without_end,
 )
 
 CLOCK: Final = "job clock"
@@ -228,8 +229,9 @@ class TaskCheckpoints:
             node = subtask.setup.node
             if node.collects:
                 continue
-            emitted[node] = stream_state(subtask, emitted)
-            snapshot = snapshot_of(subtask, emitted[node][0], emitted)
+            own_ms, is_idle = stream_state(subtask, emitted)
+            emitted[node] = own_ms if is_amid else without_end(own_ms), is_idle
+            snapshot = snapshot_of(subtask, emitted[node][0], emitted, is_amid)
             if node in prepared:
                 snapshot = _with_committables(snapshot, node, prepared[node])
             parts.append(writer.write(uids[node], task.index, snapshot))
@@ -398,6 +400,8 @@ class ElementCheckpoints:
             if len(found) != 1:
                 raise SchemaError("it has no position")
             position, left_out = checked_numbers(uid, [found[0].position, found[0].state], [0, ENDED])
+            if left_out != 0 and (self.clock is None or not self.clock.is_amid):
+                raise SchemaError(f"it leaves out {left_out} elements, though it has come to the end of them")
             return position, left_out
 
     def context_of(self, step: Transformation) -> tuple[int | None, ...] | None:
@@ -448,12 +452,14 @@ class ElementCheckpoints:
             watermarks = [SourceWatermarks.of_elements(own) for own in self._by_subtask(uid, WATERMARKS)]
             splits = splits_that_go_on(source, parallelism, places, watermarks, self._checkpoint.splits(uid))
         furthest = max(places, key=lambda place: place.last_ms)
+        is_of_arrivals = self._configuration.get_clock() == "arrival"
+        last = (self.clock.now_ms, self.clock.last_origin) if is_of_arrivals else None
         parts: list[tuple[Sequence[SourceSplit], RestoredSource]] = []
         for index, of_subtask in enumerate(splits):
             place = places[index] if len(places) == parallelism else furthest._replace(polls=0, turn=[])
             held = where_it_was(watermarks, index, parallelism, _watermark_of_source)
             of_splits = watermarks_that_go_on(watermarks, held, of_subtask)
-            parts.append((of_subtask, RestoredSource(place, of_splits, self._next_tick_ms)))
+            parts.append((of_subtask, RestoredSource(place, of_splits, self._next_tick_ms, last)))
         return furthest.created_for or parallelism, parts
 
     def functions_of(self, step: Transformation, parallelism: int) -> list[RestoredFunction] | None:

@@ -7,7 +7,7 @@ emitted is left out.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -79,6 +79,15 @@ class SourcePlace(NamedTuple):
                 return found._replace(turn=list(found.turn))
         raise SchemaError(f"it has {list(elements)!r:.80} in place of the place of a source")
 
+    def not_before(
+        self, last: tuple[int, int] | None, arrival_ms: Callable[[int], int], origin: int
+    ) -> SourcePlace:
+        """Return the place whose next poll, as that of the origin of a number, is not before the last arrival."""
+        place = self
+        while last is not None and (arrival_ms(place.position + (place.polls == 0)), origin) < last:
+            place = place._replace(position=place.position + (place.polls == 0), polls=0, turn=[])
+        return place
+
 
 FIRST_PLACE: Final = SourcePlace(0, MIN_TIMESTAMP, 0, 0, [])
 
@@ -93,11 +102,14 @@ class RestoredSource(NamedTuple):
         None: there was no poll.
     next_tick_ms : int or None
         When its generators emit next; None: an interval from now.
+    last : (int, int) or None
+        When the last element of the job arrived, and the number of its origin: nothing comes before; None: whenever.
     """
 
     place: SourcePlace
     watermarks: SourceWatermarks | None
     next_tick_ms: int | None
+    last: tuple[int, int] | None
 
 
 class RestoredFunction(NamedTuple):

@@ -18,7 +18,12 @@ from flinkcore.datastream.functions import CheckpointedFunction
 from flinkcore.datastream.time_characteristic import TimeCharacteristic
 from flinkcore.datastream.transformations import Transformation
 from flinkcore.replay.elements.element_arrivals import Origin, SplitArrivals, arrival_times, end_input
-from flinkcore.replay.elements.restored_sources import FIRST_PLACE, RestoredFunction, RestoredSource
+from flinkcore.replay.elements.restored_sources import (
+    FIRST_PLACE,
+    RestoredFunction,
+    RestoredSource,
+    SourcePlace,
+)
 from flinkcore.runtime.tasks.stream_task import StreamTask
 from flinkcore.runtime.tasks.task_output import ElementCall
 from flinkcore.runtime.working_directory import WorkingDirectory
@@ -200,10 +205,10 @@ class TaskSplits:
 
         configuration, coordinator = self.configuration, self._coordinator(task)
         wake = None if task.mailbox is None else task.mailbox.wake
-        restored = self.restored
-        turn = [] if restored is None else restored.place.turn
+        restored, place = self.restored, self._place()
+        turn = place.turn
         operator: SourceOperator[Any] = SourceOperator(
-            (lambda context: IteratorSourceReader(wake, turn))
+            (lambda context: IteratorSourceReader(wake, turn, self.holds_end))
             if self.source is None
             else self.source.create_reader,
             self.strategy,
@@ -241,19 +246,25 @@ class TaskSplits:
             holds_end=self.holds_end,
             serializer=None if self.source is None else self.source.split_serializer(),
             created_for=self.created_for,
-            place=FIRST_PLACE if restored is None else restored.place,
+            place=place,
         )
         arrivals.had_ended = restored is not None and restored.place.created_for > 0 and not self.splits
         return [arrivals]
 
     def last_arrival_ms(self, opened: Callable[[], StreamTask]) -> int | None:
         """Return when the last element arrives; None: there is none. The splits are read for it."""
-        position = 0 if self.restored is None else self.restored.place.position
+        position = self._place().position
         if self.source is not None or len(self.splits) > 1:
             return self._last_poll_ms(opened())
         n_elements = sum(1 for split in self.splits for _ in split.elements())
         arrival_ms = arrival_times(self.configuration.get_arrival_rate(), self.start_ms)
         return arrival_ms(position + n_elements) if n_elements else None
+
+    def _place(self) -> SourcePlace:
+        if self.restored is None:
+            return FIRST_PLACE
+        arrival_ms = arrival_times(self.configuration.get_arrival_rate(), self.start_ms)
+        return self.restored.place.not_before(self.restored.last, arrival_ms, self.origin)
 
     def _last_poll_ms(self, task: StreamTask) -> int | None:
         (arrivals,) = self.origins(task)

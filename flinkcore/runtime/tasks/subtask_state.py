@@ -163,8 +163,16 @@ def _chained_to(subtask: Subtask) -> StreamNode:
     return edge.source
 
 
+def without_end(watermark_ms: int) -> int:
+    """Return a watermark; of one that has come to its end, which it may have only for now, that before the first."""
+    return MIN_TIMESTAMP if watermark_ms == MAX_TIMESTAMP else watermark_ms
+
+
 def snapshot_of(
-    subtask: Subtask, watermark_ms: int, before: Mapping[StreamNode, tuple[int, bool]]
+    subtask: Subtask,
+    watermark_ms: int,
+    before: Mapping[StreamNode, tuple[int, bool]],
+    is_amid: bool = False,
 ) -> OperatorSnapshot:
     """Return what an operator holds, and what has come to its inputs.
 
@@ -175,6 +183,9 @@ def snapshot_of(
         Its last watermark.
     before : mapping of StreamNode to (int, bool)
         What operators before it in its chain have emitted last; at another parallelism they may be in other chains.
+    is_amid : bool
+        Whether the job is stopped amid its sources; else those that have ended may have more in the next run, and then
+        join again when they have caught up with the watermark.
 
     Raises
     ------
@@ -186,7 +197,7 @@ def snapshot_of(
     states = dict(snapshot.operator_state)
     if subtask.is_head:
         inputs = [
-            _input_state(setup, edges, processor)
+            _input_state(setup, edges, processor, is_amid)
             for edges, processor in zip(setup.node.inputs, subtask.input_processors, strict=True)
         ]
     else:
@@ -194,9 +205,12 @@ def snapshot_of(
         inputs = [[own_ms, [[setup.node.parallelism, [setup.index, own_ms, int(is_idle)]]]]]
     states[INPUTS] = own_state(setup.index, inputs)
     if isinstance(operator, TimestampsAndWatermarksOperator):
-        states[ASSIGNER] = own_state(setup.index, operator.snapshot_state())
+        held, emitted_ms, is_idle = operator.snapshot_state()
+        emitted_ms = emitted_ms if is_amid else without_end(emitted_ms)
+        states[ASSIGNER] = own_state(setup.index, (held, emitted_ms, is_idle))
     if isinstance(operator, TwoInputStreamOperator):
-        states[COMBINED] = own_state(setup.index, operator.watermarks())
+        combined = operator.watermarks()
+        states[COMBINED] = own_state(setup.index, combined if is_amid else map(without_end, combined))
     return replace(snapshot, operator_state=states)
 
 
@@ -370,9 +384,12 @@ def _of_all(streams: Sequence[_Stream]) -> _Stream:
 
 
 def _input_state(
-    setup: OperatorSetup, edges: Sequence[StreamEdge], processor: StreamOneInputProcessor
+    setup: OperatorSetup, edges: Sequence[StreamEdge], processor: StreamOneInputProcessor, is_amid: bool
 ) -> list[Any]:
     channels, last_ms = processor.state()
+    if not is_amid:
+        channels = [(without_end(own_ms), is_idle) for own_ms, is_idle in channels]
+        last_ms = without_end(last_ms)
     streams, first = [], 0
     for edge in edges:
         sources = source_indices(edge, setup.index)
