@@ -359,7 +359,7 @@ def emitted(parts: Sequence[Sequence[Element]], parallelism: int) -> list[int]:
     return [int(split) for _, split, _ in stream.execute_and_collect()]
 
 
-@settings(deadline=None, max_examples=15)
+@settings(deadline=None, max_examples=examples(8))
 @given(
     parts=st.lists(st.lists(elements, max_size=8), min_size=1, max_size=5),
     cuts=st.lists(st.integers(0, 40), min_size=1, max_size=3),
@@ -422,7 +422,7 @@ class Stopping(MapFunction):
         return value
 
 
-@settings(deadline=None, max_examples=12)
+@settings(deadline=None, max_examples=examples(6))
 @given(
     parts=st.lists(st.lists(elements, max_size=8), min_size=2, max_size=4),
     script=st.lists(

@@ -101,6 +101,8 @@ class ElementTask:
         self._clock = PlacedClock(
             job.start_ms, number, writer.move_to if self._line is None else self._move_to
         )
+        if self._line is not None:
+            writer.move_to(self._place)  # of what is emitted as the task opens, such as idleness
         if checkpoints is not None and checkpoints.clock is not None:
             self._clock.now_ms = checkpoints.clock.now_ms
         self._context = JobContext(
