@@ -297,7 +297,10 @@ class _Stream(NamedTuple):
 
     def channels(self, edge: StreamEdge, index: int) -> list[tuple[int, bool]]:
         """Return watermark and idleness of each channel of an edge to the subtask of an index."""
-        if self.by_source.keys() != set(range(self.parallelism)):
+        if (
+            sorted(self.by_source) != list(range(len(self.by_source)))
+            or len(self.by_source) != self.parallelism
+        ):
             raise SchemaError(
                 f"it has watermarks of the subtasks {sorted(self.by_source)} of {self.parallelism}"
             )
