@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from flinkcore.cli.help_formatter import DefaultsHelpFormatter
 from flinkcore.cli.output_directory import check_output_file
 from flinkcore.errors import SourceError
 
@@ -16,7 +17,7 @@ def add_commands(commands: Any) -> None:
         help="compare what a live job has written with what its replay gave",
         description="Prints how rows of a live job's sink and of its replay differ, and why. Both are read into "
         "memory: for large ones there is flinkcore.spark.compare. The exit status is 1 if they differ.",
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+        formatter_class=DefaultsHelpFormatter,
     )
     compare.add_argument("expected", help="rows of the live job: a Parquet file, or a directory of them")
     compare.add_argument("found", help="rows of the replay, likewise")

@@ -6,6 +6,7 @@ import argparse
 import re
 from typing import Any
 
+from flinkcore.cli.help_formatter import DefaultsHelpFormatter
 from flinkcore.cli.log_options import (
     add_engine,
     add_log_options,
@@ -30,7 +31,7 @@ def add_commands(commands: Any) -> None:
     lateness = commands.add_parser(
         "lateness",
         help="tell what every bound of out-of-orderness loses, and how long it makes results wait",
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+        formatter_class=DefaultsHelpFormatter,
     )
     add_log_options(lateness)
     add_watermark_options(lateness)

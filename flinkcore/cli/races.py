@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from flinkcore.cli.help_formatter import DefaultsHelpFormatter
 from flinkcore.cli.log_options import add_log_options, check_log_options, duration_ms, log_of, times_of
 from flinkcore.errors import ConfigurationError
 
@@ -20,7 +21,7 @@ def add_commands(commands: Any) -> None:
         "races",
         help="replay a job under other legal histories of a small log, which is held in memory, and tell which change "
         "its results",
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+        formatter_class=DefaultsHelpFormatter,
     )
     races.add_argument(
         "job",

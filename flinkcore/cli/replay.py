@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from flinkcore.cli.help_formatter import DefaultsHelpFormatter
 from flinkcore.cli.log_options import (
     WINDOWS,
     add_engine,
@@ -73,7 +74,7 @@ def add_commands(commands: Any) -> None:
     replay = commands.add_parser(
         "replay",
         help="aggregate a log in event-time windows",
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+        formatter_class=DefaultsHelpFormatter,
     )
     add_log_options(replay)
     replay.add_argument(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from flinkcore.cli.help_formatter import DefaultsHelpFormatter
 from flinkcore.cli.log_options import (
     WINDOWS,
     add_engine,
@@ -29,7 +30,7 @@ def add_commands(commands: Any) -> None:
     why = commands.add_parser(
         "why",
         help="tell what became of the events of one key, and what its results were made of",
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+        formatter_class=DefaultsHelpFormatter,
     )
     add_log_options(why)
     why.add_argument(

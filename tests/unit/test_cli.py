@@ -645,3 +645,15 @@ def test_times_that_python_cannot_hold_are_printed_as_numbers(
     log = str(tmp_path / "log.csv")
     assert main(["replay", log, *arguments, "--aggregate", "n=count()", "--engine", "embedded"]) == 0
     assert re.search(r"^a +16999999400[0-9]+ ", capsys.readouterr().out, re.MULTILINE)
+
+
+@pytest.mark.parametrize("command", ["compare", "lateness", "races", "replay", "why"])
+def test_help_shows_the_defaults_of_options_that_have_one(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main([command, "--help"])
+    shown = " ".join(capsys.readouterr().out.split())
+    defaults = set(re.findall(r"\(default: (.*?)\)", shown))
+    assert defaults
+    assert not defaults & {"None", "False", "[]"}
