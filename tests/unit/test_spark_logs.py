@@ -24,6 +24,7 @@ from flinkcore.datastream.transformations import StreamGraph
 from flinkcore.errors import ConfigurationError, DataError
 from flinkcore.replay.log.chunks import Chunk
 from flinkcore.replay.plans.job_plan import JobPlan, make_plan
+from flinkcore.replay.time_plane.chunk_times import TimeColumns
 from flinkcore.replay.time_plane.kept_times import KeptChunk
 from flinkcore.spark import SparkExecutionEnvironment
 from flinkcore.spark.columnar.replay import SparkReplay
@@ -198,7 +199,7 @@ class Times:
 
     def of_kept(self, index: int, kept: KeptChunk) -> Iterator[bytes]:
         for batch in kept.batches:
-            yield f"{index} kept {batch.timestamp_ms.tolist()}".encode()
+            yield f"{index} kept {batch.times(TimeColumns()).timestamp_ms.tolist()}".encode()
 
 
 def test_an_analysis_takes_the_times_that_the_driver_keeps(parquet: str, monkeypatch: Any) -> None:

@@ -180,8 +180,11 @@ _RELEASES: Final[SimpleQueue[KeptRows]] = SimpleQueue()
 
 @cache
 def release_in_a_thread() -> None:
-    """Start the thread that frees blocks; none can be started while an object is destroyed."""
-    Thread(target=_release_all, name="flinkcore-release", daemon=True).start()
+    """Start the thread that frees blocks; none can be started while an object is destroyed.
+
+    It is none of a replay's, whose names begin with flinkcore: it lives as long as the process.
+    """
+    Thread(target=_release_all, name="release-of-kept-rows", daemon=True).start()
 
 
 def _release_all() -> None:
