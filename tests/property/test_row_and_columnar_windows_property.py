@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from flinkcore.common import Duration, OutputTag, Row, WatermarkStrategy
 from flinkcore.datastream import DataStream, StreamExecutionEnvironment
-from flinkcore.datastream.aggregates import count, max_, min_, sum_
+from flinkcore.datastream.aggregates import collect, count, max_, min_, sum_
 from flinkcore.datastream.functions import (
     AggregateFunction,
     ProcessAllWindowFunction,
@@ -290,3 +290,27 @@ def test_functions_over_windows_of_all_rows_give_what_aggregates_of_columns_give
         late = [each.get_side_output(LATE).to_arrow() for each in (rows, columnar)]
         assert late[0].equals(late[1])
     assert_equal_counts(rows, columnar)
+
+
+class Numbers(ProcessWindowFunction[Any, Any, Any, Any]):
+    def process(self, key: Any, context: Any, elements: Iterable[Row]) -> Iterator[Any]:
+        yield (key, [element.number for element in elements])
+
+
+@settings(deadline=None)
+@given(st.lists(st.integers(0, 12), min_size=1, max_size=9))
+def test_sessions_that_merge_have_their_elements_in_one_order(times: list[int]) -> None:
+    log = pa.table(
+        {"ts": times, "at": [0] * len(times), "user": ["a"] * len(times), "number": range(len(times))}
+    )
+    sessions = (
+        StreamExecutionEnvironment()
+        .from_event_log(log, timestamp="ts", arrival="at")
+        .assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps())
+        .key_by("user")
+        .window(EventTimeSessionWindows.with_gap(Duration.of_millis(2)))
+    )
+    schema = pa.schema({"user": pa.string(), "numbers": pa.list_(pa.int64())})
+    by_columns = sessions.aggregate(numbers=collect("number")).to_arrow()["numbers"].to_pylist()
+    by_function = sessions.process(Numbers(), schema).to_arrow()["numbers"].to_pylist()
+    assert by_function == by_columns

@@ -125,6 +125,8 @@ def _merged_session(new_window: Any, in_flight: Iterable[Any]) -> dict[Any, list
     group = [window for window in in_flight if window.intersects(new_window)]
     if not group or group == [new_window]:
         return {}
+    # Flink takes them as they lie in a hash table; here elements come by session, as over columns, and after a restore.
+    group.sort()
     merged = new_window
     for window in group:
         merged = merged.cover(window)
