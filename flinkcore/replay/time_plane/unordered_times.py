@@ -102,7 +102,8 @@ class UnorderedSummary:
         first, n_codes = int(numbers.min()), len(splits)
         n_ticks = int(numbers.max()) - first + 1
         if n_ticks * n_codes > 4 * len(numbers):
-            self._cells.add(splits[codes], numbers * self._interval_ms, timestamps_ms)
+            # Their memory is that of the next events, too.
+            self._cells.add(splits[codes], numbers * self._interval_ms, timestamps_ms.copy())
             return
         # Few ticks: a table of all their cells.
         places = (numbers - first) * n_codes + codes
