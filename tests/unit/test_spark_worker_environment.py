@@ -177,3 +177,27 @@ def test_the_package_has_the_names_that_it_promises_and_no_others() -> None:
     assert set(flinkcore.spark.__all__) <= set(dir(flinkcore.spark))
     with pytest.raises(AttributeError, match="no attribute 'sparkExecutionEnvironment'"):
         flinkcore.spark.sparkExecutionEnvironment  # noqa: B018
+
+
+def test_what_tasks_import_is_not_collected_after_each_task() -> None:
+    worker = """
+import gc, pickle
+from flinkcore.spark.shipping.tasks import ShippedTask
+
+def imports_more(batches):
+    import xmlrpc.client
+    return batches
+
+def imports_nothing(batches):
+    return batches
+
+left_out = [gc.get_freeze_count()]
+for function in (imports_nothing, imports_nothing, imports_more):
+    assert list(ShippedTask(pickle.dumps(function))(iter([1, 2]))) == [1, 2]
+    left_out.append(gc.get_freeze_count())
+    gc.collect()
+before, first, second, third = left_out
+assert before == 0 < first == second < third, left_out
+assert len(gc.get_objects()) < third / 10
+"""
+    subprocess.run([sys.executable, "-c", worker], check=True)
