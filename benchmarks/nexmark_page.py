@@ -1,12 +1,14 @@
-"""Writes the figures of docs/nexmark.md from the results of a run: `python -m benchmarks.nexmark_page RESULTS.json`.
+"""Writes the figures of docs/nexmark.md from the results of runs: `python -m benchmarks.nexmark_page RESULTS.json ...`.
 
-A run: `FLINKCORE_BENCH_ROUNDS=3 pytest benchmarks/test_nexmark.py --save-results`.
+A run: `FLINKCORE_BENCH_ROUNDS=3 pytest benchmarks/test_nexmark.py --save-results`. Of queries that a later run measured
+anew, all figures are those of that run.
 """
 
 from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,14 +28,21 @@ HEADS = {
 }
 
 
-def section(path: Path) -> str:
-    """The section with the table, in Markdown."""
-    content = results_of(path)
+def section(paths: Sequence[Path]) -> str:
+    """The section with the table, in Markdown, of runs from the first to the last."""
+    runs = {path: results_of(path) for path in paths}
     found: dict[str, dict[str, Any]] = {}
-    for entry in content["benchmarks"]:
-        info = entry["extra_info"]
-        if "query" in info:
-            found.setdefault(info["query"], {})[info["engine"]] = entry
+    measured: dict[str, Path] = {}
+    for path, run in runs.items():
+        for entry in run["benchmarks"]:
+            info = entry["extra_info"]
+            if "query" not in info:
+                continue
+            if measured.get(info["query"]) != path:
+                found[info["query"]] = {}
+                measured[info["query"]] = path
+            found[info["query"]][info["engine"]] = entry
+    content = runs[paths[0]]
     some = next(iter(next(iter(found.values())).values()))
     versions = short_versions(content)
     heads, lines = [], []
@@ -50,14 +59,20 @@ def section(path: Path) -> str:
                 cells += [_speed(engines.get(other)), _ratio(engines.get(engine), engines.get(other))]
         lines.append(f"| {' | '.join(cells)} |")
     machine = content["machine"]
-    load = content["load_average"]
+    sources = []
+    for path, run in runs.items():
+        load = run["load_average"]
+        queries = ", ".join(query for query in found if path != paths[0] and measured[query] == path)
+        sources.append(
+            f"{queries and f'{queries} from '}`benchmarks/results/{path.name}`, load {load['before']} before and "
+            f"{load['after']} after"
+        )
     head = (
-        f"Million events (persons, auctions and bids) per second, of {some['extra_info']['events']:,}; medians of a "
-        f"run on {content['date']}, {machine['cpu']}, {machine['processors']} processors, load {load['before']} before "
-        f"and {load['after']} after. flinkcore, Flink and DuckDB with one thread: from Arrow tables to Arrow tables, "
-        "but Flink from mapped files to a sink that drops its results. On Spark `local[2]`, from Parquet, results "
-        "consumed in Spark. *Times*: how many times as fast flinkcore is. From "
-        f"`benchmarks/results/{path.name}`."
+        f"Million events (persons, auctions and bids) per second, of {some['extra_info']['events']:,}; medians of "
+        f"{'runs' if len(runs) > 1 else 'a run'} on {content['date']}, {machine['cpu']}, {machine['processors']} "
+        "processors. flinkcore, Flink and DuckDB with one thread: from Arrow tables to Arrow tables, but Flink from "
+        "mapped files to a sink that drops its results. On Spark `local[2]`, from Parquet, results consumed in Spark. "
+        f"*Times*: how many times as fast flinkcore is. From {'; '.join(sources)}."
     )
     return "\n".join(["## Figures", "", head, "", *lines, ""])
 
@@ -70,15 +85,15 @@ def _ratio(ours: Any, theirs: Any) -> str:
     return "" if ours is None or theirs is None else f"{median_seconds(theirs) / median_seconds(ours):.2g}"
 
 
-def source_of(page: str) -> Path | None:
-    """The results that a page has its figures from; None: it has none."""
-    found = re.search(r"From `benchmarks/results/(.+?)`", page)
-    return None if found is None else RESULTS / found[1]
+def sources_of(page: str) -> list[Path]:
+    """The results that a page has its figures from."""
+    return [RESULTS / name for name in re.findall(r"`benchmarks/results/(.+?)`", page)]
 
 
 def main() -> None:
     """Write the section into the page."""
-    PAGE.write_text(with_section(PAGE.read_text(encoding="utf-8"), section(Path(sys.argv[1]))), "utf-8")
+    written = section([Path(path) for path in sys.argv[1:]])
+    PAGE.write_text(with_section(PAGE.read_text(encoding="utf-8"), written), "utf-8")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""CPU time and memory of a benchmark with all its processes: driver, JVM and Python workers."""
+"""The processes of a benchmark: their environment, and the CPU time and memory of driver, JVM and workers together."""
 
 from __future__ import annotations
 
@@ -22,6 +22,11 @@ def _family() -> dict[Path, list[str]]:
     while below := {process for process, parent in parents.items() if parent in family} - family:
         family |= below
     return {process: stats[process] for process in family}
+
+
+def users_environment() -> dict[str, str]:
+    """The environment of a process as users start it: Python keeps the modules that it compiles."""
+    return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
 def cpu_seconds() -> float:

@@ -17,6 +17,7 @@ import pytest
 
 from benchmarks.engine_process import ROOT
 from benchmarks.nexmark import Bids
+from benchmarks.processes import users_environment
 
 pytest.importorskip("pyspark")
 
@@ -34,6 +35,7 @@ def test_cold_session(benchmark: Any, events: int) -> None:
         done = subprocess.run(
             [sys.executable, "-m", "benchmarks.cold_session", str(events), str(THREADS)],
             cwd=ROOT,
+            env=users_environment(),
             stdout=subprocess.PIPE,
             text=True,
             check=True,

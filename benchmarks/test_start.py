@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from benchmarks.processes import users_environment
+
 WORD_COUNT = """\
 from pyflink.common import Types
 from pyflink.datastream import StreamExecutionEnvironment
@@ -33,7 +35,7 @@ def test_start(benchmark: Any, tmp_path: Path, started: str) -> None:
         command = [str(Path(sys.executable).with_name("flinkcore")), "run", str(program)]
 
     def run() -> None:
-        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+        done = subprocess.run(command, env=users_environment(), stdout=subprocess.PIPE, text=True, check=True)
         assert started == "python alone" or "('to', 2)" in done.stdout
 
     benchmark.pedantic(run, rounds=20, warmup_rounds=2)
