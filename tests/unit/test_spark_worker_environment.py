@@ -181,7 +181,7 @@ def test_the_package_has_the_names_that_it_promises_and_no_others() -> None:
 
 def test_what_tasks_import_is_not_collected_after_each_task() -> None:
     worker = """
-import gc, pickle
+import gc, pickle, weakref
 from flinkcore.spark.shipping.tasks import ShippedTask
 
 def imports_more(batches):
@@ -189,6 +189,16 @@ def imports_more(batches):
     return batches
 
 def imports_nothing(batches):
+    return batches
+
+class Batch:
+    def __init__(self):
+        self.of_itself = self
+        weakref.finalize(self, freed.append, True)
+
+def leaves_garbage(batches):
+    import xmlrpc.server
+    Batch()
     return batches
 
 left_out = [gc.get_freeze_count()]
@@ -199,5 +209,9 @@ for function in (imports_nothing, imports_nothing, imports_more):
 before, first, second, third = left_out
 assert before == 0 < first == second < third, left_out
 assert len(gc.get_objects()) < third / 10
+freed = []
+assert list(ShippedTask(pickle.dumps(leaves_garbage))(iter([1, 2]))) == [1, 2]
+gc.collect()
+assert freed
 """
     subprocess.run([sys.executable, "-c", worker], check=True)

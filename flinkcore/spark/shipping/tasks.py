@@ -83,6 +83,7 @@ def _leave_imports_out_of_collections() -> None:
     global _modules_left_out
     if len(sys.modules) > _modules_left_out:
         _modules_left_out = len(sys.modules)
+        gc.collect()  # garbage, and the batches that it may hold, would be left out, too
         gc.freeze()
 
 
