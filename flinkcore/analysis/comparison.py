@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -23,6 +24,7 @@ from flinkcore.analysis.result_tables import (
     ids_of_keys,
     names_of,
 )
+from flinkcore.common.html_text import html_lines
 from flinkcore.datastream.columnar_windows import ROW_KIND
 from flinkcore.errors import ConfigurationError, DataError, SchemaError
 from flinkcore.replay.log.arrays import Int64s
@@ -39,6 +41,8 @@ KINDS: Final = {
 
 HOW: Final = ("late_firing", "watermark", "emitted_at")
 """Columns that say how a result came, not what it is."""
+
+ONLY_IN_SINK: Final = "only in the sink"
 
 _OWN: Final = ("difference", "columns", "expected", "found", "by")
 
@@ -59,6 +63,8 @@ class ResultComparison:
         As of `compare`.
     columns : tuple of str
         Those that are compared.
+    left_out : tuple of (str, str)
+        Columns that are neither keys nor compared, and why.
     upserts : bool
     types : pyarrow.Schema
         Of keys and compared columns, to which both sides are brought.
@@ -68,6 +74,7 @@ class ResultComparison:
 
     keys: tuple[str, ...]
     columns: tuple[str, ...]
+    left_out: tuple[tuple[str, str], ...]
     upserts: bool
     rel_tol: float
     abs_tol: float
@@ -129,7 +136,25 @@ class ResultComparison:
             for name in (*HOW, ROW_KIND)
             if name in found.names and name not in compared
         ]
-        return cls(key_names, tuple(compared), upserts, rel_tol, abs_tol, pa.schema(types), pa.schema(told))
+        left_out = _left_out(expected.names, found.names, (*key_names, *compared))
+        unseen = [name for name, why in left_out if why == ONLY_IN_SINK]
+        if columns is None and unseen:
+            warnings.warn(
+                f"the replay has no column {', '.join(map(repr, unseen))}, so what the sink has there is not compared: "
+                "rename one of both if they are the same, or name what is compared in columns=[...]",
+                UserWarning,
+                stacklevel=3,
+            )
+        return cls(
+            key_names,
+            tuple(compared),
+            left_out,
+            upserts,
+            rel_tol,
+            abs_tol,
+            pa.schema(types),
+            pa.schema(told),
+        )
 
     @property
     def numbers(self) -> tuple[str, ...]:
@@ -231,7 +256,7 @@ def compare(
         rel_tol=rel_tol,
         abs_tol=abs_tol,
     )
-    return ArrowComparison(comparison.differences(sink, replay), sink.num_rows, replay.num_rows, upserts)
+    return ArrowComparison(comparison, comparison.differences(sink, replay), sink.num_rows, replay.num_rows)
 
 
 class Comparison(ABC):
@@ -239,24 +264,43 @@ class Comparison(ABC):
 
     Parameters
     ----------
+    comparison : ResultComparison
+        What was compared.
     counts : mapping of str to int
         Differences by kind.
     equal : int
         Rows of the sink that are as the replay has them.
     expected_rows, found_rows : int
         Rows of both sides.
+
+    Attributes
+    ----------
+    counts, equal, expected_rows, found_rows
+        As given.
+    keys, columns : tuple of str
+        By which rows were compared, and what of them.
+    left_out : dict of str to str
+        Columns of either side that were not compared, and why.
     upserts : bool
         Whether the sink was taken to keep the last row of a key only.
     """
 
     def __init__(
-        self, counts: Mapping[str, int], equal: int, expected_rows: int, found_rows: int, upserts: bool
+        self,
+        comparison: ResultComparison,
+        counts: Mapping[str, int],
+        equal: int,
+        expected_rows: int,
+        found_rows: int,
     ) -> None:
         self.counts = {kind: counts[kind] for kind in KINDS if counts.get(kind)}
         self.equal = equal
         self.expected_rows = expected_rows
         self.found_rows = found_rows
-        self.upserts = upserts
+        self.keys = comparison.keys
+        self.columns = comparison.columns
+        self.left_out = dict(comparison.left_out)
+        self.upserts = comparison.upserts
 
     @property
     def is_equal(self) -> bool:
@@ -278,14 +322,25 @@ class Comparison(ABC):
 
     def __repr__(self) -> str:
         kept = "keeps the last row of a key" if self.upserts else "keeps all rows"
+        number = sum(self.counts.values())
         lines = [
-            f"{self.expected_rows:,} rows of a sink that {kept}, {self.found_rows:,} rows of the replay: "
-            f"{self.equal:,} equal, {sum(self.counts.values()):,} differences"
+            f"{_rows(self.expected_rows)} of a sink that {kept}, {_rows(self.found_rows)} of the replay: "
+            f"{self.equal:,} equal, {number:,} difference{'s' * (number != 1)}",
+            f"compared by {', '.join(self.keys)}: {', '.join(self.columns)}",
         ]
+        if self.left_out:
+            lines.append(f"not compared: {'; '.join(self._why_left_out())}")
         for kind, number in self.counts.items():
             lines.append(f"  {number:>9,} {kind}: {KINDS[kind]}")
             lines += [f"            {_shown(row)}" for row in self._examples(kind)[:EXAMPLES]]
         return "\n".join(lines)
+
+    def _why_left_out(self) -> Iterator[str]:
+        for why in dict.fromkeys(self.left_out.values()):
+            yield f"{', '.join(name for name, reason in self.left_out.items() if reason == why)} ({why})"
+
+    def _repr_html_(self) -> str:
+        return html_lines(repr(self))
 
 
 class ArrowComparison(Comparison):
@@ -293,15 +348,18 @@ class ArrowComparison(Comparison):
 
     Parameters
     ----------
+    comparison : ResultComparison
     differences : pyarrow.Table
-    expected_rows, found_rows, upserts
+    expected_rows, found_rows
         As of `Comparison`.
     """
 
-    def __init__(self, differences: pa.Table, expected_rows: int, found_rows: int, upserts: bool) -> None:
+    def __init__(
+        self, comparison: ResultComparison, differences: pa.Table, expected_rows: int, found_rows: int
+    ) -> None:
         unequal = len(differences) - differences.column("expected").null_count
         counts = Counter(differences.column("difference").to_pylist())
-        super().__init__(counts, expected_rows - unequal, expected_rows, found_rows, upserts)
+        super().__init__(comparison, counts, expected_rows - unequal, expected_rows, found_rows)
         self._differences = differences
 
     def to_arrow(self) -> pa.Table:
@@ -311,6 +369,27 @@ class ArrowComparison(Comparison):
         of_kind = self._differences.filter(pc.equal(self._differences.column("difference"), kind))
         examples: list[dict[str, Any]] = of_kind.slice(0, EXAMPLES).to_pylist()
         return examples
+
+
+def _left_out(
+    expected: Sequence[str], found: Sequence[str], taken: Collection[str]
+) -> tuple[tuple[str, str], ...]:
+    """The columns of both sides that are not taken, and why."""
+
+    def why(name: str) -> str:
+        if name in HOW:
+            return "how a result came"
+        if name == ROW_KIND and name not in expected:
+            return "whether a result is withdrawn"
+        if name in expected and name in found:
+            return "not named"
+        return ONLY_IN_SINK if name in expected else "only in the replay"
+
+    return tuple((name, why(name)) for name in dict.fromkeys((*expected, *found)) if name not in taken)
+
+
+def _rows(number: int) -> str:
+    return f"{number:,} row{'s' * (number != 1)}"
 
 
 def _shown(row: Mapping[str, Any]) -> str:

@@ -19,8 +19,12 @@ def add_commands(commands: Any) -> None:
         "memory: for large ones there is flinkcore.spark.compare. The exit status is 1 if they differ.",
         formatter_class=DefaultsHelpFormatter,
     )
-    compare.add_argument("expected", help="rows of the live job: a Parquet file, or a directory of them")
-    compare.add_argument("found", help="rows of the replay, likewise")
+    compare.add_argument(
+        "expected",
+        metavar="SINK",
+        help="rows of the live job: Parquet files, as a file, directory, glob in quotes, or URI of these",
+    )
+    compare.add_argument("found", metavar="REPLAY", help="rows of the replay, likewise")
     compare.add_argument(
         "--key",
         required=True,
@@ -43,12 +47,25 @@ def add_commands(commands: Any) -> None:
 
 
 def _table(path: str) -> Any:
-    import pyarrow.dataset as ds
+    """Return the rows of Parquet files, with the columns of their partition directories."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
 
-    try:
-        return ds.dataset(path, format="parquet").to_table()
-    except FileNotFoundError as error:
-        raise SourceError(f"{path!r} does not exist") from error
+    from flinkcore.replay.log.files import discover_files, partition_fields
+
+    files = discover_files(path)
+    fields, tables = partition_fields(files), []
+    for file in files:
+        try:
+            table = pq.read_table(file.path, filesystem=file.filesystem, partitioning=None)
+        except pa.ArrowException as error:
+            raise SourceError(f"{file.name} cannot be read as Parquet: {error}") from error
+        for field, (name, value) in zip(fields, file.partition, strict=True):
+            table = table.select([column for column in table.column_names if column != name])
+            values = pa.repeat(pa.scalar(value, pa.string()).cast(field.type), len(table))
+            table = table.append_column(field, values)
+        tables.append(table)
+    return pa.concat_tables(tables, promote_options="permissive")
 
 
 def _compare(arguments: argparse.Namespace) -> int:

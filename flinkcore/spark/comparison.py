@@ -158,7 +158,7 @@ def compare(
     task = CompareTask(comparison, output)
     rows = in_order.select("place", "expected", "found")
     compared = rows.mapInArrow(portable(sink.sparkSession, task), task.struct_type)
-    return SparkComparison(compared, comparison.upserts)
+    return SparkComparison(comparison, compared)
 
 
 class SparkComparison(Comparison):
@@ -166,13 +166,12 @@ class SparkComparison(Comparison):
 
     Parameters
     ----------
+    comparison : ResultComparison
     compared : DataFrame
         What `CompareTask` gives. It is persisted until `close`.
-    upserts : bool
-        As of `Comparison`.
     """
 
-    def __init__(self, compared: DataFrame, upserts: bool) -> None:
+    def __init__(self, comparison: ResultComparison, compared: DataFrame) -> None:
         compared = compared.persist()
         by_kind = compared.groupBy(f.col("row.difference").alias("kind")).agg(
             f.count("row").alias("differences"),
@@ -190,7 +189,7 @@ class SparkComparison(Comparison):
         )
         equal = expected_rows - sum(row.unequal for row in counts)
         by_kinds = {row.kind: row.differences for row in counts if row.kind is not None}
-        super().__init__(by_kinds, equal, expected_rows, found_rows, upserts)
+        super().__init__(comparison, by_kinds, equal, expected_rows, found_rows)
         self._compared: DataFrame | None = compared
 
     def close(self) -> None:

@@ -27,7 +27,8 @@ def test_sinks_that_are_equal_have_the_status_0_and_others_1(
     assert main(["compare", sink, replay, "--key", "user", "--output", str(output)]) == 1
     printed = capsys.readouterr().out.splitlines()
     assert printed == [
-        "3 rows of a sink that keeps the last row of a key, 3 rows of the replay: 2 equal, 1 differences",
+        "3 rows of a sink that keeps the last row of a key, 3 rows of the replay: 2 equal, 1 difference",
+        "compared by user: n",
         "          1 another value: of the same result",
         "            user=2: n 3 -> 4",
         f"differences: {output}",
@@ -36,6 +37,25 @@ def test_sinks_that_are_equal_have_the_status_0_and_others_1(
     assert (
         main(["compare", sink, replay, "--key", "user", "--abs-tol", "1"]) == 1
     )  # integers are equal or not
+
+
+def test_files_of_partitions_and_globs_are_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for day in (1, 2):
+        (tmp_path / f"day={day}").mkdir()
+        pq.write_table(pa.table({"user": ["ann"], "n": [day]}), tmp_path / f"day={day}" / "part-0.parquet")
+    pq.write_table(
+        pa.table({"user": ["ann", "ann"], "day": [1, 2], "n": [1, 3]}), tmp_path / "replay.parquet"
+    )
+    for sink in (tmp_path / "day=*", tmp_path / "day=*" / "*.parquet"):
+        keys = ["--key", "user", "--key", "day"]
+        assert main(["compare", str(sink), str(tmp_path / "replay.parquet"), *keys]) == 1
+        assert "user=ann, day=2: n 2 -> 3" in capsys.readouterr().out
+    (tmp_path / "sink.csv").write_text("user,n\nann,1\n")
+    assert (
+        main(["compare", str(tmp_path / "sink.csv"), str(tmp_path / "replay.parquet"), "--key", "user"]) == 1
+    )
+    told = f"flinkcore: {tmp_path / 'sink.csv'} cannot be read as Parquet: "
+    assert capsys.readouterr().err.startswith(told)
 
 
 def test_errors_are_told_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

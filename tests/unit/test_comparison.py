@@ -59,8 +59,38 @@ def test_a_sink_of_last_rows_that_has_them_is_equal() -> None:
     assert result.is_equal
     assert (result.upserts, result.equal, result.counts) == (True, 5, {})
     assert repr(result) == (
-        "5 rows of a sink that keeps the last row of a key, 6 rows of the replay: 5 equal, 0 differences"
+        "5 rows of a sink that keeps the last row of a key, 6 rows of the replay: 5 equal, 0 differences\n"
+        "compared by user, window_start: n, mean\n"
+        "not compared: late_firing (how a result came)"
     )
+
+
+def test_what_is_compared_and_what_is_not_is_said() -> None:
+    rows = pa.table(
+        {"k": [1], "n": [1], "sum": [2], "window_end": [10], "late_firing": [False], "row_kind": ["+I"]}
+    )
+    sink = pa.table({"k": [1], "n": [1], "total": [2], "batch": [7]})
+    with pytest.warns(UserWarning, match="has no column 'total', 'batch', so what the sink has there is not"):
+        result = compare(sink, rows, keys="k")
+    assert result.is_equal
+    assert (result.keys, result.columns) == (("k",), ("n",))
+    assert result.left_out == {
+        "total": "only in the sink",
+        "batch": "only in the sink",
+        "sum": "only in the replay",
+        "window_end": "only in the replay",
+        "late_firing": "how a result came",
+        "row_kind": "whether a result is withdrawn",
+    }
+    assert repr(result).splitlines() == [
+        "1 row of a sink that keeps the last row of a key, 1 row of the replay: 1 equal, 0 differences",
+        "compared by k: n",
+        "not compared: total, batch (only in the sink); sum, window_end (only in the replay); "
+        "late_firing (how a result came); row_kind (whether a result is withdrawn)",
+    ]
+    assert "compared by k: n" in result._repr_html_()
+    both = sink.append_column("sum", pa.array([3]))
+    assert compare(both, rows, keys="k", columns="n").left_out["sum"] == "not named"  # and no warning
 
 
 def test_each_difference_of_a_sink_of_last_rows_is_explained() -> None:
@@ -86,8 +116,10 @@ def test_each_difference_of_a_sink_of_last_rows_is_explained() -> None:
         "missing": 1,
         "unexpected": 1,
     }
-    assert repr(result).splitlines()[:3] == [
+    assert repr(result).splitlines()[:5] == [
         "4 rows of a sink that keeps the last row of a key, 6 rows of the replay: 1 equal, 5 differences",
+        "compared by user, window_start: n, mean",
+        "not compared: late_firing (how a result came)",
         "          1 another value: of the same result",
         "            user=b, window_start=0: n 6 -> 5, mean 0.3 -> 0.1",
     ]
