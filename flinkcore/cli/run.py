@@ -7,7 +7,6 @@ import os
 import runpy
 import sys
 from collections.abc import Sequence
-from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -57,6 +56,8 @@ def add_commands(commands: Any) -> None:
 def run_program(arguments: argparse.Namespace) -> int:
     """Run `flinkcore run`, and return the exit status: 0, or 1 after an error, whose traceback is printed.
 
+    A program that ends well, but has sinks or steps that it never let run, is told so.
+
     Raises
     ------
     ConfigurationError
@@ -68,12 +69,13 @@ def run_program(arguments: argparse.Namespace) -> int:
     """
     if not os.path.isfile(arguments.program):
         raise SourceError(f"there is no program {arguments.program}")
-    new_environment = partial(
-        _new_environment,
-        _configuration(arguments),
-        arguments.master,
-        _python_files(arguments.py_files),
-    )
+    configuration, python_files = _configuration(arguments), _python_files(arguments.py_files)
+    environments: list[StreamExecutionEnvironment] = []
+
+    def new_environment() -> StreamExecutionEnvironment:
+        environments.append(_new_environment(configuration, arguments.master, python_files))
+        return environments[-1]
+
     import_module("flinkcore.pyflink")
     before = sys.argv, sys.path[:]
     sys.argv = [arguments.program, *arguments.arguments]
@@ -87,10 +89,24 @@ def run_program(arguments: argparse.Namespace) -> int:
 
         print(program_traceback(error), end="", file=sys.stderr)
         return 1
+    except SystemExit as end:
+        if not end.code:
+            _tell_what_did_not_run(environments)
+        raise
     finally:
         StreamExecutionEnvironment.initialize_context_environment(None)
         sys.argv, sys.path[:] = before
+    _tell_what_did_not_run(environments)
     return 0
+
+
+def _tell_what_did_not_run(environments: Sequence[StreamExecutionEnvironment]) -> None:
+    if any(environment._has_unexecuted() for environment in environments):
+        print(
+            "flinkcore: the program has ended, and nothing has run its last sinks and functions: end it with "
+            "env.execute(), or take the elements of a stream by execute_and_collect()",
+            file=sys.stderr,
+        )
 
 
 def _configuration(arguments: argparse.Namespace) -> Configuration:

@@ -471,8 +471,12 @@ class StreamExecutionEnvironment:
         running = self.executor.start_in_background(job, self._config.for_job(job.is_bounded), checkpoints)
         return JobClient(running, self.get_default_savepoint_directory())
 
+    def _has_unexecuted(self) -> bool:
+        """Return whether there are sinks or steps for :meth:`execute`."""
+        return bool(self._sinks or self._steps)
+
     def _require_steps(self) -> None:
-        if not (self._sinks or self._steps):
+        if not self._has_unexecuted():
             raise ConfigurationError(
                 "No operators defined in streaming topology. Cannot execute: give a stream to print(), sink_to(...) or "
                 "add_sink(...), or take its elements by execute_and_collect(). What was run once is not run again"

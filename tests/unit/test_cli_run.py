@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from textwrap import dedent
 
@@ -116,6 +117,34 @@ def test_a_program_ends_with_its_own_status(folder: Path, program: str, status: 
     with pytest.raises(SystemExit) as end:
         main(["run", str(folder / "program.py")])
     assert end.value.code == status
+
+
+@pytest.mark.parametrize(
+    ("end", "is_told"),
+    [
+        ("", True),
+        ("raise SystemExit", True),
+        ("raise SystemExit(3)", False),
+        ("env.execute()", False),
+        ("list(numbers.execute_and_collect())", False),
+        ("env.execute(); numbers.print()", True),
+    ],
+)
+def test_a_program_whose_last_steps_nothing_runs_is_told(
+    folder: Path, capsys: pytest.CaptureFixture[str], end: str, is_told: bool
+) -> None:
+    (folder / "program.py").write_text(
+        "from pyflink.datastream import StreamExecutionEnvironment\n"
+        "env = StreamExecutionEnvironment.get_execution_environment()\n"
+        "numbers = env.from_collection([1, 2]).map(lambda number: number)\n"
+        f"{end}\n"
+    )
+    with nullcontext() if "Exit" not in end else pytest.raises(SystemExit):
+        assert main(["run", str(folder / "program.py")]) == 0
+    told = (
+        "flinkcore: the program has ended, and nothing has run its last sinks and functions: end it with env."
+    )
+    assert capsys.readouterr().err.startswith(told) is is_told
 
 
 @pytest.mark.parametrize(
