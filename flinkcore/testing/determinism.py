@@ -6,7 +6,8 @@ import tempfile
 import warnings
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import wraps
 from pathlib import Path
 from typing import Any, Final, Literal, overload
 
@@ -16,10 +17,17 @@ import pyarrow.compute as pc
 
 from flinkcore.common import OutputTag
 from flinkcore.common.expressions import Expression
+from flinkcore.common.html_text import html_lines
 from flinkcore.common.shown_tables import shown_table
 from flinkcore.common.split_origin import SplitOrigin
 from flinkcore.datastream import DataStream, StreamExecutionEnvironment
-from flinkcore.datastream.transformations import StreamGraph
+from flinkcore.datastream.transformations import (
+    ProcessTransformation,
+    StreamGraph,
+    Transformation,
+    TwoInputTransformation,
+    WindowTransformation,
+)
 from flinkcore.errors import ConfigurationError, in_words
 from flinkcore.replay.log.column_ops import HIDDEN_PREFIX, WithColumns
 from flinkcore.replay.log.event_log import EventLog
@@ -58,6 +66,8 @@ class Race:
         Rows of the first of these keys that only the smallest logs as they are, and only the other history, give.
     logs : list of pyarrow.Table
         The smallest logs that were found to show it.
+    step : str or None
+        The first windows or function of the job whose results are others, in words; None: the job has neither.
     failure : str or None
         The error with which the job fails in this history, and not with the logs as they are; None: it does not fail.
     """
@@ -67,6 +77,7 @@ class Race:
     expected: list[str]
     found: list[str]
     logs: list[pa.Table]
+    step: str | None = None
     failure: str | None = None
 
     def __str__(self) -> str:
@@ -81,11 +92,19 @@ class Race:
             lines += [f"    {line}" for line in shown_table(log, 20).splitlines()]
         return "\n".join(lines)
 
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return html_lines(str(self))
+
     def _what_differs(self) -> list[str]:
         if self.failure is not None:
-            return [f"  fails with {self.failure}"]
+            where = [] if self.step is None else [f"  in {self.step}"]
+            return [*where, f"  fails with {self.failure}"]
         more = f" and {len(self.keys) - 1:,} more keys" if len(self.keys) > 1 else ""
+        where = [] if self.step is None else [f"  first in the results of {self.step}"]
         return [
+            *where,
             f"  {self.keys[0]}{more}",
             *(f"    expected  {row}" for row in self.expected or ["nothing"]),
             *(f"    found     {row}" for row in self.found or ["nothing"]),
@@ -129,6 +148,11 @@ class Races(Sequence[Race]):
         same = f"no race: the results are the same in {n_tried} other {'histories' if n_tried > 1 else 'history'}"
         lines = [f"tried: {kinds}", *(f"not tried: {kind}: {why}" for kind, why in self.untried.items())]
         return "\n\n".join([*(map(str, self.found) if self.found else [same]), "\n".join(lines)])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return html_lines(str(self))
 
 
 def find_races(
@@ -216,16 +240,22 @@ def find_races(
     refused = [f"{kind} ({untried[kind]})" for kind in wanted if kind not in kinds]
     if refused and (histories is not None or not possible):
         raise ConfigurationError(f"these histories are not possible: {'; '.join(refused)}")
-    expected = trials.results(logs, None)
+    with warnings.catch_warnings():
+        warnings.filterwarnings(
+            "ignore", f".*({_SPLIT}|{_ARRIVAL})", UserWarning
+        )  # columns that are not the log's
+        expected = trials.results(logs, None)
     races: list[Race] = []
     tried: list[History] = []
-    for history in possible:
-        if any(race.history.kind == history.kind for race in races):
-            continue
-        tried.append(history)
-        outcome = trials.outcome(logs, history)
-        if outcome != expected:
-            races.append(trials.race(logs, history, expected, outcome))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # what is suspicious of a log is so in all histories
+        for history in possible:
+            if any(race.history.kind == history.kind for race in races):
+                continue
+            tried.append(history)
+            outcome = trials.outcome(logs, history)
+            if outcome != expected:
+                races.append(trials.race(logs, history, expected, outcome))
     return Races(races, tried, untried)
 
 
@@ -377,12 +407,10 @@ class _Trials:
         for tag in self.side_outputs:
             stream = stream._with_side_outputs((tag,))
         result = stream.execute(progress=False, **checkpoints)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # what is suspicious of a log is so in all histories
-            by_key = self._by_key(stream, "", result.to_arrow())
-            for tag in self.side_outputs:
-                found = result.get_side_output(tag).to_arrow()
-                by_key |= self._by_key(stream, f"side output {tag.tag_id!r}, ", found)
+        by_key = self._by_key(stream, "", result.to_arrow())
+        for tag in self.side_outputs:
+            found = result.get_side_output(tag).to_arrow()
+            by_key |= self._by_key(stream, f"side output {tag.tag_id!r}, ", found)
         return by_key
 
     def _restarted(
@@ -415,10 +443,11 @@ class _Trials:
     def race(self, logs: list[_Log], history: History, expected: dict[str, Rows], outcome: Outcome) -> Race:
         """What a history changes, shown by as few rows as were found to do."""
         smallest = self._smallest(logs, history, outcome)
+        step = self._sensitive_step(smallest, history, outcome)
         again = self.outcome(smallest, history)
         if isinstance(outcome, Exception):
             failure = in_words(again if isinstance(again, Exception) else outcome)
-            return Race(history, [], [], [], [log.rows for log in smallest], failure)
+            return Race(history, [], [], [], [log.rows for log in smallest], step, failure)
         whole = _differences(expected, outcome)
         shown = {} if isinstance(again, Exception) else _differences(self.results(smallest, None), again)
         if not shown:  # a function that goes by chance
@@ -431,6 +460,7 @@ class _Trials:
             _lines(only_expected - only_found),
             _lines(only_found - only_expected),
             [log.rows for log in smallest],
+            step,
         )
 
     def _smallest(self, logs: list[_Log], history: History, outcome: Outcome) -> list[_Log]:
@@ -451,6 +481,18 @@ class _Trials:
                 parts = min(len(rows), 2 * parts)
         return _taken(logs, rows)
 
+    def _sensitive_step(self, logs: list[_Log], history: History, outcome: Outcome) -> str | None:
+        """The first operator behind which the history already has an outcome like this one."""
+        given = [self._changed(log.rows, Changed.not_at_all(log.times)) for log in logs]
+        operators = _operators(self._stream(given, 1, None))
+        for number in range(len(operators) - 1):
+            tags = {tag for step in operators[: number + 1] for tag in step.side_outputs()}
+            side_outputs = tuple(tag for tag in self.side_outputs if tag in tags)
+            until = replace(self, job=_until(self.job, number), side_outputs=side_outputs)
+            if until._shows(logs, history, outcome):
+                return str(operators[number])
+        return str(operators[-1]) if operators else None
+
     def _shows(self, logs: list[_Log], history: History, outcome: Outcome) -> bool:
         """Whether the history changes the results, or lets the job fail, as in an outcome."""
         try:
@@ -460,6 +502,23 @@ class _Trials:
         if isinstance(found, Exception) or isinstance(outcome, Exception):
             return _kind(found) == _kind(outcome)
         return found != expected
+
+
+def _operators(stream: DataStream) -> list[Transformation]:
+    """The windows and functions of a job, those before others first."""
+    kinds = WindowTransformation | ProcessTransformation | TwoInputTransformation
+    return [step for step in stream._transformation.in_order() if isinstance(step, kinds)]
+
+
+def _until(job: Job, operator: int) -> Job:
+    """A job up to one of its operators, by its number."""
+
+    @wraps(job)
+    def until(*streams: DataStream) -> DataStream:
+        stream = job(*streams)
+        return DataStream(stream._environment, _operators(stream)[operator])
+
+    return until
 
 
 def _kind(outcome: Outcome) -> tuple[type, type]:

@@ -70,8 +70,10 @@ def test_histories_that_are_not_possible_are_told(log: list[str], capsys: pytest
 def test_a_race_is_told_with_the_smallest_log(log: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     program, *arguments = log
     assert main(["races", f"{program}:firsts", *arguments, "--history", "ties"]) == 1
-    assert capsys.readouterr().out.splitlines()[:5] == [
+    assert capsys.readouterr().out.splitlines()[:6] == [
         "ties: events of a split that arrive together come the other way round (a race)",
+        "  first in the results of tumbling windows of 1000 ms, allowed lateness 0 ms, late rows counted and dropped: "
+        "first = first(value)",
         "  key = 'k'",
         "    expected  {'key': 'k', 'window_start': 0, 'window_end': 1000, 'first': 1, 'late_firing': False}",
         "    found     {'key': 'k', 'window_start': 0, 'window_end': 1000, 'first': 2, 'late_firing': False}",

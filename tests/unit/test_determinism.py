@@ -94,6 +94,30 @@ def test_a_function_that_depends_on_the_order_of_ties_is_found() -> None:
     assert race.found == ["{'key': 'l', 'total': 3}"]
 
 
+class Again(KeyedProcessFunction):
+    """Gives each event once more, whatever came before."""
+
+    def process_element(self, value: Row, ctx: Any) -> Iterator[Row]:
+        yield Row(value.key, value.value)
+
+
+@pytest.mark.parametrize(("functions", "sensitive"), [("TA", 0), ("AT", 1), ("ATA", 1), ("T", 0)])
+def test_the_first_step_whose_results_change_is_named(functions: str, sensitive: int) -> None:
+    values = RESULT.set(1, pa.field("value", pa.int64()))
+
+    def job(events: DataStream) -> DataStream:
+        stream = keyed(events)
+        for number, name in enumerate(functions):
+            stream = stream if number == 0 else stream.key_by("key")
+            stream = stream.process(Totals() if name == "T" else Again(), values)
+        return stream
+
+    (race,) = find_races(job, LOG, **COLUMNS, histories=["ties"])
+    function = {"T": "Totals", "A": "Again"}[functions[sensitive]]
+    assert race.step == f"process by {function}, Python called for each row and timer: key, value"
+    assert f"  first in the results of {race.step}\n" in str(race)
+
+
 def test_a_function_that_reads_the_clock_of_the_machine_is_found() -> None:
     def job(events: DataStream) -> DataStream:
         return keyed(events).process(DayOfTheMachine(), RESULT)
@@ -423,7 +447,8 @@ def test_a_function_that_fails_only_after_a_restore_is_found() -> None:
     assert "KeyError: 'k'" in race.failure
     assert race.logs[0].num_rows == 2
     with pytest.raises(
-        AssertionError, match=r"no result may depend on this\)\n  fails with UserCodeError: Fails"
+        AssertionError,
+        match=r"may depend on this\)\n  in process by FailsAfterARestore, .*\n  fails with UserCodeError",
     ):
         assert_deterministic(job, LOG, **COLUMNS)
 
