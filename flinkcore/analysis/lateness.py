@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from flinkcore.analysis.lateness_count import (
 from flinkcore.analysis.lateness_frontier import LatenessFrontier, SplitLateness, WindowLateness
 from flinkcore.common.constants import MAX_TIMESTAMP
 from flinkcore.common.shown_durations import shown_duration
+from flinkcore.common.shown_times import format_timestamp
 from flinkcore.common.time import Duration, Time, bound_ms
 from flinkcore.datastream.window import CumulativeEventTimeWindows, WindowAssigner
 from flinkcore.errors import ConfigurationError, DataError
@@ -30,6 +31,13 @@ from flinkcore.replay.plans.job_plan import JobPlan
 from flinkcore.replay.plans.native_windows import slide_of
 from flinkcore.replay.plans.operators import WindowAggregation
 from flinkcore.replay.time_plane.timeline import TimePlane
+
+_AHEAD_MS: Final = 45 * 60_000
+"""Less than that is usual of times of plans; times of another time zone are ahead by more."""
+
+_DAY_MS: Final = 86_400_000
+_YEARS_MS: Final = 3_653 * _DAY_MS
+"""Ten of them; no log of a time measured from elsewhere reaches so far."""
 
 
 def lateness_of(
@@ -131,11 +139,49 @@ def lateness_of(
         why_no_waits=None
         if log.log.arrival is not None
         else "the log has no arrival, and positions are no clock",
+        doubts=tuple(_doubts(time_plane, own_ms, log.log.arrival is not None)),
+        names_splits=log.log.split is not None,
         _highest_ms=highest,
         _shown_ms=shown_ms,
         _clock_ms=clock_ms,
         _watermark_ms=watermark_ms,
     )
+
+
+def _doubts(time_plane: TimePlane, own_ms: int, has_arrivals: bool) -> Iterator[str]:
+    """What looks wrong of the times of a log, in words."""
+    splits = time_plane.splits
+    live = np.flatnonzero(splits.events > 0)
+    if not len(live):
+        return
+    least, greatest = int(splits.min_timestamp_ms[live].min()), int(splits.max_timestamp_ms[live].max())
+    if 0 <= least < _DAY_MS and greatest > _YEARS_MS:
+        yield (
+            f"The least event time is {format_timestamp(least)}: times that are missing are often written so. Filter "
+            "such rows out, or they count as late events."
+        )
+    if not has_arrivals:
+        return
+    first, last = splits.arrival_range
+    if first == last:
+        if int(splits.events.sum()) > 1:
+            yield (
+                f"All events have the arrival {format_timestamp(last)}, so none is late. If that is when the log was "
+                "written or loaded, name the column of when each event reached the system."
+            )
+        return
+    times = zip(splits.max_timestamp_ms[live].tolist(), splits.last_arrival_ms[live].tolist(), strict=True)
+    ahead_ms = [timestamp - arrival for timestamp, arrival in times]
+    most_ms = max(ahead_ms)
+    if most_ms <= max(own_ms, _AHEAD_MS):
+        return
+    split, by = splits.values[live[ahead_ms.index(most_ms)]], shown_duration(most_ms, 2)
+    newest = (
+        f"The newest event time is {by} after the last arrival"
+        if len(splits.values) == 1
+        else f"The newest event time of split {split} is {by} after its last arrival"
+    )
+    yield f"{newest}: a clock is ahead, or times are of another zone. The watermark of a split follows its newest time."
 
 
 def _own_windows(plan: JobPlan) -> list[WindowAssigner[Any, Any]]:

@@ -61,6 +61,12 @@ _SHARES: Final = (0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001, 0.0001, 0.0)
 _MATTERS: Final = 0.2
 """Share from which on something is worth a line of advice."""
 
+_MANY: Final = 0.01
+"""Share of lost events from which on splits are recommended."""
+
+_UNEVEN: Final = 1.5
+"""How many times its even part of the late events a split has that is named for them."""
+
 _FAR: Final = 10
 """How many times the usual time between two events of a split is far more than that."""
 
@@ -224,6 +230,10 @@ class LatenessFrontier:
         That of the stream's strategy.
     why_no_waits : str or None
         Why there is no telling how long results wait.
+    doubts : tuple of str
+        What looks wrong of the times, and would make the figures those of another log.
+    names_splits : bool
+        Whether something tells the splits of the log apart; else it is one.
     """
 
     events: int
@@ -237,6 +247,8 @@ class LatenessFrontier:
     splits: SplitLateness
     idleness_ms: int | None
     why_no_waits: str | None
+    doubts: tuple[str, ...]
+    names_splits: bool
     _highest_ms: int = field(repr=False)
     _shown_ms: Int64s = field(repr=False)
     _clock_ms: Int64s = field(repr=False)
@@ -567,8 +579,12 @@ class LatenessFrontier:
             else f"without one, {by_own} are lost"
         )
         wait = self._waits(self.by_window[0], [bound])[bound] if self.by_window else None
-        if wait is None or wait.median_ms is None or wait.p99_ms is None:
+        if wait is None or self.why_no_waits is not None:
             delays = f"delays results by {shown_duration(bound)}"
+        elif wait.median_ms is None or wait.p99_ms is None:
+            delays = (
+                "then no window fires before the end of the log: nobody knows how long results would wait"
+            )
         else:
             delays = (
                 f"results of {shown_windows(self.by_window[0].window)} come "
@@ -606,7 +622,12 @@ class LatenessFrontier:
             f"{shown_duration(held_back_ms, 2)} higher in the mean."
         )
         silence_ms = 0 if splits.silence_ms is None else int(splits.silence_ms[split])
-        if self.idleness_ms is None and silence_ms > _FAR * usual_ms:
+        if self.idleness_ms is None and splits.events[split] == 1:
+            text += (
+                f" It has one event, and is silent for up to {shown_duration(silence_ms, 2)}: with an idleness the "
+                "others do not wait for it."
+            )
+        elif self.idleness_ms is None and silence_ms > _FAR * usual_ms:
             text += (
                 f" It is silent for up to {shown_duration(silence_ms, 2)}, but its events usually come "
                 f"{shown_duration(usual_ms, 2)} apart: with an idleness well between the two, the others do not "
@@ -623,12 +644,18 @@ class LatenessFrontier:
 
     def __str__(self) -> str:
         of = f"{_counted(self.events, 'event')} of {_counted(len(self.splits.values), 'split')}"
+        lost_rows = {"rejected": self.rejected, "filtered out": self.filtered}
+        others = [
+            f"{_counted(n, 'row')} {'were' if n > 1 else 'was'} {what}" for what, n in lost_rows.items() if n
+        ]
+        of += f" ({', '.join(others)})" if others else ""
         if not self.events:
             return of
         disorder = f"out of order by up to {shown_duration(self.largest_disorder_ms)}"
         return "\n".join(
             [
                 f"{of}, {disorder if self.largest_disorder_ms else 'none late under any bound'}",
+                *self.doubts,
                 self.sentence(),
                 *(line for kind in self._kinds() for line in self._picture(*kind)),
                 *self._advice(),
@@ -682,19 +709,47 @@ class LatenessFrontier:
                 f"{turns_idle} does that: for_percentile_out_of_orderness does not follow such events."
             )
         if len(splits.values) < 2:
+            lost = self._lost(None, None)[self._place(self.own_bound_ms)]
+            if not self.names_splits and lost > _MANY * self.events:
+                lines.append(
+                    "The log is taken as one split, in which a source that is ahead makes the events of all others "
+                    "late: name the column that tells sources apart (split=, --split), such as the Kafka partition."
+                )
             return lines if len(lines) > 1 else []
         if late:
             most = self.by_split().slice(0, 3).to_pylist()
             named = (
                 f"{row['split']} ({row['late_for_watermark']:,})" for row in most if row["late_for_watermark"]
             )
+            is_even = most[0]["late_for_watermark"] < _UNEVEN * late / len(splits.values)
+            where = "all splits alike" if is_even else f"splits {', '.join(named)}"
             lines.append(
-                f"{late:,} events are late for the watermark under your bound, most of splits {', '.join(named)}."
+                f"{_counted(late, 'event')} {'are' if late > 1 else 'is'} late for the watermark under your bound, "
+                f"{'of' if is_even else 'most of'} {where}."
             )
-        held_back = self.sentence_for_splits()
+        held_back = self.sentence_for_splits() or self._waits_for_silent_splits()
         if held_back is not None:
             lines.append(held_back)
         return lines if len(lines) > 1 else []
+
+    def _waits_for_silent_splits(self) -> str | None:
+        """What to do if splits hold the watermark back in turn, so that no single one of them would help."""
+        if self.idleness_ms is not None or not self.by_window or self.why_no_waits is not None:
+            return None
+        splits, windows = self.splits, self.by_window[0]
+        if splits.silence_ms is None:
+            return None
+        wait_ms = self._waits(windows, [self.own_bound_ms])[self.own_bound_ms].median_ms
+        silence_ms = int(np.median(splits.silence_ms[splits.events > 0]))
+        size_ms = windows.window.size_ms
+        is_long = wait_ms is None or wait_ms - self.own_bound_ms > size_ms
+        if not is_long or silence_ms <= size_ms:
+            return None
+        return (
+            f"Results wait for splits that have no events: half of them are silent for {shown_duration(silence_ms, 2)} "
+            "or longer. Splits that always have some, such as the Kafka partition, or an idleness, would let results "
+            "come earlier."
+        )
 
 
 def _shown_wait(wait_ms: int) -> str:

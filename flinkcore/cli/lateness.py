@@ -117,6 +117,9 @@ def _lateness(arguments: argparse.Namespace) -> None:
     )
     if share is None and delay is None:
         print(frontier)
+    else:
+        for doubt in frontier.doubts:
+            print(doubt)
     if share is not None:
         print(frontier.sentence(share))
     if arguments.by_split:

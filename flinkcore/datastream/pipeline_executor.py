@@ -196,6 +196,10 @@ class LatenessFigures(Protocol):
     def largest_disorder_ms(self) -> int:
         """The least bound under which no event is late for the watermark."""
 
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """What looks wrong of the times, and would make the figures those of another log."""
+
     def to_arrow(self) -> Any:
         """Return the figures at some 300 bounds as a ``pyarrow.Table``."""
 

@@ -220,6 +220,98 @@ def test_the_text_decides() -> None:
     )
 
 
+def test_where_no_window_fires_before_the_end_nobody_knows_how_long_results_wait() -> None:
+    rows = {"ts": [0, 1_000], "arrival": [0, 1_000], "split": ["a", "b"]}
+    frontier = stream(rows).lateness([TumblingEventTimeWindows.of(MS(500))])
+    assert frontier.sentence() == (
+        "A bound of 0 ms loses 0 % of the events, and then no window fires before the end of the log: nobody knows how "
+        "long results would wait; without one, 0 % are lost."
+    )
+    assert "It has one event, and is silent for up to 1 s: with an idleness the others" in str(frontier)
+
+
+def test_splits_that_hold_the_watermark_back_in_turn_are_told() -> None:
+    times = np.arange(0, 1_000_000, 1_000)
+    rows = {"ts": times, "arrival": times, "split": times // 1_000 % 50}
+    windows = [TumblingEventTimeWindows.of(MS(10_000))]
+    told = "half of them are silent for 50 s or longer"
+    assert told in str(stream(rows).lateness(windows))
+    assert told not in str(stream(rows, split=None).lateness(windows))
+    assert told not in str(stream(rows).lateness([TumblingEventTimeWindows.of(MS(60_000))]))
+
+
+def test_a_log_of_one_split_that_loses_much_is_told_to_name_its_splits() -> None:
+    times = np.arange(0, 100_000, 1_000)
+    rows = {"ts": times - np.where(times % 2_000, 0, 5_000), "arrival": times, "split": times // 1_000 % 2}
+    told = (
+        "The log is taken as one split, in which a source that is ahead makes the events of all others late"
+    )
+    assert told in str(stream(rows, split=None).lateness())
+    assert told not in str(stream(rows).lateness())
+    assert told not in str(stream(rows, split=None, bound_ms=5_000).lateness())
+
+
+def test_splits_that_bring_as_many_late_events_are_not_named() -> None:
+    times = np.arange(0, 400_000, 1_000)
+    late = (times // 1_000) % 40 < 4
+    rows = {"ts": times - np.where(late, 10_000, 0), "arrival": times, "split": times // 1_000 % 4}
+    assert "36 events are late for the watermark under your bound, of all splits alike." in str(
+        stream(rows).lateness()
+    )
+    some = rows | {"ts": times - np.where(late & (times // 1_000 % 4 == 3), 10_000, 0)}
+    assert "9 events are late for the watermark under your bound, most of splits 3 (9)." in str(
+        stream(some).lateness()
+    )
+
+
+DAY_MS = 86_400_000
+NOW_MS = 20_000 * DAY_MS
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({}, ()),
+        (
+            {"ts": (5, 0)},
+            ("The least event time is 1970-01-01 00:00:00.000Z: times that are missing are often",),
+        ),
+        (
+            {"ts": (9, NOW_MS + DAY_MS)},
+            ("The newest event time of split b is 23 h 59 min after its last arrival: a clock is ahead",),
+        ),
+        (
+            {"arrival": (slice(None), NOW_MS)},
+            ("All events have the arrival 2024-10-04 00:00:00.000Z, so none is late.",),
+        ),
+    ],
+)
+def test_times_that_look_wrong_are_told_first(changed: dict[str, Any], told: tuple[str, ...]) -> None:
+    rows = {name: NOW_MS + np.arange(0, 10_000, 1_000) for name in ("ts", "arrival")}
+    for name, (at, value) in changed.items():
+        rows[name][at] = value
+    frontier = stream({**rows, "split": list("ab") * 5}).lateness()
+    assert [doubt[: len(text)] for doubt, text in zip(frontier.doubts, told, strict=True)] == list(told)
+    assert str(frontier).splitlines()[1 : 1 + len(told)] == list(frontier.doubts)
+    times = {name: values - NOW_MS for name, values in rows.items()} if not changed else {}
+    assert not times or stream({**times, "split": list("ab") * 5}).lateness().doubts == ()  # not of an epoch
+
+
+def test_rows_that_are_no_events_are_told() -> None:
+    log = pa.table(ROWS)
+    log = log.append_column("none", pa.array([*range(1, len(log)), None], pa.int64()))
+    events = StreamExecutionEnvironment().from_event_log(
+        log, timestamp="none", arrival="arrival", split="split", on_bad_row="drop"
+    )
+    bounded = WatermarkStrategy.for_bounded_out_of_orderness(MS(0))
+    frontier = events.filter(
+        pa.compute.field("arrival") > log["arrival"][1].as_py()
+    ).assign_timestamps_and_watermarks(bounded)
+    assert str(frontier.lateness()).startswith(
+        "2 events of 1 split (1 row was rejected, 2 rows were filtered out), "
+    )
+
+
 def test_results_of_what_arrives_before_its_time_come_before_the_end_of_their_window() -> None:
     arrival = np.arange(0, 26_000, 1_000)
     windows = [TumblingEventTimeWindows.of(MS(5_000))]
