@@ -75,7 +75,12 @@ def window_assigner(text: str) -> Any:
 
 def add_log_options(parser: argparse.ArgumentParser) -> None:
     """Add what says where a log is, and what its columns are."""
-    parser.add_argument("input", nargs="+", help="files, directories, globs or URIs")
+    parser.add_argument(
+        "input",
+        nargs="+",
+        metavar="LOG",
+        help="files, directories, globs in quotes, or URIs of these, such as 's3://logs/clicks/*.parquet'",
+    )
     parser.add_argument(
         "--format", help="parquet, arrow, avro, csv or json; by the files' endings if not given"
     )

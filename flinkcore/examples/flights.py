@@ -7,15 +7,18 @@ airport is a split with its own watermark.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 
 from flinkcore.common import Duration, OutputTag, Time, WatermarkStrategy
 from flinkcore.datastream import DataStream, KeyedStream, StreamExecutionEnvironment, TumblingEventTimeWindows
 from flinkcore.datastream.aggregates import count, max_, mean
+from flinkcore.errors import ConfigurationError
 
 LOG = Path(__file__).with_name("flights.parquet")
 LATE = OutputTag("late")
@@ -43,16 +46,42 @@ def hourly_flights(environment: StreamExecutionEnvironment) -> DataStream:
     )
 
 
+def _earlier_results(directories: Mapping[Path, Collection[str]], page: Path) -> list[Path]:
+    """The Parquet files of an earlier run, which have these columns; raise a ConfigurationError if others are there."""
+    parts = []
+    for directory, columns in directories.items():
+        for file in sorted(directory.glob("part-*.parquet")):
+            if not set(columns) <= set(pq.read_schema(file).names):
+                raise ConfigurationError(
+                    f"{file} is not of an earlier run: name another directory (--output)"
+                )
+            parts.append(file)
+    if page.exists() and not parts:
+        raise ConfigurationError(f"{page} is not of an earlier run: name another directory (--output)")
+    return parts
+
+
 def run(environment: StreamExecutionEnvironment, output: Path, progress: bool | None = None) -> Path | None:
     """Replay the log, write results, late flights and the page of the report below `output`, and print a part of them.
 
     Results of an earlier run there are replaced. Returns the page; None where what draws it is not installed.
+
+    Raises
+    ------
+    ConfigurationError
+        If there are other files where results of an earlier run would be.
     """
-    directories = {"flights": output / "hourly", "late": output / "late"}
-    for directory in directories.values():
-        for part in directory.glob("part-*.parquet"):
-            part.unlink()
+    directories, page = {"flights": output / "hourly", "late": output / "late"}, output / "report.html"
     result = hourly_flights(environment).execute(progress=progress)
+    columns = {
+        directories["flights"]: ("origin", "window_start", "mean_delay", "longest_delay"),
+        directories["late"]: pq.read_schema(LOG).names,
+    }
+    earlier = _earlier_results(columns, page)
+    if earlier:
+        print(f"The results of an earlier run in {output} are replaced.")
+    for file in earlier:
+        file.unlink()
     report = result.write_parquet(directories["flights"], {LATE: directories["late"]})
     print(
         "Hourly flights per airport, replayed with 30 minutes of out-of-orderness and one hour of allowed lateness.\n"
@@ -73,7 +102,6 @@ def run(environment: StreamExecutionEnvironment, output: Path, progress: bool | 
     if find_spec("vl_convert") is None:
         print("report:       pip install 'flinkcore[report]' draws one")
         return None
-    page = output / "report.html"
     report.to_html(page, "Two days of US flights")
     print(f"report:       {page}")
     return page

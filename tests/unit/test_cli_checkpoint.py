@@ -152,5 +152,10 @@ def test_a_state_that_several_operators_have_needs_the_operator(
 def test_a_directory_without_a_checkpoint_is_told_in_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    for directory in (tmp_path, tmp_path / "nowhere"):
+        assert main(["checkpoint", "show", str(directory)]) == 1
+        told = f"flinkcore: {directory} is no checkpoint: it does not exist, or is empty\n"
+        assert capsys.readouterr().err == told
+    (tmp_path / "results.parquet").touch()
     assert main(["checkpoint", "show", str(tmp_path)]) == 1
-    assert capsys.readouterr().err.startswith(f"flinkcore: {tmp_path} is no checkpoint")
+    assert capsys.readouterr().err.startswith(f"flinkcore: {tmp_path} is no checkpoint: there is no manifest")
