@@ -130,12 +130,14 @@ class _Story:
         first = f"event {event['event']:,} of {self._time(event['timestamp'])}{split}{log}{at}"
         if event["fate"] in ("filtered", "rejected"):
             return self._lines(event["arrival"], first, f"{event['fate']}: {event['reason']}")
-        held = "" if event["held_by"] is None else f", held by split {event['held_by']!r}"
+        holder = "" if event["held_by"] is None else f", held by split {event['held_by']!r}"
+        if holder and event["watermark"] is None:
+            holder = f": split {event['held_by']!r} has none"
         is_late = "; the event is behind it" if event["behind_watermark"] else ""
         return self._lines(
             event["arrival"],
             first,
-            f"{self._watermark(event['watermark'])}{held}{is_late}",
+            f"{self._watermark(event['watermark'])}{holder}{is_late}",
             *self._fate(event),
         )
 

@@ -164,7 +164,8 @@ def _head(report: ReplayReport, title: str) -> str:
     shown = "".join(
         f'<div class="card"><b>{escape(n)}</b><span>{escape(what)}</span></div>' for n, what in cards
     )
-    return f'<h1>{escape(title)}</h1>\n<div class="cards">{shown}</div>'
+    warnings = "".join(f'\n<p class="warning">{escape(warning)}</p>' for warning in report.warnings)
+    return f'<h1>{escape(title)}</h1>{warnings}\n<div class="cards">{shown}</div>'
 
 
 def _short(timestamp_ms: int) -> str:
@@ -179,7 +180,6 @@ def _counts(report: ReplayReport) -> str:
         rows.append((f"{sum(count for count, _ in each.fates()):,}", "in all, as many as were read"))
         parts.append(f"<h2>{name}</h2>{html_table([], rows, [True, False])}")
         parts += [f"<p>{escape(line)}</p>" for line in each._result_lines()]
-    parts += [f'<p class="warning">{escape(warning)}</p>' for warning in report.warnings]
     return "\n".join(parts)
 
 

@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
-from typing import Final
+from typing import Final, TextIO
 
 import flinkcore
 from flinkcore.errors import FlinkcoreError
@@ -58,6 +58,10 @@ def _has_lost_its_reader() -> bool:
 _PROGRAM_ONLY: Final = r"what_if\(|with_columns\(|pyarrow\.compute\.|format_options="
 
 _OPTIONS: Final = (
+    (r"give (the watermark strategy \.with_timestamp_assigner|from_event_log)\(.*?\), or (?=--)", "give "),
+    (r" on the command line$", ""),
+    (r"split= \(--split; ", "--split ("),
+    (r"\bcolumns=\[\.\.\.\]", "--column"),
     (
         r'let on_bad_row="drop" count them, or an OutputTag collect them',
         "let --on-bad-row drop count them",
@@ -84,6 +88,29 @@ def _of_shell(message: str) -> str:
     return message
 
 
+def _tell_warnings() -> None:
+    """Print each warning of flinkcore once, in a line, as soon as it is known; within ``warnings.catch_warnings``."""
+    show, told, package = warnings.showwarning, set[str](), os.path.dirname(flinkcore.__file__)
+
+    def tell(
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
+        text = str(message)
+        if not filename.startswith(package):
+            show(message, category, filename, lineno, file, line)
+        elif text not in told:
+            told.add(text)
+            print(f"flinkcore: warning: {_of_shell(text)}", file=sys.stderr, flush=True)
+
+    warnings.filterwarnings("always", category=UserWarning, module="flinkcore")
+    warnings.showwarning = tell
+
+
 def _joined_negatives(arguments: Sequence[str]) -> list[str]:
     """Return arguments in which "--option -4s" is "--option=-4s": argparse takes -4s for an option."""
     joined: list[str] = []
@@ -100,14 +127,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     It is 141, as after SIGPIPE, if the reader of the output has gone, such as ``head``; nothing is printed then. Errors
     of flinkcore, of files and of Arrow data are printed in one line; any other is a defect, and has its traceback.
+    Warnings are lines of the standard error, too, and come before what takes long.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
     parsed = _parser(given).parse_args(given if given[:1] == ["run"] else _joined_negatives(given))
     try:
         with warnings.catch_warnings(), _without_gateway_log():
             if parsed.command != "run":
-                # The printed report has these warnings.
-                warnings.filterwarnings("ignore", category=UserWarning, module="flinkcore")
+                _tell_warnings()
             status: int = parsed.call(parsed) or 0
             sys.stdout.flush()
         return status

@@ -205,10 +205,27 @@ def test_a_replay_draws_its_report(tmp_path: Path, capsys: pytest.CaptureFixture
 
 
 def test_the_demo_can_be_run_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for _ in range(2):
+    replaced = f"The results of an earlier run in {tmp_path / 'demo'} are replaced."
+    for earlier in (False, True):
         assert main(["demo", "--engine", "embedded", "--quiet", "--output", str(tmp_path / "demo")]) == 0
+        shown = capsys.readouterr().out
+        assert "results:" in shown
+        assert (replaced in shown) is earlier
     assert ds.dataset(tmp_path / "demo" / "hourly").to_table().num_rows == 5072
-    assert "results:" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("file", ["hourly/part-0.parquet", "late/part-0.parquet", "report.html"])
+def test_the_demo_replaces_no_file_of_others(
+    file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mine = tmp_path / file
+    mine.parent.mkdir(exist_ok=True)
+    pa.parquet.write_table(pa.table({"origin": ["ATL"]}), mine)
+    assert main(["demo", "--engine", "embedded", "--quiet", "--output", str(tmp_path)]) == 1
+    assert capsys.readouterr().err == (
+        f"flinkcore: {mine} is not of an earlier run: name another directory (--output)\n"
+    )
+    assert [each for each in tmp_path.rglob("*") if each.is_file()] == [mine]
 
 
 def test_without_an_output_the_results_are_printed(
@@ -251,7 +268,52 @@ def test_units_of_the_time_columns_can_be_told(
         told = capsys.readouterr()
         assert f"--timestamp-unit {unit}" in told.out
         assert f"--arrival-unit {unit}" in told.out
-        assert told.err == ""
+        assert told.out.index("warning: column 'ts'") < told.out.index("2 events from 1 split")
+        words = {"us": "microseconds", "ns": "nanoseconds"}[unit]
+        assert [line.partition("its values ")[2] for line in told.err.splitlines()] == [
+            f"{ts[0]} to {ts[1]} look like {words}; if they are, give --{setting}-unit {unit}"
+            for setting in ("timestamp", "arrival")
+        ]
+
+
+JOB = """
+from flinkcore.common import WatermarkStrategy
+from flinkcore.datastream import TumblingEventTimeWindows
+from flinkcore.datastream.aggregates import count
+from flinkcore.common import Time
+
+def job(events):
+    events = events.assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps())
+    return events.key_by("k").window(TumblingEventTimeWindows.of(Time.seconds(1))).aggregate(n=count())
+"""
+
+
+@pytest.mark.parametrize("command", ["lateness", "why", "replay", "races"])
+def test_what_is_suspicious_of_a_log_is_told_first(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "job.py").write_text(JOB)
+    log = str(log_with(tmp_path, ts=[1_700_000_000]))
+    own = {
+        "lateness": [log, "--window", "tumbling:1s"],
+        "why": [log, "--window", "tumbling:1s", "--key", "k=a"],
+        "replay": [
+            log,
+            "--window",
+            "tumbling:1s",
+            "--key",
+            "k",
+            "--aggregate",
+            "n=count()",
+            "--engine=embedded",
+        ],
+        "races": [f"{tmp_path / 'job.py'}:job", log],
+    }
+    assert main([command, *own[command], "--timestamp", "ts"]) == 0
+    assert capsys.readouterr().err == (
+        "flinkcore: warning: column 'ts' was read as milliseconds since the epoch, but its values 1700000000 to "
+        "1700000000 look like seconds; if they are, give --timestamp-unit s\n"
+    )
 
 
 def replayed(log: Path | str, *arguments: str) -> int:

@@ -295,7 +295,8 @@ class ReplayReport:
         if self.min_timestamp_ms is not None and self.max_timestamp_ms is not None:
             first, last = map(format_timestamp, (self.min_timestamp_ms, self.max_timestamp_ms))
             head += f", event time {first} to {last}"
-        return [head, *(f"order of the events{order}" for order in self.orders)]
+        warnings = [f"warning: {warning}" for warning in self.warnings]
+        return [*warnings, head, *(f"order of the events{order}" for order in self.orders)]
 
     def _time_lines(self) -> list[str]:
         lines = []
@@ -312,7 +313,7 @@ class ReplayReport:
                 f"arrivals went back {_counted(self.arrival_regressions, 'time')} from one "
                 "event to the next of its split: running maximum taken"
             )
-        return lines + [f"warning: {warning}" for warning in self.warnings]
+        return lines
 
     def __repr__(self) -> str:
         return str(self)
@@ -345,8 +346,7 @@ class ReplayReport:
         load_analysis("page")(self, path, title)
 
     def _repr_html_(self) -> str:
-        head, *lines = self._head_lines()
-        parts = [html_lines("\n".join([head, *lines]))]
+        parts = [html_lines("\n".join(self._head_lines()))]
         for number, each in enumerate(self.by_operator, start=1):
             if self.later_operators:
                 parts.append(html_lines(f"operator {number}: {_counted(each.events_read, 'row')}"))

@@ -65,13 +65,15 @@ def _order_warning(timed: TimedLog, splits: SplitTimes) -> str | None:
     if 100 * raised <= _USUAL_PERCENT * events:
         return None
     split = timed.log.split
-    advice = "sort the log by arrival"
     if split is None:
-        advice += ", or name split= (--split; --split-per-file if each file is in order)"
+        advice = (
+            "sort the log by arrival, or name split= (--split; --split-per-file if each file is in order)"
+        )
     else:
         within = "file" if split is FILE else f"{split!r}"
-        advice += (
-            f" within each {within}, or name another split= if that is not what wrote the events in order"
+        advice = (
+            f"sort the log by arrival within each {within}, or name another split= if that is not what wrote the "
+            "events in order"
         )
     return (
         f"arrivals go back: more than {_USUAL_PERCENT} % of the {events:,} events were recorded to arrive before one "
