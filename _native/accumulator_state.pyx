@@ -52,7 +52,7 @@ from flinkcore._native.column_values cimport (
     word_lists_add,
     word_sets_add,
 )
-from flinkcore._native.memory cimport Buffer, buffer_append_int64, buffer_free, buffer_reserve
+from flinkcore._native.memory cimport Buffer, buffer_append_bytes, buffer_append_int64, buffer_free, buffer_reserve
 
 
 # ---- out ---------------------------------------------------------------------------------------------------------
@@ -81,18 +81,10 @@ cdef void _free(Parts* parts) noexcept:
     buffer_free(&parts.nulls)
 
 
-cdef int _append_bytes(Buffer* buffer, const uint8_t* data, int64_t length) except -1 nogil:
-    if length:
-        buffer_reserve(buffer, length)
-        memcpy(buffer.data + buffer.size, data, length)
-        buffer.size += length
-    return 0
-
-
 cdef int _add_strings(Parts* parts, const OwnedBytes* strings, const uint32_t* entries, int64_t n) except -1 nogil:
     cdef int64_t i
     for i in range(n):
-        _append_bytes(&parts.values, strings[entries[i]].data, strings[entries[i]].length)
+        buffer_append_bytes(&parts.values, strings[entries[i]].data, strings[entries[i]].length)
         buffer_append_int64(&parts.ends, parts.values.size)
     return 0
 
@@ -128,7 +120,7 @@ cdef int _add_byte_sets(Parts* parts, const ByteSet* sets, const uint32_t* entri
                 if strings.slots[at].place:
                     place = strings.data.data + (strings.slots[at].place - 1)
                     memcpy(&length, place, sizeof(int64_t))
-                    _append_bytes(&parts.values, place + sizeof(int64_t), length)
+                    buffer_append_bytes(&parts.values, place + sizeof(int64_t), length)
                     buffer_append_int64(&parts.value_ends, parts.values.size)
         buffer_append_int64(&parts.ends, (parts.value_ends.size >> 3) - 1)
     return 0
@@ -142,7 +134,7 @@ cdef int _add_lists(
     for i in range(n):
         values = &lists[entries[i]]
         base = parts.values.size
-        _append_bytes(&parts.values, values.values.data, values.values.size)
+        buffer_append_bytes(&parts.values, values.values.data, values.values.size)
         if not of_words:
             for j in range(values.length):
                 buffer_append_int64(&parts.value_ends, base + (<const int64_t*> values.ends.data)[j])

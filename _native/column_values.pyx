@@ -31,6 +31,7 @@ from flinkcore._native.memory cimport (
     bits_append,
     bits_append_many,
     buffer_append,
+    buffer_append_bytes,
     buffer_append_int64,
     buffer_free,
     buffer_reserve,
@@ -170,12 +171,6 @@ cdef inline int64_t _offset(const ArrowArray* array, int32_t width, int64_t i) n
     return (<const int32_t*> array.buffers[1])[i] if width == 4 else (<const int64_t*> array.buffers[1])[i]
 
 
-cdef int _append_bytes(Buffer* out, const uint8_t* data, int64_t length) except -1 nogil:
-    if length:
-        memcpy(buffer_append(out, length), data, length)
-    return 0
-
-
 cdef int _append_inner(Buffer* out, const ValueType* type, const ArrowArray* array, int64_t row) except -1 nogil:
     cdef const uint8_t* validity
     cdef int64_t bit = array.offset + row
@@ -195,14 +190,14 @@ cdef int value_append(Buffer* out, const ValueType* type, const ArrowArray* arra
     if kind == Kind.BIT:
         (<uint8_t*> buffer_append(out, 1))[0] = ((<const uint8_t*> array.buffers[1])[at >> 3] >> (at & 7)) & 1
     elif kind == Kind.FIXED:
-        _append_bytes(out, <const uint8_t*> array.buffers[1] + at * width, width)
+        buffer_append_bytes(out, <const uint8_t*> array.buffers[1] + at * width, width)
     elif kind == Kind.TEXT or kind == Kind.LIST:
         begin = _offset(array, type.layout.offset_width, at)
         end = _offset(array, type.layout.offset_width, at + 1)
         length = end - begin
-        _append_bytes(out, <const uint8_t*> &length, 8)
+        buffer_append_bytes(out, &length, 8)
         if kind == Kind.TEXT:
-            return _append_bytes(out, <const uint8_t*> array.buffers[2] + begin, length)
+            return buffer_append_bytes(out, <const uint8_t*> array.buffers[2] + begin, length)
         for i in range(begin, end):
             _append_inner(out, &type.children[0], array.children[0], i)
     elif kind == Kind.FIXED_LIST:
@@ -399,7 +394,7 @@ cdef const uint8_t* _append_to(ValueColumn* column, const uint8_t* data, const u
             if width:
                 memset(buffer_append(&column.values, width), 0, width)
             return after
-        _append_bytes(&column.values, data, width)
+        buffer_append_bytes(&column.values, data, width)
         return data + width
     if kind == Kind.TEXT or kind == Kind.LIST:
         n = 0
@@ -407,8 +402,7 @@ cdef const uint8_t* _append_to(ValueColumn* column, const uint8_t* data, const u
             n = _read_length(data)
             data += 8
         if kind == Kind.TEXT:
-            if n:
-                _append_bytes(&column.data, data, n)
+            buffer_append_bytes(&column.data, data, n)
             _append_end(column, column.data.size)
             return after if data == NULL else data + n
         _append_end(column, column.children[0].length + n)
@@ -889,10 +883,8 @@ cdef int byte_lists_add(
         buffer_reserve(&values.ends, 8)
         if states[i] == ValueState.NULL_VALUE:
             buffer_append_int64(&values.nulls, values.length)
-        elif views[i].length:
-            buffer_reserve(&values.values, views[i].length)
-            memcpy(values.values.data + values.values.size, views[i].data, views[i].length)
-            values.values.size += views[i].length
+        else:
+            buffer_append_bytes(&values.values, views[i].data, views[i].length)
         buffer_append_int64(&values.ends, values.values.size)
         values.length += 1
     return 0

@@ -16,7 +16,7 @@ from flinkcore.errors import ConfigurationError, DataError, SchemaError
 from flinkcore._native.arrow cimport Column, ColumnType, NativeArray, RecordBatch, native_array
 from flinkcore._native.call_guard cimport Call, begin_call, check_no_call
 from flinkcore._native.keys cimport canonical_key
-from flinkcore._native.memory cimport Buffer, buffer_reserve
+from flinkcore._native.memory cimport Buffer, buffer_append_bytes
 from flinkcore._native.timer_queue cimport (
     Timer as CTimer,
     TimerOutcome,
@@ -94,10 +94,7 @@ cdef NativeArray _native_column(object column, str format):
     cdef const uint8_t[::1] data = column.view(np.uint8)
     buffer.data = NULL
     buffer.size = buffer.capacity = 0
-    if data.shape[0]:
-        buffer_reserve(&buffer, data.shape[0])
-        memcpy(buffer.data, &data[0], data.shape[0])
-        buffer.size = data.shape[0]
+    buffer_append_bytes(&buffer, &data[0] if data.shape[0] else NULL, data.shape[0])
     return native_array(format, len(column), NULL, &buffer, NULL)
 
 

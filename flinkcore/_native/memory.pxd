@@ -1,5 +1,6 @@
 # Memory of kernels: arrays that grow, and large blocks that are kept for the next arrays.
 from libc.stdint cimport int64_t, uint8_t
+from libc.string cimport memcpy
 
 
 cdef extern from *:
@@ -48,6 +49,12 @@ cdef inline void* buffer_append(Buffer* buffer, int64_t size) except NULL nogil:
 
 cdef inline int buffer_append_int64(Buffer* buffer, int64_t value) except -1 nogil:
     (<int64_t*> buffer_append(buffer, 8))[0] = value
+    return 0
+
+
+cdef inline int buffer_append_bytes(Buffer* buffer, const void* bytes, int64_t size) except -1 nogil:
+    if size:
+        memcpy(buffer_append(buffer, size), bytes, size)
     return 0
 
 
