@@ -42,6 +42,7 @@ from flinkcore._native.column_values cimport (
     ValueState,
     WordSet,
     byte_lists_add,
+    byte_set_reserve,
     byte_sets_add,
     distribution_is_sound,
     is_value,
@@ -50,6 +51,7 @@ from flinkcore._native.column_values cimport (
     owned_bytes_view,
     sketch_is_sound,
     word_lists_add,
+    word_set_reserve,
     word_sets_add,
 )
 from flinkcore._native.memory cimport Buffer, buffer_append_bytes, buffer_append_int64, buffer_free, buffer_reserve
@@ -335,9 +337,13 @@ cdef ByteView* _views(object value_ends, object values) except NULL:
 
 
 cdef int _add_word_sets_back(Aggregate* aggregate, const uint32_t[::1] entries, tuple part) except -1:
+    cdef const int64_t[::1] ends = part[0]
     cdef const uint64_t[::1] words = part[1]
     cdef const uint32_t[::1] places
+    cdef int64_t i
     _check_ends(part[0], entries.shape[0], len(part[1]))
+    for i in range(entries.shape[0]):
+        word_set_reserve(&aggregate.word_sets[entries[i]], ends[i + 1] - ends[i])
     places = _repeated(entries, part[0])
     if places.shape[0]:
         word_sets_add(aggregate.word_sets, &places[0], &words[0], places.shape[0])
@@ -345,9 +351,13 @@ cdef int _add_word_sets_back(Aggregate* aggregate, const uint32_t[::1] entries, 
 
 
 cdef int _add_byte_sets_back(Aggregate* aggregate, const uint32_t[::1] entries, tuple part) except -1:
+    cdef const int64_t[::1] ends = part[0]
     cdef const uint32_t[::1] places
     cdef ByteView* views
+    cdef int64_t i
     _check_ends(part[0], entries.shape[0], len(part[1]) - 1)
+    for i in range(entries.shape[0]):
+        byte_set_reserve(&aggregate.byte_sets[entries[i]], ends[i + 1] - ends[i])
     views = _views(part[1], part[2])
     places = _repeated(entries, part[0])
     try:
@@ -510,6 +520,7 @@ def restore_accumulator_parts(
                     _check_nested(aggregate, entries, part["states"])
             if aggregate.parts & Part.KEY_BYTES_PART:
                 _set_strings(aggregate.key_strings, entries, part["key_strings"])
+                _check_keys(aggregate, entries, part["states"])
             if aggregate.parts & Part.WORD_SET_PART:
                 _add_word_sets_back(aggregate, entries, part["word_set"])
             if aggregate.parts & Part.BYTE_SET_PART:

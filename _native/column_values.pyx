@@ -6,7 +6,7 @@ test nor a type to ask for, and aggregates over one column share it.
 """
 
 from libc.math cimport ceil, fabs, floor, sqrt
-from libc.stdint cimport INT32_MAX, INT64_MAX, INT64_MIN, UINT32_MAX, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport INT32_MAX, INT64_MAX, INT64_MIN, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcmp, memcpy, memmove, memset
 
@@ -981,27 +981,25 @@ cdef inline uint64_t* _word_slot(const WordSet* words, uint64_t word) noexcept n
     return &words.slots[at]
 
 
-cdef uint64_t _more_slots(bint has_slots, uint32_t mask) except 0 nogil:
-    # Number of slots of a set that grows; its mask has 32 bits.
-    if not has_slots:
-        return FIRST_SLOTS
-    if mask == UINT32_MAX:
-        with gil:
-            raise MemoryError("count_distinct holds at most 3,221,225,472 values of one key and window")
-    return (<uint64_t> mask + 1) * 2
+cdef uint64_t _slots_for(uint64_t count) noexcept nogil:
+    # So many values take three quarters of them at most.
+    cdef uint64_t n_slots = FIRST_SLOTS
+    while count * 4 > n_slots * 3:
+        n_slots *= 2
+    return n_slots
 
 
-cdef int _word_set_grow(WordSet* words) except -1 nogil:
+cdef int _word_set_grow(WordSet* words, uint64_t count) except -1 nogil:
     cdef WordSet grown
-    cdef uint64_t n_slots = _more_slots(words.slots != NULL, words.mask), at
+    cdef uint64_t n_slots = _slots_for(count), at
     grown.slots = <uint64_t*> _new_slots(n_slots, sizeof(uint64_t))
     grown.only = 0
     grown.mask = <uint32_t> (n_slots - 1)
     grown.count = words.count
     if words.slots == NULL:
-        if words.only == 0:
+        if words.count and words.only == 0:
             grown.slots[n_slots] = 1
-        else:
+        elif words.count:
             _word_slot(&grown, words.only)[0] = words.only
     else:
         for at in range(<uint64_t> words.mask + 1):
@@ -1010,6 +1008,12 @@ cdef int _word_set_grow(WordSet* words) except -1 nogil:
         grown.slots[n_slots] = words.slots[<uint64_t> words.mask + 1]
         free(words.slots)
     words[0] = grown
+    return 0
+
+
+cdef int word_set_reserve(WordSet* words, uint64_t count) except -1 nogil:
+    if count > 1 and (words.slots == NULL or count * 4 > (<uint64_t> words.mask + 1) * 3):
+        _word_set_grow(words, count)
     return 0
 
 
@@ -1022,7 +1026,7 @@ cdef int _word_set_add(WordSet* words, uint64_t word) except -1 nogil:
             return 0
         if words.only == word:
             return 0
-        _word_set_grow(words)
+        _word_set_grow(words, 2)
     if word == 0:
         slot = &words.slots[<uint64_t> words.mask + 1]
         words.count += slot[0] == 0
@@ -1032,7 +1036,7 @@ cdef int _word_set_add(WordSet* words, uint64_t word) except -1 nogil:
     if slot[0] == word:
         return 0
     if (<uint64_t> words.count + 1) * 4 > (<uint64_t> words.mask + 1) * 3:
-        _word_set_grow(words)
+        _word_set_grow(words, <uint64_t> words.count + 1)
         slot = _word_slot(words, word)
     slot[0] = word
     words.count += 1
@@ -1057,6 +1061,7 @@ cdef int word_set_merge(WordSet* into, WordSet* other) except -1 nogil:
         return 0
     if other.slots == NULL:
         return _word_set_add(into, other.only)
+    word_set_reserve(into, <uint64_t> into.count + other.count)
     for at in range(<uint64_t> other.mask + 1):
         if other.slots[at]:
             _word_set_add(into, other.slots[at])
@@ -1113,8 +1118,8 @@ cdef ByteSlot* _byte_slot(const ByteSet* strings, uint64_t hash, ByteView view) 
         at = (at + 1) & strings.mask
 
 
-cdef int _byte_set_grow(ByteSet* strings) except -1 nogil:
-    cdef uint64_t n_slots = _more_slots(strings.slots != NULL, strings.mask), old, at
+cdef int _byte_set_grow(ByteSet* strings, uint64_t count) except -1 nogil:
+    cdef uint64_t n_slots = _slots_for(count), old, at
     cdef ByteSlot* slots = <ByteSlot*> _new_slots(n_slots, sizeof(ByteSlot))
     if strings.slots != NULL:
         for old in range(<uint64_t> strings.mask + 1):
@@ -1129,10 +1134,16 @@ cdef int _byte_set_grow(ByteSet* strings) except -1 nogil:
     return 0
 
 
+cdef int byte_set_reserve(ByteSet* strings, uint64_t count) except -1 nogil:
+    if count and (strings.slots == NULL or count * 4 > (<uint64_t> strings.mask + 1) * 3):
+        _byte_set_grow(strings, count)
+    return 0
+
+
 cdef int _byte_set_add(ByteSet* strings, uint64_t hash, ByteView view) except -1 nogil:
     cdef ByteSlot* slot
     if strings.slots == NULL or (<uint64_t> strings.count + 1) * 4 > (<uint64_t> strings.mask + 1) * 3:
-        _byte_set_grow(strings)
+        _byte_set_grow(strings, <uint64_t> strings.count + 1)
     slot = _byte_slot(strings, hash, view)
     if slot.place:
         return 0
@@ -1163,6 +1174,7 @@ cdef int byte_set_merge(ByteSet* into, ByteSet* other) except -1 nogil:
         into[0] = larger
     if other.count == 0:
         return 0
+    byte_set_reserve(into, <uint64_t> into.count + other.count)
     for at in range(<uint64_t> other.mask + 1):
         if other.slots[at].place:
             _byte_set_add(into, other.slots[at].hash, _stored(other, &other.slots[at]))

@@ -942,12 +942,10 @@ cdef int _session_rows(const void* windows, WindowRows* rows) except -1 nogil:
     cdef const SessionWindows* state = <const SessionWindows*> windows
     cdef const SessionKey* key
     cdef const Session* session
-    cdef uint32_t number
-    cdef uint64_t at
-    for at in range(state.store.mask + 1):
-        if state.store.slots[at].number == 0:
-            continue
-        key = &state.store.keys[state.store.slots[at].number - 1]
+    cdef uint32_t k, number
+    # Not in the order of the slots: in a smaller table they would crowd the first ones. A key that is forgotten has no session.
+    for k in range(state.store.n_keys):
+        key = &state.store.keys[k]
         number = key.first
         while number != NOTHING:
             session = &state.store.sessions[number]

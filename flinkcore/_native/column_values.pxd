@@ -287,6 +287,10 @@ cdef struct ByteSet:
 # For i in range(n): the set of entries[i] takes in the i-th value.
 cdef int word_sets_add(WordSet* sets, const uint32_t* entries, const uint64_t* words, int64_t n) except -1 nogil
 cdef int byte_sets_add(ByteSet* sets, const uint32_t* entries, const ByteView* views, int64_t n) except -1 nogil
+# Room for so many values in all. Values that come in the order of the slots of another table need it: where the table that they
+# come to is too small for all of them, they crowd its first slots, and each takes as long as all before it.
+cdef int word_set_reserve(WordSet* words, uint64_t count) except -1 nogil
+cdef int byte_set_reserve(ByteSet* strings, uint64_t count) except -1 nogil
 # `into` becomes the union; `other` may hold anything afterwards and must be freed.
 cdef int word_set_merge(WordSet* into, WordSet* other) except -1 nogil
 cdef int byte_set_merge(ByteSet* into, ByteSet* other) except -1 nogil

@@ -256,6 +256,13 @@ def test_sessions_of_a_key_do_not_meet() -> None:
         restore("session", [{}, {"window_start": 5, "window_end": 30}])
 
 
+def test_sessions_are_written_in_the_order_in_which_their_keys_came() -> None:
+    # That of the slots of their table would crowd the first slots of the table that they are read into.
+    keys = list(range(300, 0, -1))
+    made = restore("session", [{"key.key": key} for key in keys])
+    assert pa.record_batch(made.windows()[0]).column("key").to_pylist() == keys
+
+
 @pytest.mark.parametrize("count", [-1, 5, MOST])
 def test_a_count_beyond_that_of_the_trigger_is_refused(count: int) -> None:
     with pytest.raises(SchemaError, match=REFUSED):
