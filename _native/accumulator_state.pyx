@@ -32,6 +32,7 @@ from flinkcore._native.aggregates cimport (
     aggregate_add_states,
     has_lazy_states,
 )
+from flinkcore._native.arrow cimport ColumnType
 from flinkcore._native.call_guard cimport Call, begin_call
 from flinkcore._native.column_values cimport (
     ByteSet,
@@ -395,32 +396,57 @@ cdef int _add_lists_back(Aggregate* aggregate, const uint32_t[::1] entries, tupl
     return 0
 
 
-cdef int _refuse_nested(int64_t row) except -1:
+cdef int _refuse_value(int64_t row) except -1:
     raise SchemaError(f"value {row} of an aggregate in a checkpoint is none of the type of its column")
 
 
-cdef int _check_nested(Aggregate* aggregate, const uint32_t[::1] entries, const uint8_t[::1] states) except -1:
+cdef inline bint _has_any_bytes(const Aggregate* aggregate) noexcept:
+    # Whether any bytes are a value of its column: those of text, whose encoding others check.
+    return aggregate.nested == NULL and aggregate.result.width == 0
+
+
+cdef inline bint _is_own_value(const Aggregate* aggregate, ByteView view):
+    # Whether bytes are a value of its column: those of values of one width are read without a look at their length.
+    if aggregate.nested != NULL:
+        return is_value(aggregate.nested, view.data, view.length)
+    return aggregate.result.width == 0 or view.length == aggregate.result.width
+
+
+cdef int _check_values(Aggregate* aggregate, const uint32_t[::1] entries, const uint8_t[::1] states) except -1:
     cdef int64_t i
-    cdef ByteView view
+    if _has_any_bytes(aggregate):
+        return 0
     for i in range(min(states.shape[0], entries.shape[0])):
-        view = owned_bytes_view(&aggregate.strings[entries[i]])
-        if states[i] == ValueState.SOME_VALUE and not is_value(aggregate.nested, view.data, view.length):
-            _refuse_nested(i)
+        if states[i] == ValueState.SOME_VALUE and not _is_own_value(
+            aggregate, owned_bytes_view(&aggregate.strings[entries[i]])
+        ):
+            _refuse_value(i)
     return 0
 
 
-cdef int _check_nested_list(Aggregate* aggregate, tuple part) except -1:
+cdef int _check_keys(Aggregate* aggregate, const uint32_t[::1] entries, const uint8_t[::1] states) except -1:
+    # What is compared: of bytes any, of decimals their 16.
+    cdef int64_t i
+    if aggregate.by_type != ColumnType.DECIMAL128:
+        return 0
+    for i in range(min(states.shape[0], entries.shape[0])):
+        if states[i] != ValueState.NO_VALUE and aggregate.key_strings[entries[i]].length != 16:
+            _refuse_value(i)
+    return 0
+
+
+cdef int _check_elements(Aggregate* aggregate, tuple part) except -1:
     cdef const uint8_t[::1] nulls
     cdef ByteView* views
     cdef int64_t i
-    if aggregate.nested == NULL:
+    if is_word(aggregate.type) or _has_any_bytes(aggregate):
         return 0
     nulls = part[3]
     views = _views(part[1], part[2])
     try:
         for i in range(min(nulls.shape[0], len(part[1]) - 1)):
-            if not nulls[i] and not is_value(aggregate.nested, views[i].data, views[i].length):
-                _refuse_nested(i)
+            if not nulls[i] and not _is_own_value(aggregate, views[i]):
+                _refuse_value(i)
     finally:
         free(views)
     return 0
@@ -516,8 +542,8 @@ def restore_accumulator_parts(
                     aggregate.deviations[entries[j]] = deviations[j]
             if aggregate.parts & Part.BYTES_PART:
                 _set_strings(aggregate.strings, entries, part["strings"])
-                if aggregate.nested != NULL:
-                    _check_nested(aggregate, entries, part["states"])
+                if aggregate.parts & Part.STATE_PART:  # else they are no values
+                    _check_values(aggregate, entries, part["states"])
             if aggregate.parts & Part.KEY_BYTES_PART:
                 _set_strings(aggregate.key_strings, entries, part["key_strings"])
                 _check_keys(aggregate, entries, part["states"])
@@ -526,7 +552,7 @@ def restore_accumulator_parts(
             if aggregate.parts & Part.BYTE_SET_PART:
                 _add_byte_sets_back(aggregate, entries, part["byte_set"])
             if aggregate.parts & Part.LIST_PART:
-                _check_nested_list(aggregate, part["list"])
+                _check_elements(aggregate, part["list"])
                 _add_lists_back(aggregate, entries, part["list"])
             if aggregate.function == Function.APPROX_DISTINCT:
                 for j in range(n):

@@ -1501,7 +1501,8 @@ cdef double distribution_quantile(const OwnedBytes* distribution, double fractio
     cdef const Bucket* buckets = _buckets(distribution)
     cdef int64_t i = 0, word, dropped_bits = head.dropped_bits
     cdef double place = fraction * <double> head.count, whole = floor(place + 0.5)
-    cdef int64_t rank = <int64_t> (whole if fabs(place - whole) <= 1e-12 * whole else ceil(place))  # 0.07 * 100 is above 7
+    # 0.07 * 100 is above 7, and a count of more than 53 bits below what it becomes.
+    cdef int64_t rank = min(<int64_t> (whole if fabs(place - whole) <= 1e-12 * whole else ceil(place)), head.count)
     cdef int64_t before = buckets[0].count
     while before < rank:
         i += 1

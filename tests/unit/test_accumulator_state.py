@@ -146,6 +146,64 @@ def test_parts_that_do_not_fit_are_refused() -> None:
         accumulator_parts(given, np.array([6], np.uint32))
 
 
+@pytest.mark.parametrize("length", [0, 7, 39, 41])
+@pytest.mark.parametrize(
+    ("function", "column", "by", "part"),
+    [
+        ("min", "code", None, "strings"),
+        ("last", "code", None, "strings"),
+        ("max_by", "code", "number", "strings"),
+        ("collect", "code", None, "list"),
+        ("first", "price", None, "strings"),
+        ("min_by", "number", "price", "key_strings"),
+        ("collect", "price", None, "list"),
+    ],
+)
+def test_values_of_another_width_than_their_columns_are_refused(
+    function: str, column: str, by: str | None, part: str, length: int
+) -> None:
+    batch = pa.record_batch(
+        {
+            "code": pa.array([b"c" * 40], pa.binary(40)),
+            "price": pa.array([7], pa.decimal128(9, 2)),
+            "number": pa.array([1]),
+        }
+    )
+
+    def made() -> Accumulators:
+        accumulators = Accumulators(batch.schema, [(function, column, by)])
+        accumulators.reserve(1)
+        return accumulators
+
+    at, given = np.array([0], np.uint32), made()
+    given.update(batch, at)
+    touched, (parts,) = touched_entries(given, at), accumulator_parts(given, at)
+    data = np.resize(parts[part][1 if part != "list" else 2], length)
+    ends = np.array([0, length])
+    forged = (parts[part][0], ends, data, parts[part][3]) if part == "list" else (ends, data)
+    taken = made()
+    restore_accumulator_parts(taken, at, touched, [parts])
+    with pytest.raises(SchemaError, match="value 0 of an aggregate in a checkpoint is none of the type"):
+        restore_accumulator_parts(made(), at, touched, [{**parts, part: forged}])
+
+
+@pytest.mark.parametrize("text", [False, True])
+def test_a_set_has_room_for_all_of_another_before_it_takes_that_in(text: bool) -> None:
+    # They come in the order of its slots, and would crowd the first slots of a table that is too small for all of them.
+    numbers = np.arange(3_000)
+    batch = pa.record_batch({"x": [str(number) for number in numbers] if text else numbers})
+    one, two = (Accumulators(batch.schema, [("count_distinct", "x", None)]) for _ in range(2))
+    for made in (one, two):
+        made.reserve(2)
+        made.update(batch, np.zeros(len(numbers), np.uint32))
+    two.update(batch, np.ones(len(numbers), np.uint32))
+    two.merge(0, 1)
+    two._check()
+    assert results(two, [0]) == [["3000"]]
+    one.take()
+    assert two.memory_bytes() - one.memory_bytes() == 4096 * (16 if text else 8)
+
+
 def sketches(values: range) -> Accumulators:
     batch = pa.record_batch({"x": pa.array(values, pa.int64())})
     made = Accumulators(batch.schema, [("approx_count_distinct", "x", None)])
@@ -192,6 +250,18 @@ def distribution(values: Any, n_entries: int = 1) -> Accumulators:
     made.reserve(n_entries)
     made.update(batch, np.zeros(len(values), np.uint32))
     return made
+
+
+def test_a_count_beyond_the_numbers_that_a_double_tells_apart_finds_the_last_bucket() -> None:
+    at, count = np.array([0], np.uint32), 2**60 + 129
+    given = distribution([1.0])
+    touched, (parts,) = touched_entries(given, at), accumulator_parts(given, at)
+    data = set_word(set_word(parts["strings"][1], 1, count), 5, count)
+    batch = pa.record_batch({"x": pa.array([], pa.float64())})
+    taken = Accumulators(batch.schema, [("approx_percentile", "x", None, 1.0)])
+    taken.reserve(1)
+    restore_accumulator_parts(taken, at, touched, [{"strings": (np.array([0, len(data)]), data)}])
+    assert results(taken, [0]) == [["1.0"]]
 
 
 @pytest.mark.parametrize("n", [1, 900, 5000])
