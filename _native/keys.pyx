@@ -49,7 +49,7 @@ from flinkcore._native.memory cimport BitBuffer, Buffer, buffer_free, buffer_res
 
 
 cdef extern from "Python.h":
-    int Py_EnterRecursiveCall(const char* where) except -1
+    bint Py_EnterRecursiveCall(const char* where) noexcept  # any number but 0: an exception is set
     void Py_LeaveRecursiveCall()
 
 
@@ -773,7 +773,7 @@ cpdef object canonical_key(object key):
     Raises
     ------
     TypeError
-        If it has no hash, and cannot be pickled.
+        If it has no hash, and cannot be pickled; or contains itself, or too many levels of others.
 
     Notes
     -----
@@ -809,29 +809,49 @@ cdef object _of_float(double number):
     return Float, number
 
 
+_TOO_DEEP = "it contains itself, or too many levels of others"
+
+
+cdef inline int _enter() except -1:
+    # A level is counted, as the stack of C ends without an exception.
+    return -1 if Py_EnterRecursiveCall(b" while comparing a key") else 0
+
+
 cdef object _of_tuple(tuple key):
     cdef object part, form
     cdef list forms = None
     cdef Py_ssize_t i
-    for i in range(len(key)):
-        part = key[i]
-        form = canonical_key(part)
-        if form is not part and forms is None:
-            forms = list(key)
-        if forms is not None:
-            forms[i] = form
+    _enter()
+    try:
+        for i in range(len(key)):
+            part = key[i]
+            form = canonical_key(part)
+            if form is not part and forms is None:
+                forms = list(key)
+            if forms is not None:
+                forms[i] = form
+    except RecursionError as failure:
+        raise TypeError(_TOO_DEEP) from failure
+    finally:
+        Py_LeaveRecursiveCall()
     return key if forms is None else tuple(forms)
 
 
 cdef tuple _forms(object parts):
-    Py_EnterRecursiveCall(b" while comparing a key")
+    return tuple([canonical_key(part) for part in parts])
+
+
+cdef object _of_other(object key, object kind):
+    _enter()
     try:
-        return tuple([canonical_key(part) for part in parts])
+        return _of_class(key, kind)
+    except RecursionError as failure:
+        raise TypeError(_TOO_DEEP) from failure
     finally:
         Py_LeaveRecursiveCall()
 
 
-cdef object _of_other(object key, object kind):
+cdef object _of_class(object key, object kind):
     own = getattr(kind, "__canonical_key__", None)
     if own is not None:
         return OfClass, canonical_key(own(key))
@@ -861,12 +881,9 @@ cdef object _of_other(object key, object kind):
 
 cdef tuple _of_container(object key):
     cdef object kind = Items if isinstance(key, list) else Entries
-    try:
-        if isinstance(key, (set, frozenset)):
-            return Members, isinstance(key, set), frozenset(_forms(key))
-        return kind, _forms(key.items() if kind is Entries else key)
-    except RecursionError as failure:
-        raise TypeError("it contains itself, or too many levels of others") from failure
+    if isinstance(key, (set, frozenset)):
+        return Members, isinstance(key, set), frozenset(_forms(key))
+    return kind, _forms(key.items() if kind is Entries else key)
 
 
 cdef bytes _content(object key, object kind):

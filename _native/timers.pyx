@@ -598,6 +598,13 @@ cdef enum:
     VOID_NAMESPACE_ID = 0
 
 
+cdef str _shown(object key):
+    try:
+        return repr(key)
+    except RecursionError:
+        return "..."
+
+
 cdef class CurrentKey:
     """The key that an operator works on, found by one look-up by hash.
 
@@ -662,7 +669,7 @@ cdef class CurrentKey:
         except TypeError as failure:
             self.clear_current_key()
             raise DataError(
-                f"the key {key!r} of type {type(key).__qualname__} cannot be one: {failure}; key by a value such as a tuple"
+                f"the key {_shown(key)} of type {type(key).__qualname__} cannot be one: {failure}; key by a value such as a tuple"
             ) from failure
         if known == NULL:
             self.clear_current_key()

@@ -17,6 +17,7 @@ import pytest
 from flinkcore._native.keys import canonical_key
 from flinkcore.common import Row
 from flinkcore.common.row_kind import RowKind
+from flinkcore.errors import DataError
 from flinkcore.runtime.key_context import KeyContext
 from flinkcore.runtime.tasks.stream_partitioners import ElementKeyGroups
 
@@ -130,6 +131,27 @@ def test_what_can_neither_be_hashed_nor_pickled_is_no_key() -> None:
         canonical_key(itself)
     with pytest.raises(TypeError, match="a Plain has no hash, and cannot be pickled"):
         canonical_key(Plain(itself))
+
+
+class OfItself:
+    def __canonical_key__(self) -> "OfItself":
+        return self
+
+
+def test_keys_of_too_many_levels_are_refused() -> None:
+    deep: Any = 1.5
+    for _ in range(100_000):
+        deep = (deep,)
+    rows: Any = "a"
+    for _ in range(20_000):
+        rows = Row(rows)
+    for key in (deep, rows, OfItself()):
+        with pytest.raises(TypeError, match="it contains itself, or too many levels of others"):
+            canonical_key(key)
+    with pytest.raises(
+        DataError, match=r"the key \.\.\. of type tuple cannot be one: it contains itself, or too many"
+    ):
+        KeyContext(key_group_of=ElementKeyGroups(128)).set_current_key(deep)
 
 
 def test_a_moment_at_the_end_of_time_is_a_key() -> None:
