@@ -160,6 +160,27 @@ def test_joined_pieces_have_no_more_bytes_than_a_piece_may_have() -> None:
     assert len(rows.take(np.arange(10))) == 10
 
 
+def test_rows_with_too_much_text_for_one_batch_are_copied_in_several(monkeypatch: pytest.MonkeyPatch) -> None:
+    def taken(batch: pa.RecordBatch, rows: Any) -> pa.RecordBatch:
+        if len(rows) > 10:
+            raise DataError("the column 'text' has more than it holds")
+        return batch.take(pa.array(rows))
+
+    state, numbers = list_state(n_keys=40), np.arange(200)
+    state.add(numbers % 40, {"number": numbers, "text": ["x"] * 200})
+    monkeypatch.setattr(growing_rows, "taken", taken)
+    state.clear(np.arange(20))
+    state._forget_cleared_rows()
+    assert len(state._rows) == 100
+    assert state.get([21, 39])[0].column("number").to_pylist() == [*range(21, 200, 40), *range(39, 200, 40)]
+    kept, lists = state.kept()
+    assert [[row.number for row in rows] for rows in lists] == [list(range(key, 200, 40)) for key in kept]
+    with pytest.raises(
+        DataError, match=r"the state .* has 15 rows of 3 keys: the column 'text' has more than"
+    ):
+        state.get([20, 21, 22])
+
+
 def test_lists_of_many_keys_are_not_numbered_anew_for_few_rows() -> None:
     state = list_state(n_keys=1 << 20)
     state.add(np.arange(100_000), {"number": np.arange(100_000), "text": ["x"] * 100_000})

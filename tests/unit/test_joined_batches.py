@@ -1,9 +1,12 @@
 """Batches that become one."""
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pytest
 
+from flinkcore.errors import DataError
 from flinkcore.replay.log.joined_batches import joined, taken
 
 SCHEMA = pa.schema(
@@ -55,3 +58,48 @@ def test_rows_are_taken_of_batches_with_views(rows):
     found = taken(batch, np.array(rows, np.uint32))
     assert found.schema == batch.schema
     assert found.to_pylist() == [batch.to_pylist()[row] for row in rows]
+
+
+def long_text(n_bytes: int) -> pa.Array:
+    zeros = np.zeros(n_bytes, np.uint8)  # memory that nobody touches
+    return pa.Array.from_buffers(
+        pa.string(), 1, [None, pa.py_buffer(np.array([0, n_bytes], np.int32)), pa.py_buffer(zeros)]
+    )
+
+
+@pytest.mark.parametrize(
+    ("column", "advice"),
+    [
+        (long_text(1 << 30), "type string holds.* cast it to large_string where"),
+        (
+            pa.StructArray.from_arrays([long_text(1 << 30)], ["of"]),
+            "type struct<of: string> holds.* cast it to a type with",
+        ),
+    ],
+    ids=["text", "struct"],
+)
+def test_more_text_than_a_column_can_count_is_refused(column: pa.Array, advice: str) -> None:
+    rows = pa.record_batch({"number": pa.array([1]), "long": column})
+    with pytest.raises(
+        DataError, match=f"the column 'long' of rows that come together has more than .*{advice}"
+    ):
+        joined([rows, rows])
+
+
+class Full:
+    """As an array, or a batch of it, whose rows are too long for one."""
+
+    type = pa.binary()
+    schema = pa.schema({"long": pa.binary()})
+
+    @property
+    def columns(self) -> list[Any]:
+        return [self]
+
+    def take(self, rows: pa.Array) -> pa.Array:
+        raise pa.ArrowInvalid("offset overflow")
+
+
+def test_more_text_than_a_column_can_count_is_not_taken() -> None:
+    with pytest.raises(DataError, match=r"the column 'long' of rows .* cast it to large_binary where"):
+        taken(Full(), np.array([0, 0]))  # type: ignore[arg-type]

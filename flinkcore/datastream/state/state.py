@@ -320,7 +320,8 @@ class ColumnListState(ABC):
         Raises
         ------
         DataError
-            If there is no such key.
+            If there is no such key, or a column of these rows has more text, or elements of lists, than its type can
+            count: ask for fewer keys at once, or give the column a large type.
         """
 
     @abstractmethod

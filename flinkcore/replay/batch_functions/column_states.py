@@ -30,7 +30,7 @@ KEYS_PER_CLEARED_ROW = 8
 """Nor are fewer than one for so many keys, as the lists of all keys are numbered anew."""
 
 COPIED_ROWS = 1 << 16
-"""So many rows are copied at once: a batch of all might have too much text for one."""
+"""So many rows are copied at once."""
 
 
 class NumpyColumnState(ColumnState):
@@ -159,8 +159,14 @@ class ArrowListState(ColumnListState):
         self._lists.add(ids)
 
     def get(self, key_ids: Any) -> tuple[pa.RecordBatch, Int64s]:
-        rows, places = self._lists.rows(self._ids(key_ids))
-        return self._rows.take(rows), places
+        ids = self._ids(key_ids)
+        rows, places = self._lists.rows(ids)
+        try:
+            return self._rows.take(rows), places
+        except DataError as failure:
+            raise DataError(
+                f"the state {self._name!r} has {len(rows):,} rows of {len(ids):,} keys: {failure}"
+            ) from failure
 
     def lengths(self, key_ids: Any) -> Int64s:
         return self._lists.lengths(self._ids(key_ids))
@@ -172,10 +178,9 @@ class ArrowListState(ColumnListState):
             self._forget_cleared_rows()
 
     def _forget_cleared_rows(self) -> None:
-        numbers = self._lists.renumber()
-        rows = GrowingRows(self._rows.take(numbers[:COPIED_ROWS]))
-        for begin in range(COPIED_ROWS, len(numbers), COPIED_ROWS):
-            rows.add(self._rows.take(numbers[begin : begin + COPIED_ROWS]))
+        rows = GrowingRows(pa.RecordBatch.from_pylist([], self._schema))
+        for part in self._rows.parts(self._lists.renumber(), COPIED_ROWS):
+            rows.add(part)
         self._rows = rows
 
     def grow(self, n_keys: int) -> None:
@@ -191,8 +196,8 @@ class ArrowListState(ColumnListState):
         ids = np.flatnonzero(self._lists.lengths(np.arange(self._n_keys)))
         rows, _ = self._lists.rows(ids)
         values: list[Row] = []
-        for begin in range(0, len(rows), COPIED_ROWS):
-            values += exact_rows(self._rows.take(rows[begin : begin + COPIED_ROWS]))
+        for part in self._rows.parts(rows, COPIED_ROWS):
+            values += exact_rows(part)
         ends = np.cumsum(self._lists.lengths(ids)).tolist()
         return ids, [values[begin:end] for begin, end in zip([0, *ends], ends, strict=False)]
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pyarrow as pa
 
+from flinkcore.errors import DataError
 from flinkcore.replay.log.arrays import Int64s
 from flinkcore.replay.log.joined_batches import copied, joined, taken
 
@@ -53,6 +56,11 @@ class GrowingRows:
         ----------
         rows : int64 array (n,)
             Each below the number of rows.
+
+        Raises
+        ------
+        DataError
+            If they have more text, or elements of lists, than a column of one batch can count.
         """
         if len(self._pieces) == 1:
             return taken(self._pieces[0], rows)
@@ -72,3 +80,14 @@ class GrowingRows:
         places = np.empty_like(order)
         places[order] = np.arange(len(order))
         return taken(joined(parts), places)
+
+    def parts(self, rows: Int64s, most: int) -> Iterator[pa.RecordBatch]:
+        """Yield rows by their numbers, in the given order, in batches of at most so many, or of what one can hold."""
+        for begin in range(0, len(rows), most):
+            part = rows[begin : begin + most]
+            try:
+                yield self.take(part)
+            except DataError:
+                if len(part) == 1:
+                    raise
+                yield from self.parts(part, len(part) // 2)

@@ -1,19 +1,29 @@
 """Batches joined and taken, whatever their types: pyarrow has `concat_batches` from 19 on, and no `take` of views."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy.typing as npt
 import pyarrow as pa
 
+from flinkcore.errors import DataError
+
 
 def joined(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
-    """Return the rows of batches of one schema, at least one, one batch after the other."""
+    """Return the rows of batches of one schema, at least one, one batch after the other.
+
+    Raises
+    ------
+    DataError
+        If a column has more text, or elements of lists, than its type can count.
+    """
     table = pa.Table.from_batches(batches)
     if len(batches) == 1 or table.num_rows == 0:
         return batches[0]
-    (batch,) = table.combine_chunks().to_batches()
-    return batch
+    if not table.num_columns:
+        (batch,) = table.combine_chunks().to_batches()
+        return batch
+    return _of_columns(table, lambda column: pa.concat_arrays(column.chunks))
 
 
 def copied(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -23,8 +33,37 @@ def copied(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def taken(batch: pa.RecordBatch, rows: npt.NDArray[Any]) -> pa.RecordBatch:
-    """Return the given rows of a batch, in the given order."""
+    """Return the given rows of a batch, in the given order.
+
+    Raises
+    ------
+    DataError
+        As of `joined`.
+    """
+    numbers = pa.array(rows)
     try:
-        return batch.take(pa.array(rows))
+        return batch.take(numbers)
     except pa.ArrowNotImplementedError:
         return joined([batch.slice(row, 1) for row in rows.tolist()] or [batch.slice(0, 0)])
+    except pa.ArrowInvalid:
+        return _of_columns(batch, lambda column: column.take(numbers))
+
+
+def _of_columns(rows: pa.Table | pa.RecordBatch, made: Callable[[Any], pa.Array]) -> pa.RecordBatch:
+    columns = []
+    for name, column in zip(rows.schema.names, rows.columns, strict=True):
+        try:
+            columns.append(made(column))
+        except pa.ArrowInvalid as failure:
+            raise DataError(
+                f"the column {name!r} of rows that come together has more than a column of type {column.type} holds, "
+                "2,147,483,647 bytes of text or elements of lists: let fewer rows come together, or cast it to "
+                f"{_large(column.type)} where it is read or made"
+            ) from failure
+    return pa.RecordBatch.from_arrays(columns, schema=rows.schema)
+
+
+def _large(kind: pa.DataType) -> str:
+    if pa.types.is_string(kind) or pa.types.is_binary(kind):
+        return f"large_{kind}"
+    return "a type with large_string, large_binary or large_list in it"
