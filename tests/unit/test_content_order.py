@@ -100,3 +100,7 @@ def test_all_columns_count_in_their_order() -> None:
     assert first != second
     assert content_numbers(batch.select(["y", "x"])).tolist() == [second, first]
     assert content_numbers(batch.select([])).tolist() == [0, 0]
+
+
+def test_an_empty_column_need_not_have_memory() -> None:
+    assert numbers(pa.Array.from_buffers(pa.decimal128(5, 2), 0, [None, None])) == []

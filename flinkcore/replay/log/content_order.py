@@ -58,7 +58,7 @@ def _mix(numbers: _Words, column: pa.Array) -> None:
     elif types.is_boolean(kind):
         _mix(numbers, column.cast(pa.int8()))
     elif types.is_decimal128(kind):
-        halves = np.frombuffer(column.buffers()[1], np.uint64)[2 * column.offset :][: 2 * len(column)]
+        halves = np.frombuffer(column.buffers()[1] or b"", np.uint64)[2 * column.offset :][: 2 * len(column)]
         valid = column.is_valid().to_numpy(zero_copy_only=False)
         for half in (halves[::2], halves[1::2]):
             mix_words(numbers, np.where(valid, half, 0))
