@@ -65,7 +65,7 @@ class ConfigOptions:
 
     @staticmethod
     def key(key: str) -> ConfigOptions.OptionBuilder:
-        """Start to build the option of a key."""
+        """Start to build the option of a key; ConfigurationError if it is no text."""
         if not isinstance(key, str):
             raise ConfigurationError(f"the key of a setting is a text, not {key!r}")
         return ConfigOptions.OptionBuilder(key)

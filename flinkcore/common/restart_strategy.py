@@ -139,7 +139,19 @@ class RestartStrategies:
     def fixed_delay_restart(
         restart_attempts: int, delay_between_attempts: int | timedelta
     ) -> FixedDelayRestartStrategyConfiguration:
-        """Return the strategy of so many attempts, each after a delay (in ms if it is an integer)."""
+        """Return the strategy of so many attempts, each after a delay.
+
+        Parameters
+        ----------
+        restart_attempts : int
+        delay_between_attempts : int or timedelta
+            Milliseconds if it is an integer.
+
+        Raises
+        ------
+        ConfigurationError
+            If the delay is neither.
+        """
         delay: Any = delay_between_attempts
         return RestartStrategies.FixedDelayRestartStrategyConfiguration(restart_attempts, delay)
 
@@ -147,7 +159,20 @@ class RestartStrategies:
     def failure_rate_restart(
         failure_rate: int, failure_interval: int | timedelta, delay_interval: int | timedelta
     ) -> FailureRateRestartStrategyConfiguration:
-        """Return the strategy of so many attempts in an interval, each after a delay (in ms if they are integers)."""
+        """Return the strategy of so many attempts in an interval, each after a delay.
+
+        Parameters
+        ----------
+        failure_rate : int
+            Failures in the interval up to which a job is run again.
+        failure_interval, delay_interval : int or timedelta
+            Milliseconds if they are integers.
+
+        Raises
+        ------
+        ConfigurationError
+            If an interval is neither.
+        """
         interval: Any = failure_interval
         delay: Any = delay_interval
         return RestartStrategies.FailureRateRestartStrategyConfiguration(failure_rate, interval, delay)

@@ -14,6 +14,7 @@ from flinkcore.datastream.checkpoint_storage import (
 )
 from flinkcore.datastream.checkpointing_mode import CheckpointingMode
 from flinkcore.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
+from flinkcore.errors import ConfigurationError
 
 
 class CheckpointConfig:
@@ -48,7 +49,7 @@ class CheckpointConfig:
         return -1 if interval is None else interval.to_millis()
 
     def set_checkpoint_interval(self, checkpoint_interval: int) -> CheckpointConfig:
-        """Set the interval in ms."""
+        """Set the interval in ms; ConfigurationError if it is below 10."""
         return self._set_ms(settings.CHECKPOINTING_INTERVAL, checkpoint_interval)
 
     def get_checkpointing_mode(self) -> CheckpointingMode:
@@ -58,7 +59,11 @@ class CheckpointConfig:
         return CheckpointingMode[self._configuration.get(settings.CHECKPOINTING_MODE)]
 
     def set_checkpointing_mode(self, checkpointing_mode: CheckpointingMode) -> CheckpointConfig:
-        """Set the mode."""
+        """Set the mode; ConfigurationError if it is no CheckpointingMode."""
+        if not isinstance(checkpointing_mode, CheckpointingMode):
+            raise ConfigurationError(
+                f"a mode of checkpoints is one of CheckpointingMode, not {checkpointing_mode!r}"
+            )
         self._configuration.set(settings.CHECKPOINTING_MODE, checkpointing_mode.name)
         return self
 
@@ -113,7 +118,11 @@ class CheckpointConfig:
     def set_externalized_checkpoint_retention(
         self, retention_mode: ExternalizedCheckpointRetention
     ) -> CheckpointConfig:
-        """Set what becomes of checkpoints when a job is cancelled."""
+        """Set what becomes of checkpoints when a job is cancelled; ConfigurationError if it is no such retention."""
+        if not isinstance(retention_mode, ExternalizedCheckpointRetention):
+            raise ConfigurationError(
+                f"a retention of checkpoints is one of ExternalizedCheckpointRetention, not {retention_mode!r}"
+            )
         self._configuration.set(settings.CHECKPOINT_RETENTION, retention_mode.name)
         return self
 

@@ -153,7 +153,7 @@ class ConfiguredStream:
         return self
 
     def slot_sharing_group(self: S, slot_sharing_group: str | SlotSharingGroup) -> S:
-        """Accept a group, or its name, without an effect: there are no slots."""
+        """Accept a group, or its name, without an effect: there are no slots; ConfigurationError if it is neither."""
         from flinkcore.datastream.slot_sharing_group import SlotSharingGroup
 
         if not isinstance(slot_sharing_group, str | SlotSharingGroup):
@@ -636,6 +636,11 @@ class DataStream(ConfiguredStream):
     def process(self, func: Any, output_type: Any = None) -> DataStream:
         """Return the results of a ProcessFunction for the elements; `output_type` and errors as of :meth:`map`.
 
+        Raises
+        ------
+        ConfigurationError
+            If it is no ProcessFunction.
+
         Notes
         -----
         Follows ``pyflink.datastream.DataStream.process``. Functions with timers and state need a key:
@@ -735,7 +740,7 @@ class DataStream(ConfiguredStream):
         return self._end(self._values(), PrintSink(sink_identifier))
 
     def add_sink(self, sink_func: SinkFunction) -> DataStreamSink:
-        """Call a SinkFunction with every element when the environment is executed."""
+        """Call a SinkFunction with every element when the environment is executed; ConfigurationError if it is none."""
         if not isinstance(sink_func, SinkFunction):
             raise ConfigurationError(
                 f"add_sink takes a SinkFunction, not {sink_func!r}; a Sink goes to sink_to"
@@ -743,7 +748,7 @@ class DataStream(ConfiguredStream):
         return self._end(self._values(), sink_func)
 
     def sink_to(self, sink: Sink) -> DataStreamSink:
-        """Write the elements to a Sink when the environment is executed."""
+        """Write the elements to a Sink when the environment is executed; ConfigurationError if it is none."""
         if not isinstance(sink, Sink):
             raise ConfigurationError(f"sink_to takes a Sink such as a FileSink, not {sink!r}")
         return self._end(self._collected(), sink)
@@ -806,6 +811,11 @@ class DataStream(ConfiguredStream):
         -------
         CloseableIterator or list
             A list if there is a limit.
+
+        Raises
+        ------
+        ConfigurationError
+            If the limit is no whole number of at least 1, or there is one where the job is to stop with a checkpoint.
 
         Notes
         -----

@@ -931,6 +931,11 @@ class StreamExecutionEnvironment:
     def set_state_backend(self: S, state_backend: StateBackend) -> S:
         """Set where state is to be held, which has no meaning here: it is held in memory.
 
+        Raises
+        ------
+        ConfigurationError
+            If it is no StateBackend.
+
         Notes
         -----
         Follows Flink 1.20.
@@ -967,6 +972,11 @@ class StreamExecutionEnvironment:
 
     def set_restart_strategy(self: S, restart_strategy_configuration: RestartStrategyConfiguration) -> S:
         """Set how a job is run again after a failure, which has no meaning here.
+
+        Raises
+        ------
+        ConfigurationError
+            If it is none of :class:`RestartStrategies`.
 
         Notes
         -----
@@ -1045,7 +1055,19 @@ class StreamExecutionEnvironment:
         StreamExecutionEnvironment._default_local_parallelism = parallelism
 
     def enable_checkpointing(self: S, interval: int, mode: CheckpointingMode | None = None) -> S:
-        """Accept checkpoint settings, which have no effect: jobs do not write periodic checkpoints."""
+        """Accept checkpoint settings, which have no effect: jobs do not write periodic checkpoints.
+
+        Parameters
+        ----------
+        interval : int
+            Milliseconds, at least 10.
+        mode : CheckpointingMode, optional
+
+        Raises
+        ------
+        ConfigurationError
+            If the interval is less, or the mode is none.
+        """
         self._checkpoint_config.set_checkpoint_interval(interval)
         if mode is not None:
             self._checkpoint_config.set_checkpointing_mode(mode)
@@ -1076,7 +1098,7 @@ class StreamExecutionEnvironment:
         return self._checkpoint_config.is_force_unaligned_checkpoints()
 
     def register_slot_sharing_group(self: S, slot_sharing_group: SlotSharingGroup) -> S:
-        """Accept a group and its resources without an effect: there are no slots."""
+        """Accept a group without an effect, as there are no slots; ConfigurationError if it is none."""
         from flinkcore.datastream.slot_sharing_group import SlotSharingGroup
 
         if not isinstance(slot_sharing_group, SlotSharingGroup):

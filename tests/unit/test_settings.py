@@ -262,6 +262,10 @@ def test_intervals_of_checkpoints_are_as_long_as_flink_asks_for(env: StreamExecu
         env.enable_checkpointing(5)
     with pytest.raises(ConfigurationError, match=r"execution.buffer-timeout.interval must be .* not -2"):
         env.set_buffer_timeout(-2)
+    with pytest.raises(ConfigurationError, match="one of CheckpointingMode, not 'EXACTLY_ONCE'"):
+        env.enable_checkpointing(1000, "EXACTLY_ONCE")  # type: ignore[arg-type]
+    with pytest.raises(ConfigurationError, match="one of ExternalizedCheckpointRetention, not None"):
+        env.get_checkpoint_config().set_externalized_checkpoint_retention(None)  # type: ignore[arg-type]
 
 
 def test_a_new_key_counts_more_than_an_older_one(env: StreamExecutionEnvironment) -> None:

@@ -70,7 +70,7 @@ class AsyncRetryStrategy(ABC, Generic[OUT]):
         result_predicate: ResultPredicate | None,
         exception_predicate: ExceptionPredicate | None,
     ) -> AsyncRetryStrategy[Any]:
-        """Return a :class:`FixedDelayRetryStrategy`."""
+        """Return a :class:`FixedDelayRetryStrategy`; parameters and errors are its own."""
         return FixedDelayRetryStrategy(
             max_attempts, backoff_time_millis, result_predicate, exception_predicate
         )
@@ -84,7 +84,7 @@ class AsyncRetryStrategy(ABC, Generic[OUT]):
         result_predicate: ResultPredicate | None,
         exception_predicate: ExceptionPredicate | None,
     ) -> AsyncRetryStrategy[Any]:
-        """Return an :class:`ExponentialBackoffDelayRetryStrategy`."""
+        """Return an :class:`ExponentialBackoffDelayRetryStrategy`; parameters and errors are its own."""
         return ExponentialBackoffDelayRetryStrategy(
             max_attempts, initial_delay, max_retry_delay, multiplier, result_predicate, exception_predicate
         )
@@ -99,6 +99,11 @@ class RetryPredicate(AsyncRetryPredicate[OUT], Generic[OUT]):
         From the result of a call to a bool.
     exception_predicate : callable or None
         From the error of a call to a bool.
+
+    Raises
+    ------
+    ConfigurationError
+        If one is neither a function nor None.
     """
 
     def __init__(

@@ -139,6 +139,11 @@ class Trigger(ABC, Generic[T, W]):
         window : Window
             The merged window.
         ctx : Trigger.OnMergeContext
+
+        Raises
+        ------
+        UnsupportedOperationError
+            If the trigger does not define this.
         """
         raise UnsupportedOperationError(f"{type(self).__name__} does not support merging")
 

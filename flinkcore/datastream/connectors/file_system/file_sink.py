@@ -105,7 +105,20 @@ class RollingPolicy:
         rollover_interval: int = 60 * 1000,
         inactivity_interval: int = 60 * 1000,
     ) -> RollingPolicy:
-        """Return a policy by size, age and inactivity."""
+        """Return a policy by size, age and inactivity.
+
+        Parameters
+        ----------
+        part_size : int
+            Bytes from which on a file is full, above 0.
+        rollover_interval, inactivity_interval : int
+            Milliseconds since a file was begun, and since it was last written to; above 0.
+
+        Raises
+        ------
+        ConfigurationError
+            If one of them is not above 0.
+        """
         return RollingPolicy(part_size, rollover_interval, inactivity_interval)
 
     @staticmethod

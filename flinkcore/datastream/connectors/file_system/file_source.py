@@ -61,6 +61,11 @@ class TextLineFormat(StreamFormat):
     ----------
     charset_name : str
 
+    Raises
+    ------
+    ConfigurationError
+        If no charset has this name.
+
     Notes
     -----
     Flink's ``TextLineInputFormat``.
@@ -124,12 +129,24 @@ class FileSource(Source):
 
     @staticmethod
     def for_record_stream_format(stream_format: StreamFormat, *paths: str) -> FileSourceBuilder:
-        """Return the builder of a source that reads files one element at a time."""
+        """Return the builder of a source that reads files one element at a time.
+
+        Parameters
+        ----------
+        stream_format : StreamFormat
+        *paths : str
+            Files and directories, at least one.
+
+        Raises
+        ------
+        ConfigurationError
+            If it is no format, or there is no path.
+        """
         return FileSourceBuilder(stream_format, paths)
 
     @staticmethod
     def for_bulk_file_format(bulk_format: BulkFormat, *paths: str) -> FileSourceBuilder:
-        """Return the builder of a source that reads files in batches."""
+        """Return the builder of a source that reads files in batches; see :meth:`for_record_stream_format`."""
         return FileSourceBuilder(bulk_format, paths)
 
     def create_splits(self, parallelism: int) -> Sequence[FilesSplit]:
