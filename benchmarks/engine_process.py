@@ -14,13 +14,13 @@ import subprocess
 import sys
 import time
 from dataclasses import asdict
-from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from benchmarks.cached_log import CACHE
 from benchmarks.engine import Checksum, Engine, Sums, Timed
 from benchmarks.nexmark import Bids
 from benchmarks.nexmark_log import Query
+from benchmarks.processes import program
 
 ENGINES = {
     "duckdb-arrow": "benchmarks.peers.duckdb_bids:open_arrow",
@@ -52,10 +52,6 @@ ENGINES = {
 LOGS: dict[str, type[Bids] | type[Query]] = {kind.__name__: kind for kind in (Bids, Query)}
 ON_A_JVM = ("spark-", "flink-", "flinkcore-spark-")
 
-ROOT = Path(__file__).parents[1]
-# The repository comes last, so that an installed flinkcore is measured rather than the source tree.
-START = "import sys; sys.path.append(sys.argv[1]); from benchmarks.engine_process import main; main()"
-
 
 class Run(NamedTuple):
     """One run of the job; CPU time and peak memory of the process are unknown where a JVM does the work."""
@@ -73,7 +69,7 @@ class EngineProcess:
         read_end, write_end = os.pipe()
         CACHE.mkdir(exist_ok=True)
         self._process = subprocess.Popen(
-            [sys.executable, "-c", START, str(ROOT), job, str(write_end)],
+            program("benchmarks.engine_process", job, write_end),
             stdin=subprocess.PIPE,
             stdout=sys.__stderr__,
             pass_fds=[write_end],
@@ -130,6 +126,10 @@ def serve(name: str, log: Bids | Query, threads: int, answers: IO[str]) -> None:
 
 
 def main() -> None:
-    job = json.loads(sys.argv[2])
-    with open(int(sys.argv[3]), "w", encoding="utf-8") as answers:
+    job = json.loads(sys.argv[1])
+    with open(int(sys.argv[2]), "w", encoding="utf-8") as answers:
         serve(job["name"], LOGS[job["kind"]](**job["log"]), job["threads"], answers)
+
+
+if __name__ == "__main__":
+    main()

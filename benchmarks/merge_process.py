@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -18,9 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-ROOT = Path(__file__).parents[1]
-# The repository comes last, so that an installed flinkcore is measured rather than the source tree.
-START = "import sys; sys.path.append(sys.argv[1]); from benchmarks.merge_process import main; main()"
+from benchmarks.processes import found_by
 
 INTERVAL_MS = 200
 SPLITS_OF_CHUNK = 100
@@ -39,11 +36,7 @@ class Merge(NamedTuple):
 
 def merge_in_process(splits: int, steps: int, record_bytes: int) -> Merge:
     """Merge `splits` splits of `steps` steps each, of which `record_bytes` may be held in memory."""
-    arguments = [str(ROOT), *map(str, (splits, steps, record_bytes))]
-    done = subprocess.run(
-        [sys.executable, "-c", START, *arguments], stdout=subprocess.PIPE, check=True, text=True
-    )
-    return Merge(*json.loads(done.stdout))
+    return Merge(*found_by("benchmarks.merge_process", splits, steps, record_bytes))
 
 
 def peak_bytes() -> int:
@@ -57,7 +50,7 @@ def main() -> None:
     from flinkcore.replay.time_plane.chunk_times import ChunkTimes, GeneratorSpec
     from flinkcore.replay.time_plane.combine_times import MergeLimits, combine
 
-    splits, steps, record_bytes = map(int, sys.argv[2:])
+    splits, steps, record_bytes = map(int, sys.argv[1:])
     random = np.random.default_rng(5)
     made = [0.0, 0.0]  # wall and CPU seconds
 
@@ -102,3 +95,7 @@ def main() -> None:
     plane = combine(summaries(), GeneratorSpec(0, 60_000), INTERVAL_MS, limits=limits)
     wall, cpu = time.perf_counter() - wall - made[0], time.process_time() - cpu - made[1]
     print(json.dumps([wall, cpu, peak_bytes(), before, len(plane.timeline.clock_ms)]))
+
+
+if __name__ == "__main__":
+    main()

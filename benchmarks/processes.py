@@ -1,11 +1,40 @@
-"""The processes of a benchmark: their environment, and the CPU time and memory of driver, JVM and workers together."""
+"""The processes of a benchmark: how they start, and CPU time and memory of driver, JVM and workers together."""
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
+
+from benchmarks.cached_log import CACHE
+
+ROOT = Path(__file__).parents[1]
+# The repository comes last, so that an installed flinkcore is measured rather than the source tree.
+START = """\
+import runpy, sys
+sys.path.append(sys.argv.pop(1))
+runpy.run_module(sys.argv.pop(1), run_name="__main__", alter_sys=True)
+"""
 
 TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def program(module: str, *arguments: object) -> list[str]:
+    """The command that runs a module of the benchmarks; its working directory must not be the repository."""
+    return [sys.executable, "-c", START, str(ROOT), module, *map(str, arguments)]
+
+
+def found_by(module: str, *arguments: object) -> Any:
+    """What a module of the benchmarks, run in a process of its own, prints as its last line, in JSON."""
+    CACHE.mkdir(exist_ok=True)
+    command = program(module, *arguments)
+    done = subprocess.run(
+        command, cwd=CACHE, env=users_environment(), stdout=subprocess.PIPE, text=True, check=True
+    )
+    return json.loads(done.stdout.splitlines()[-1])
 
 
 def _family() -> dict[Path, list[str]]:

@@ -7,17 +7,13 @@ together. On a busy machine compare CPU seconds. `FLINKCORE_BENCH_EVENTS` sets t
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
-import sys
 from typing import Any
 
 import pytest
 
-from benchmarks.engine_process import ROOT
 from benchmarks.nexmark import Bids
-from benchmarks.processes import users_environment
+from benchmarks.processes import found_by
 
 pytest.importorskip("pyspark")
 
@@ -32,15 +28,7 @@ def test_cold_session(benchmark: Any, events: int) -> None:
     parts: list[dict[str, Any]] = []
 
     def run() -> None:
-        done = subprocess.run(
-            [sys.executable, "-m", "benchmarks.cold_session", str(events), str(THREADS)],
-            cwd=ROOT,
-            env=users_environment(),
-            stdout=subprocess.PIPE,
-            text=True,
-            check=True,
-        )
-        parts[:] = json.loads(done.stdout)
+        parts[:] = found_by("benchmarks.cold_session", events, THREADS)
 
     benchmark.pedantic(run, rounds=1)
     for kind in ("cold", "warm again"):

@@ -5,15 +5,12 @@
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
-import sys
 from typing import Any
 
 import pytest
 
-from benchmarks.engine_process import ROOT
+from benchmarks.processes import found_by
 
 pytest.importorskip("pyspark")
 
@@ -28,13 +25,7 @@ _peaks: dict[str, int] = {}
 def test_hot_key(benchmark: Any, events: int, form: str) -> None:
     if form == "function":
         events //= 4  # rows take ten times as long
-
-    def run() -> dict[str, int]:
-        command = [sys.executable, "-m", "benchmarks.hot_key", str(events), form]
-        done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
-        found: dict[str, int] = json.loads(done.stdout)
-        return found
-
-    peak = benchmark.pedantic(run, rounds=1)["peak_bytes"]
+    found = benchmark.pedantic(found_by, ("benchmarks.hot_key", events, form), rounds=1)
+    peak = found["peak_bytes"]
     benchmark.extra_info |= {"events": events, "peak_mib": peak / 2**20}
     assert peak <= 1.25 * _peaks.setdefault(form, peak)

@@ -22,10 +22,7 @@ gets a twentieth of the events, Spark three micro batches of a hundredth and of 
 from __future__ import annotations
 
 import importlib.util
-import json
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -37,6 +34,7 @@ from benchmarks.inactivity import Clicks, keyed_log, replay
 from benchmarks.measuring import ROUNDS, measure
 from benchmarks.peers import pyflink
 from benchmarks.peers.flink import FlinkUnavailable, jdk_tool
+from benchmarks.processes import found_by, program
 from flinkcore.common import Time
 from flinkcore.datastream import AggregateFunction, TumblingEventTimeWindows
 
@@ -118,15 +116,7 @@ def test_inactivity_of_spark(benchmark: Any, events_per_batch: int) -> None:
     except FlinkUnavailable as error:
         pytest.skip(str(error))
     size = events_per_batch * 3, KEYS, events_per_batch
-    command = [sys.executable, "-m", "benchmarks.peers.spark_inactivity", *map(str, size)]
-
-    def run() -> dict[str, Any]:
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr[-2000:]
-        found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-        return found
-
-    found = benchmark.pedantic(run, rounds=1)
+    found = benchmark.pedantic(found_by, ("benchmarks.peers.spark_inactivity", *size), rounds=1)
     ns = _ns.setdefault("inactivity", {})[f"spark-{events_per_batch}"] = (
         found["seconds"] / found["events"] * 1e9
     )
@@ -172,9 +162,9 @@ def test_map_filter_reduce_of_pyflink(benchmark: Any, mode: str) -> None:
 )
 def test_program_of_flinkcore(benchmark: Any, job: str) -> None:
     """The program in a process of its own."""
-    program = [sys.executable, "-m", "benchmarks.flinkcore_programs", job, "thread", str(EVENTS), str(KEYS)]
+    command = program("benchmarks.flinkcore_programs", job, "thread", EVENTS, KEYS)
     pairs: list[pyflink.Pair] = []
-    benchmark.pedantic(lambda: pairs.append(pyflink.pair_of(program)), rounds=ROUNDS)
+    benchmark.pedantic(lambda: pairs.append(pyflink.pair_of(command)), rounds=ROUNDS)
     median = sorted(pairs, key=lambda pair: pair.seconds_per_event)[(len(pairs) - 1) // 2]
     _note_pair(benchmark, median)
     _compare(benchmark, job, median.seconds_per_event * 1e9)

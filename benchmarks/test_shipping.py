@@ -55,9 +55,7 @@ def seconds_of_jobs(cluster: Any, interpreter: Path) -> list[tuple[float, float]
     return taken
 
 
-def test_the_first_job_of_executors_that_lack_flinkcore(
-    benchmark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_first_job_of_executors_that_lack_flinkcore(benchmark: Any, tmp_path: Path) -> None:
     from models.standalone_cluster import StandaloneCluster, bare_interpreter, site_packages_of
 
     import flinkcore

@@ -76,7 +76,8 @@ def run(job: str, mode: str, events: int, keys: int) -> Pair:
 
 def pair_of(program: list[str]) -> Pair:
     """Run a program whose output is that of pyflink_jobs.py."""
-    done = subprocess.run(program, capture_output=True, text=True, check=False)
+    CACHE.mkdir(exist_ok=True)
+    done = subprocess.run(program, cwd=CACHE, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f"{' '.join(program)} failed: {done.stderr[-2000:]}")
     return Pair(*(Run(**each) for each in json.loads(done.stdout.splitlines()[-1])))
