@@ -5,7 +5,6 @@ import shutil
 import signal
 import sys
 import tarfile
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
@@ -18,6 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from models.standalone_cluster import StandaloneCluster, bare_interpreter
+from models.waiting import wait_until
 
 pytest.importorskip("pyspark")
 
@@ -161,9 +161,7 @@ def test_an_executor_that_joins_after_the_first_job_runs_replays_too(
     expected = rows(embedded.to_arrow())
     assert replayed() == expected
     with cluster.another_worker("late"):
-        deadline = time.monotonic() + 60
-        while spark.sparkContext.defaultParallelism < 3 and time.monotonic() < deadline:
-            time.sleep(0.1)
+        wait_until(lambda: spark.sparkContext.defaultParallelism == 3)
         assert replayed() == expected
         on_executors = spark.range(0, 9, 1, 9).select(udf(where_and_which, useArrow=False)("id")).collect()
     found = [row[0].split() for row in on_executors]

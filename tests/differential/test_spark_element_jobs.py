@@ -11,11 +11,20 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from models import awaited, element_steps, source_jobs, timed_elements, timestamped_source
+from models import (
+    awaited,
+    checkpointed_numbers,
+    element_steps,
+    source_jobs,
+    timed_elements,
+    timestamped_source,
+)
+from models.checkpointed_numbers import CheckpointedNumbers
 from models.element_steps import as_element
 from models.source_jobs import ListedSource
 from models.spark_sessions import spark_session
-from models.timed_elements import LATE, RULES, Joined, Ruled, Timers, Windows, timed
+from models.text_files import line_sink, lines_in
+from models.timed_elements import BY_VALUE, LATE, RULES, Joined, Ruled, Timers, Windows, timed
 from models.timestamped_source import TimestampedSource
 from models.unordered_rows import UnorderedRows
 
@@ -26,11 +35,9 @@ from pyspark.errors import PythonException
 
 from flinkcore.common import (
     Duration,
-    Encoder,
     OutputTag,
     Row,
     Time,
-    TimestampAssigner,
     Types,
     WatermarkStrategy,
 )
@@ -42,16 +49,13 @@ from flinkcore.datastream import (
     MapFunction,
     SinkFunction,
     SlidingEventTimeWindows,
-    SourceFunction,
     StreamExecutionEnvironment,
     TimeCharacteristic,
     TumblingEventTimeWindows,
 )
 from flinkcore.datastream.aggregates import count
 from flinkcore.datastream.connectors.base import Sink, SinkWriter, WriterContext
-from flinkcore.datastream.connectors.file_system import FileSink
 from flinkcore.datastream.connectors.number_seq import NumberSequenceSource
-from flinkcore.datastream.state import ListStateDescriptor
 from flinkcore.errors import ConfigurationError, SourceError, UserCodeError
 from flinkcore.spark import SparkExecutionEnvironment
 from flinkcore.spark.exchange import collecting
@@ -61,7 +65,15 @@ Job = Any
 
 @pytest.fixture(scope="module")
 def spark() -> Iterator[Any]:
-    modules = sys.modules[__name__], timed_elements, source_jobs, timestamped_source, awaited, element_steps
+    modules = (
+        sys.modules[__name__],
+        awaited,
+        checkpointed_numbers,
+        element_steps,
+        source_jobs,
+        timed_elements,
+        timestamped_source,
+    )
     for module in modules:
         cloudpickle.register_pickle_by_value(module)  # workers do not have it
     with spark_session("local[2]") as session:
@@ -211,7 +223,7 @@ def test_random_jobs_give_what_they_give_embedded(spark: Any, seed: int) -> None
         stream = env.from_collection(list(range(-5, 20)))
         if seed % 2:
             numbers = NumberSequenceSource(0, 30)
-            stream = stream.union(env.from_source(numbers, STRATEGY_OF_NUMBERS, "numbers"))
+            stream = stream.union(env.from_source(numbers, BY_VALUE, "numbers"))
         for name, parallelism in zip(names, own, strict=True):
             stream = STEPS[name](stream)
             if parallelism is not None and name in ("map", "filter", "flat_map"):
@@ -219,14 +231,6 @@ def test_random_jobs_give_what_they_give_embedded(spark: Any, seed: int) -> None
         return stream
 
     assert_both_give_the_same(spark, job, chosen.choice([1, 2, 3]))
-
-
-class Itself(TimestampAssigner):
-    def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
-        return int(value)
-
-
-STRATEGY_OF_NUMBERS = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Itself())
 
 
 @dataclass
@@ -303,30 +307,21 @@ def test_what_is_printed_comes_in_order_and_before_what_is_collected_behind_it(
     assert run(on_spark(spark, 2)) == run(embedded(2))
 
 
-def file_lines(folder: Path) -> list[str]:
-    """The lines of visible files."""
-    files = [path for path in folder.rglob("*") if path.is_file() and not path.name.startswith(".")]
-    return sorted(line for path in files for line in path.read_text().splitlines())
-
-
-def sink_of(folder: Path) -> FileSink:
-    return FileSink.for_row_format(str(folder), Encoder.simple_string_encoder()).build()
-
-
 def test_files_of_a_sink_appear_at_the_end_or_not_at_all(spark: Any, tmp_path: Path) -> None:
     env = on_spark(spark, 2)
     stream = env.from_collection(["a", "b", "c"], Types.STRING()).rebalance().map(str.upper, Types.STRING())
-    stream.sink_to(sink_of(tmp_path / "all"))
+    stream.sink_to(line_sink(tmp_path / "all"))
     result = env.execute("files")
-    assert file_lines(tmp_path / "all") == ["A", "B", "C"]
+    assert lines_in(tmp_path / "all") == ["A", "B", "C"]
     assert result.job_name == "files"
-    stream.sink_to(sink_of(tmp_path / "cancelled"))
+    stream.sink_to(line_sink(tmp_path / "cancelled"))
     assert stream.execute_and_collect(limit=1) == ["A"]
     assert not [path for path in (tmp_path / "cancelled").rglob("*") if path.is_file()]
-    stream.map(lambda text: 1 / (text != "C")).sink_to(sink_of(tmp_path / "failed"))
+    stream.map(lambda text: 1 / (text != "C")).sink_to(line_sink(tmp_path / "failed"))
     with pytest.raises(UserCodeError, match="ZeroDivisionError"):
         env.execute()
-    assert file_lines(tmp_path / "failed") == []
+    written = [path.name for path in (tmp_path / "failed").rglob("*") if path.is_file()]
+    assert [name for name in written if not name.startswith(".")] == []
 
 
 class Letters(Sink):
@@ -467,15 +462,19 @@ def test_elements_that_cannot_go_to_a_worker_are_named(spark: Any) -> None:
         list(unread.execute_and_collect())
 
 
+def row_of(number: int) -> tuple[int, str, int]:
+    return number * 3 % 17 + number, "abc"[number % 3], number % 9
+
+
 def test_jobs_stop_and_go_on_in_turn_on_spark_and_embedded_at_any_parallelism(
     spark: Any, tmp_path: Path
 ) -> None:
-    rows = [(n * 3 % 17 + n, "abc"[n % 3], n % 9) for n in range(40)]
+    rows = list(map(row_of, range(40)))
 
     def run(env: StreamExecutionEnvironment, some: list[Any], out: str, **checkpoints: Any) -> list[Any]:
         stream = env.from_collection(some).assign_timestamps_and_watermarks(timed_elements.STRATEGY)
         keyed = stream.key_by(lambda row: row[1]).process(Timers()).map(as_element)
-        keyed.map(str, Types.STRING()).sink_to(sink_of(tmp_path / out))
+        keyed.map(str, Types.STRING()).sink_to(line_sink(tmp_path / out))
         return list(keyed.execute_and_collect(**checkpoints))
 
     whole = run(embedded(), rows, "whole")
@@ -484,7 +483,7 @@ def test_jobs_stop_and_go_on_in_turn_on_spark_and_embedded_at_any_parallelism(
     parts += run(embedded(3), rows[15:21], "parts", restore_from=first, stop_with_checkpoint=second)
     parts += run(on_spark(spark, 3), rows[21:], "parts", restore_from=second)
     assert sorted(parts) == sorted(whole)
-    assert file_lines(tmp_path / "parts") == file_lines(tmp_path / "whole")
+    assert lines_in(tmp_path / "parts") == lines_in(tmp_path / "whole")
 
 
 def test_tasks_that_get_nothing_are_in_the_checkpoint_with_which_a_job_stops(
@@ -516,47 +515,22 @@ def test_the_system_clock_and_jobs_in_the_background_are_refused(spark: Any) -> 
         env.from_event_log(pa.table({"at": [1]}), timestamp="at").to_arrow()
 
 
-class Stated(SourceFunction, CheckpointedFunction):
-    """Gives numbers up to a limit, sleeps now and then, and knows how far it is."""
-
-    def __init__(self, stop: int) -> None:
-        self.stop = stop
-        self.next = 0
-
-    def initialize_state(self, context: Any) -> None:
-        self.state = context.get_operator_state_store().get_list_state(ListStateDescriptor("next"))
-        for number in self.state.get():
-            self.next = number
-
-    def snapshot_state(self, context: Any) -> None:
-        self.state.update([self.next])
-
-    def run(self, ctx: Any) -> None:
-        while self.next < self.stop:
-            number = self.next
-            ctx.collect_with_timestamp((number * 3 % 17 + number, "abc"[number % 3], number % 9), number)
-            if number % 5 == 0:
-                ctx.sleep(7)
-            self.next = number + 1
-
-    def cancel(self) -> None:
-        """It ends by itself."""
-
-
 @pytest.mark.parametrize("kind", ["add_source", "from_source", "subtasks"])
 def test_sources_stop_and_go_on_in_turn_on_spark_and_embedded(spark: Any, kind: str, tmp_path: Path) -> None:
     def run(env: StreamExecutionEnvironment, start: int, stop: int, **checkpoints: Any) -> list[Any]:
         env.get_config().set_auto_watermark_interval(5)
         if kind == "add_source":
             stream, other = (
-                env.add_source(Stated(stop)).assign_timestamps_and_watermarks(timed_elements.STRATEGY)
+                env.add_source(CheckpointedNumbers(stop)).set_parallelism(1)
+                .map(row_of).set_parallelism(1)
+                .assign_timestamps_and_watermarks(timed_elements.STRATEGY)
                 for _ in range(2)
-            )
+            )  # fmt: skip
         else:
-            numbers = env.from_source(NumberSequenceSource(start, stop - 1), STRATEGY_OF_NUMBERS, "numbers")
+            numbers = env.from_source(NumberSequenceSource(start, stop - 1), BY_VALUE, "numbers")
             if kind == "from_source":
                 numbers.set_parallelism(1)
-            stream = numbers.map(lambda n: (n * 3 % 17 + n, "abc"[n % 3], n % 9))
+            stream = numbers.map(row_of)
             elements = [(n * 5 % 17 + n, "abc"[n % 3], n % 9) for n in range(start, stop)]
             collection = env.from_collection(elements)
             other = collection.assign_timestamps_and_watermarks(timed_elements.STRATEGY)
@@ -577,7 +551,7 @@ def test_sources_stop_and_go_on_in_turn_on_spark_and_embedded(spark: Any, kind: 
 def test_a_source_that_gives_something_else_when_it_is_read_again_is_refused(
     spark: Any, tmp_path: Path
 ) -> None:
-    class Growing(Stated):
+    class Growing(CheckpointedNumbers):
         def run(self, ctx: Any) -> None:
             path = Path(self.path)
             for number in range(path.read_text().count("x")):

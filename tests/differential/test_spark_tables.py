@@ -1,7 +1,6 @@
 """DataFrames and tables of Spark as event logs."""
 
 import gc
-import time
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from models.delta_tables import add_file, column, deletion_vector, write_delta_l
 from models.iceberg_tables import catalog_at
 from models.spark_sessions import dataframe_of
 from models.unordered_rows import UnorderedRows
+from models.waiting import wait_until
 
 pytest.importorskip("pyspark")
 
@@ -338,10 +338,7 @@ def test_a_dataframe_is_evaluated_once_and_its_rows_are_freed(spark: Any, tmp_pa
     kept = set(spark.sparkContext._jsc.getPersistentRDDs())
     per_minute(stream).to_arrow()
     gc.collect()
-    until = time.monotonic() + 60
-    while not set(spark.sparkContext._jsc.getPersistentRDDs()) <= kept:
-        assert time.monotonic() < until, "blocks are still kept"
-        time.sleep(0.02)
+    wait_until(lambda: set(spark.sparkContext._jsc.getPersistentRDDs()) <= kept)
 
 
 def test_rows_that_are_lost_with_their_executor_are_an_error_and_not_computed_again(

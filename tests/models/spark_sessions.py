@@ -1,7 +1,8 @@
 """Spark sessions for tests: small, quiet, and seeing the flinkcore that the tests import."""
 
 import os
-from collections.abc import Iterator
+import signal
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,13 +21,21 @@ def spark_session(master: str, **settings: str) -> Iterator[Any]:
     """A session that ends with the block; settings are named with underscores for dots."""
     from pyspark.sql import SparkSession
 
-    from flinkcore.spark import configure_spark
-
     builder = SparkSession.builder.master(master).appName("flinkcore tests")
     builder = builder.config("spark.executorEnv.PYTHONPATH", str(Path(flinkcore.__file__).parents[1]))
-    builder = configure_spark(builder.config("spark.ui.enabled", "false"))
+    with session_of(builder, settings) as spark:
+        yield spark
+
+
+@contextmanager
+def session_of(builder: Any, settings: Mapping[str, str]) -> Iterator[Any]:
+    """A builder's session with further settings, of which nothing is left in this process but the JVM."""
+    from flinkcore.spark import configure_spark
+
+    configure_spark(builder.config("spark.ui.enabled", "false"))
     for name, value in settings.items():
-        builder = builder.config(name.replace("_", "."), value)
+        builder.config(name.replace("_", "."), value)
+    before = signal.getsignal(signal.SIGINT)
     with patch.dict(os.environ, QUICK_JAVA):
         spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
@@ -35,7 +44,8 @@ def spark_session(master: str, **settings: str) -> Iterator[Any]:
     finally:
         spark.stop()
         # The builder is one object for the whole process and would hand these settings to the next session.
-        SparkSession.builder._options.clear()
+        builder._options.clear()
+        signal.signal(signal.SIGINT, before)
 
 
 def dataframe_of(spark: Any, table: pa.Table) -> Any:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from models.spark_sessions import QUICK_JAVA
+from models.spark_sessions import QUICK_JAVA, session_of
 
 DEADLINE_SECONDS = 120
 
@@ -128,20 +128,12 @@ class StandaloneCluster:
         """
         from pyspark.sql import SparkSession
 
-        from flinkcore.spark import configure_spark
-
-        builder = SparkSession.builder.master(self.master).config("spark.ui.enabled", "false")
+        builder = SparkSession.builder.master(self.master)
         builder = builder.config("spark.executor.memory", "512m").config("spark.driver.host", "127.0.0.1")
         # Settings of a session before this one are still in the JVM.
         builder = builder.config("spark.executorEnv.PYTHONPATH", "")
-        for name, value in settings.items():
-            builder = builder.config(name.replace("_", "."), value)
-        with patch.dict(os.environ, QUICK_JAVA | {"PYSPARK_PYTHON": str(interpreter)}):
-            spark = configure_spark(builder).getOrCreate()
-            spark.sparkContext.setLogLevel("OFF")
-            try:
-                yield spark
-            finally:
-                spark.stop()
-                # The builder is one object for the whole process and would hand these settings to the next session.
-                SparkSession.builder._options.clear()
+        with (
+            patch.dict(os.environ, {"PYSPARK_PYTHON": str(interpreter)}),
+            session_of(builder, settings) as spark,
+        ):
+            yield spark

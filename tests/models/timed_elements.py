@@ -27,6 +27,14 @@ STRATEGY = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(40)
 )
 
 
+class ValueIsTime(TimestampAssigner):
+    def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
+        return int(value)
+
+
+BY_VALUE = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(ValueIsTime())
+
+
 def events(seed: int, number: int = 120) -> list[tuple[int, str, int]]:
     chosen = random.Random(seed)
     return [

@@ -79,11 +79,12 @@ def test_a_list_state_holds_the_rows_of_each_key(
         for verb, keys in verbs:
             new = [{"number": n + place, "text": f"{key} {n}" * (n % 5)} for place, key in enumerate(keys)]
             if verb in ("clear", "update"):
-                state.clear(keys)
                 for key in keys:
                     model[key].clear()
+            if verb == "clear":
+                state.clear(keys)
             if verb in ("add", "update"):
-                state.add(keys, pa.RecordBatch.from_pylist(new, SCHEMA))
+                getattr(state, verb)(keys, pa.RecordBatch.from_pylist(new, SCHEMA))
                 for key, row in zip(keys, new, strict=True):
                     model[key].append(row)
                 n += len(keys)

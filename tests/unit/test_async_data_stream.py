@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
+from models.timed_elements import ValueIsTime
 
 from flinkcore.common import (
     Duration,
     JobStatus,
     Time,
-    TimestampAssigner,
     Types,
     Watermark,
     WatermarkGenerator,
@@ -116,11 +116,6 @@ def test_on_the_system_clock_unordered_results_come_as_they_are_there() -> None:
     stream = environment("system").from_collection([7, 8, 9])
     results = list(AsyncDataStream.unordered_wait(stream, Released(), LONG).execute_and_collect())
     assert results == [9, -9, 8, -8, 7, -7]
-
-
-class ValueIsTime(TimestampAssigner):
-    def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
-        return int(value)
 
 
 class WithTime(ProcessFunction):

@@ -5,6 +5,7 @@ import pickle
 from typing import Any
 
 import pytest
+from models.timed_elements import ValueIsTime
 
 from flinkcore._native.element_calls import (
     ArrivalClock,
@@ -23,7 +24,7 @@ from flinkcore._native.element_calls import (
     TimestampCall,
     emit_elements,
 )
-from flinkcore.common import Duration, OutputTag, TimestampAssigner
+from flinkcore.common import Duration, OutputTag
 from flinkcore.common.timestamp_assigner import CheckedTimestampAssigner
 from flinkcore.common.watermark_generators import BoundedOutOfOrdernessWatermarks
 from flinkcore.errors import LifecycleError, UserCodeError
@@ -101,11 +102,6 @@ class Timestamps(ExtractedTimestamps):
 
     def converted(self, timestamp: Any, value: Any, record_timestamp: int) -> int:
         return -1
-
-
-class ValueIsTime(TimestampAssigner):
-    def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
-        return int(value)
 
 
 def test_timestamps_are_ints_of_64_bits_or_are_converted() -> None:

@@ -4,6 +4,7 @@ import time
 from typing import Any
 
 import pytest
+from models.timed_elements import BY_VALUE
 
 from flinkcore.common import (
     MAX_TIMESTAMP,
@@ -11,9 +12,7 @@ from flinkcore.common import (
     Duration,
     OutputTag,
     Time,
-    TimestampAssigner,
     Types,
-    WatermarkStrategy,
 )
 from flinkcore.datastream import (
     CoMapFunction,
@@ -28,14 +27,6 @@ from flinkcore.datastream.connectors import NumberSequenceSource
 from flinkcore.datastream.functions import PacedSourceContext
 from flinkcore.datastream.window import TumblingEventTimeWindows
 from flinkcore.errors import ConfigurationError
-
-
-class ValueIsTime(TimestampAssigner):
-    def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
-        return int(value)
-
-
-BY_VALUE = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(ValueIsTime())
 
 
 class Dropping(SinkFunction):

@@ -38,11 +38,6 @@ from flinkcore.testing import for_keyed_process_function
 # ---- what can be a key
 
 
-@pytest.mark.parametrize("kind", KEYS)
-def test_every_type_here_can_be_a_key(kind: str) -> None:
-    require_key_type("k", pa.schema([("k", KEYS[kind].type)]))
-
-
 REFUSED = [
     (pa.list_(pa.int64()), r"list_element\(pyarrow.compute.field\('k'\), 0\)"),
     (pa.list_(pa.string()), r"binary_join\(pyarrow.compute.field\('k'\), ','\)"),

@@ -8,15 +8,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from models.checkpoint_trials import run_job
+from models.checkpointed_numbers import CheckpointedNumbers
 from models.forged_checkpoints import forge, forge_table, with_column
-from models.timed_elements import RULES, STRATEGY, Ruled
+from models.text_files import line_sink, lines_in
+from models.timed_elements import BY_VALUE, RULES, STRATEGY, Ruled
 from models.timestamped_source import TimestampedSource
 
 from flinkcore.common import (
     Duration,
-    Encoder,
     Time,
-    TimestampAssigner,
     Types,
     Watermark,
     WatermarkGenerator,
@@ -24,11 +24,9 @@ from flinkcore.common import (
 )
 from flinkcore.common.boundedness import Boundedness
 from flinkcore.datastream import (
-    CheckpointedFunction,
     CoProcessFunction,
     DataStream,
     KeyedProcessFunction,
-    ParallelSourceFunction,
     ProcessFunction,
     RuntimeExecutionMode,
     SourceFunction,
@@ -41,7 +39,7 @@ from flinkcore.datastream.connectors.base import Sink, SinkWriter, Source, Write
 from flinkcore.datastream.connectors.file_system import FileSink
 from flinkcore.datastream.connectors.number_seq import NumberSequenceSource, NumberSequenceSplit
 from flinkcore.datastream.functions import ProcessWindowFunction
-from flinkcore.datastream.state import ListStateDescriptor, StateTtlConfig, ValueStateDescriptor
+from flinkcore.datastream.state import StateTtlConfig, ValueStateDescriptor
 from flinkcore.errors import (
     CheckpointError,
     ConfigurationError,
@@ -191,26 +189,16 @@ def test_the_watermark_of_a_function_without_keys_goes_on(tmp_path: Path) -> Non
 # ---- sinks ----
 
 
-def sink_of(folder: Path) -> FileSink:
-    return FileSink.for_row_format(str(folder), Encoder.simple_string_encoder()).build()
-
-
 def run_with_sink(elements: list[int], sink: Any, **checkpoints: Any) -> None:
     env = environment()
     env.from_collection(elements, Types.INT()).sink_to(sink)
     env.execute(**checkpoints)
 
 
-def lines_in(folder: Path) -> list[str]:
-    files = [path for path in folder.rglob("*") if path.is_file()]
-    assert not [path for path in files if path.name.startswith(".")]
-    return sorted(line for path in files for line in path.read_text().split())
-
-
 def test_files_of_a_sink_appear_with_the_checkpoint_and_no_earlier(tmp_path: Path) -> None:
-    run_with_sink([1, 2], sink_of(tmp_path / "out"), stop_with_checkpoint=tmp_path / "c")
+    run_with_sink([1, 2], line_sink(tmp_path / "out"), stop_with_checkpoint=tmp_path / "c")
     assert lines_in(tmp_path / "out") == ["1", "2"]
-    run_with_sink([3], sink_of(tmp_path / "out"), restore_from=tmp_path / "c")
+    run_with_sink([3], line_sink(tmp_path / "out"), restore_from=tmp_path / "c")
     assert lines_in(tmp_path / "out") == ["1", "2", "3"]
 
 
@@ -220,10 +208,10 @@ def test_what_a_run_had_prepared_and_could_not_commit_the_next_one_commits(
     with monkeypatch.context() as patched:
         patched.setattr(FileSink, "commit", lambda self, committables: 1 // 0)
         with pytest.raises(ZeroDivisionError):
-            run_with_sink([1, 2], sink_of(tmp_path / "out"), stop_with_checkpoint=tmp_path / "c")
+            run_with_sink([1, 2], line_sink(tmp_path / "out"), stop_with_checkpoint=tmp_path / "c")
     assert [path.name[:6] for path in (tmp_path / "out").rglob("*") if path.is_file()] == [".part-"]
     for number in (3, 4):  # the second run finds it committed
-        run_with_sink([number], sink_of(tmp_path / "out"), restore_from=tmp_path / "c")
+        run_with_sink([number], line_sink(tmp_path / "out"), restore_from=tmp_path / "c")
     assert lines_in(tmp_path / "out") == ["1", "2", "3", "4"]
 
 
@@ -238,7 +226,7 @@ def test_a_checkpoint_that_fails_leaves_no_files(tmp_path: Path, monkeypatch: py
 
     env = environment()
     env.from_collection([1], Types.INT()).key_by(lambda v: v).process(Bad()).sink_to(
-        sink_of(tmp_path / "out")
+        line_sink(tmp_path / "out")
     )
     with pytest.raises(SchemaError, match="held"):
         env.execute(stop_with_checkpoint=tmp_path / "c")
@@ -286,7 +274,7 @@ class Unprepared(Sink):
 def test_what_a_sink_has_prepared_goes_if_another_one_fails(
     tmp_path: Path, fails: str, stops: bool, is_first: bool
 ) -> None:
-    sinks = [Unprepared(fails), sink_of(tmp_path / "out")]
+    sinks = [Unprepared(fails), line_sink(tmp_path / "out")]
     with pytest.raises(ValueError, match="not "):
         two_sinks(
             *(sinks if is_first else sinks[::-1]),
@@ -309,7 +297,7 @@ def test_what_was_prepared_goes_if_the_checkpoint_is_not_complete(
 ) -> None:
     monkeypatch.setattr(CheckpointStorage, "move", failing_manifest)
     with pytest.raises(CheckpointError, match="no space left"):
-        run_with_sink([1], sink_of(tmp_path / "out"), stop_with_checkpoint=tmp_path / "c")
+        run_with_sink([1], line_sink(tmp_path / "out"), stop_with_checkpoint=tmp_path / "c")
     assert lines_in(tmp_path / "out") == []
 
 
@@ -319,8 +307,8 @@ def test_what_was_prepared_stays_if_the_checkpoint_is_complete_in_spite_of_an_er
     with monkeypatch.context() as patched:
         patched.setattr(CheckpointStorage, "sync", failing_sync)
         with pytest.raises(CheckpointError, match="no answer"):
-            run_with_sink([1], sink_of(tmp_path / "out"), stop_with_checkpoint=tmp_path / "c")
-    run_with_sink([2], sink_of(tmp_path / "out"), restore_from=tmp_path / "c")
+            run_with_sink([1], line_sink(tmp_path / "out"), stop_with_checkpoint=tmp_path / "c")
+    run_with_sink([2], line_sink(tmp_path / "out"), restore_from=tmp_path / "c")
     assert lines_in(tmp_path / "out") == ["1", "2"]
 
 
@@ -363,7 +351,7 @@ def test_committables_of_a_sink_of_the_users_are_in_the_checkpoint(tmp_path: Pat
 
 @pytest.mark.parametrize("path", [b"../elsewhere", b"/etc/passwd", b"", b"a/../../b"])
 def test_a_forged_file_of_a_sink_is_never_moved(path: bytes, tmp_path: Path) -> None:
-    run_with_sink([1], sink_of(tmp_path / "out"), stop_with_checkpoint=tmp_path / "c")
+    run_with_sink([1], line_sink(tmp_path / "out"), stop_with_checkpoint=tmp_path / "c")
     checkpoint = Checkpoint.open(tmp_path / "c")
     tables = [
         table
@@ -378,7 +366,7 @@ def test_a_forged_file_of_a_sink_is_never_moved(path: bytes, tmp_path: Path) -> 
 
     forge_table(tmp_path / "c", "operator_state", forged, at)
     with pytest.raises(CheckpointError, match="is no file of a sink"):
-        run_with_sink([2], sink_of(tmp_path / "out"), restore_from=tmp_path / "c")
+        run_with_sink([2], line_sink(tmp_path / "out"), restore_from=tmp_path / "c")
 
 
 # ---- what is refused ----
@@ -391,29 +379,6 @@ class Unbounded(Source):
     @property
     def boundedness(self) -> Boundedness:
         return Boundedness.CONTINUOUS_UNBOUNDED
-
-
-class ParallelNumbers(ParallelSourceFunction, CheckpointedFunction):
-    """Emits the numbers that it has not emitted yet."""
-
-    def __init__(self, stop: int = 3) -> None:
-        self.next, self.stop = 0, stop
-
-    def initialize_state(self, context: Any) -> None:
-        self.held = context.get_operator_state_store().get_list_state(ListStateDescriptor("next"))
-        for number in self.held.get():
-            self.next = number
-
-    def snapshot_state(self, context: Any) -> None:
-        self.held.update([self.next])
-
-    def run(self, ctx: Any) -> None:
-        while self.next < self.stop:
-            ctx.collect_with_timestamp(self.next, self.next)
-            self.next += 1
-
-    def cancel(self) -> None:
-        """It ends by itself."""
 
 
 class Unsaved(WatermarkGenerator[Any]):
@@ -439,13 +404,6 @@ def of_a_columnar_job(env: StreamExecutionEnvironment) -> DataStream:
     rows = log.assign_timestamps_and_watermarks(STRATEGY_OF_COLUMNS).key_by("user")
     return rows.window(TumblingEventTimeWindows.of(Time.milliseconds(5))).aggregate(n=count()).map(str)
 
-
-class NumberIsTime(TimestampAssigner):
-    def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
-        return int(value)
-
-
-STRATEGY_OF_NUMBERS = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(NumberIsTime())
 
 STRATEGY_OF_COLUMNS = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(1))
 
@@ -598,8 +556,8 @@ def test_subtasks_of_a_source_function_go_on_where_they_were(tmp_path: Path) -> 
     def numbers(stop: int, parallelism: int = 2) -> DataStream:
         source = (
             environment(parallelism)
-            .add_source(ParallelNumbers(stop))
-            .assign_timestamps_and_watermarks(STRATEGY_OF_NUMBERS)
+            .add_source(CheckpointedNumbers(stop))
+            .assign_timestamps_and_watermarks(BY_VALUE)
         )
         windows = source.key_by(lambda number: 0).window(TumblingEventTimeWindows.of(Time.milliseconds(4)))
         return windows.reduce(lambda left, right: left + right)
@@ -634,9 +592,7 @@ def test_a_source_function_without_states_begins_with_what_has_come_since(tmp_pa
 
 def test_subtasks_without_splits_end_and_hold_back_no_watermark(tmp_path: Path) -> None:
     def numbers(first: int, last: int) -> DataStream:
-        source = environment(3).from_source(
-            OneSplit(first, last), STRATEGY_OF_NUMBERS, "numbers", Types.LONG()
-        )
+        source = environment(3).from_source(OneSplit(first, last), BY_VALUE, "numbers", Types.LONG())
         windows = source.key_by(lambda number: 0).window(TumblingEventTimeWindows.of(Time.milliseconds(4)))
         return windows.reduce(lambda left, right: left + right)
 
@@ -654,7 +610,7 @@ class OneSplit(Source):
 
 def test_a_subtask_that_was_shorter_than_the_others_goes_on_behind_the_cut(tmp_path: Path) -> None:
     def numbers(*parts: tuple[int, int]) -> DataStream:
-        source = environment(2).from_source(InParts(parts), STRATEGY_OF_NUMBERS, "numbers", Types.LONG())
+        source = environment(2).from_source(InParts(parts), BY_VALUE, "numbers", Types.LONG())
         windows = source.key_by(lambda number: 0).window(TumblingEventTimeWindows.of(Time.milliseconds(4)))
         return windows.reduce(lambda left, right: left + right)
 
@@ -672,9 +628,7 @@ class InParts(Source):
 
 def test_a_reader_of_its_own_goes_on_with_splits_that_have_come_since(tmp_path: Path) -> None:
     def told(**splits: list[tuple[int, int]]) -> DataStream:
-        stream = environment().from_source(
-            TimestampedSource(splits), STRATEGY_OF_NUMBERS, "own", Types.LONG()
-        )
+        stream = environment().from_source(TimestampedSource(splits), BY_VALUE, "own", Types.LONG())
         windows = stream.key_by(lambda number: 0).window(TumblingEventTimeWindows.of(Time.milliseconds(4)))
         return windows.reduce(lambda left, right: left + right)
 
@@ -684,7 +638,7 @@ def test_a_reader_of_its_own_goes_on_with_splits_that_have_come_since(tmp_path: 
 
 def test_a_source_function_goes_on_where_it_was(tmp_path: Path) -> None:
     def numbers(stop: int) -> DataStream:
-        return environment().add_source(ParallelNumbers(stop)).map(lambda number: number)
+        return environment().add_source(CheckpointedNumbers(stop)).map(lambda number: number)
 
     assert stopped(numbers(3), tmp_path / "c") == [0, 1, 2]
     assert resumed(numbers(5), tmp_path / "c") == [3, 4]
@@ -700,7 +654,7 @@ class Told(ProcessFunction):
 def test_a_source_function_that_closes_its_context_goes_on_as_if_it_had_not(
     characteristic: TimeCharacteristic, tmp_path: Path
 ) -> None:
-    class Marked(ParallelNumbers):
+    class Marked(CheckpointedNumbers):
         closes = False
 
         def run(self, ctx: Any) -> None:
@@ -726,17 +680,17 @@ def test_a_source_function_that_closes_its_context_goes_on_as_if_it_had_not(
     assert cut + resumed(told(Closing(6)), tmp_path / "c") == whole
 
 
-class FailsToTell(ParallelNumbers):
+class FailsToTell(CheckpointedNumbers):
     def snapshot_state(self, context: Any) -> None:
         raise ValueError("no place")
 
 
-class FailsToBegin(ParallelNumbers):
+class FailsToBegin(CheckpointedNumbers):
     def initialize_state(self, context: Any) -> None:
         raise ValueError("no states")
 
 
-class ToldNothing(ParallelNumbers):
+class ToldNothing(CheckpointedNumbers):
     def snapshot_state(self, context: Any) -> None:
         raise SourceError("told by the function")
 
@@ -744,9 +698,9 @@ class ToldNothing(ParallelNumbers):
 @pytest.mark.parametrize(
     ("function", "error", "told"),
     [
-        (FailsToTell(), UserCodeError, r"^FailsToTell\.snapshot_state failed: ValueError: no place$"),
-        (FailsToBegin(), UserCodeError, r"^FailsToBegin\.initialize_state failed: ValueError: no states$"),
-        (ToldNothing(), SourceError, "^told by the function$"),
+        (FailsToTell(3), UserCodeError, r"^FailsToTell\.snapshot_state failed: ValueError: no place$"),
+        (FailsToBegin(3), UserCodeError, r"^FailsToBegin\.initialize_state failed: ValueError: no states$"),
+        (ToldNothing(3), SourceError, "^told by the function$"),
     ],
 )
 def test_a_source_function_whose_states_fail_is_named(

@@ -328,8 +328,10 @@ def test_the_settings_of_clusters_are_accepted_without_a_warning(env: StreamExec
                 "metrics.reporter.prom.factory.class": "org.apache.flink.metrics.prometheus.PrometheusReporterFactory",
                 "s3.access-key": "key",
                 "table.exec.state.ttl": "1 h",
+                "parallelism.default": "3",
             }
         )
+    assert env.get_parallelism() == 3
 
 
 def test_a_job_without_generated_uids_names_each_operator(env: StreamExecutionEnvironment) -> None:

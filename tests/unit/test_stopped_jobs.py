@@ -9,17 +9,19 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
+from models.checkpointed_numbers import CheckpointedNumbers
+from models.text_files import line_sink, lines_in
+from models.timed_elements import BY_VALUE
+from models.waiting import LONG_S, wait_until
 
-from flinkcore.common import Encoder, JobStatus, Time, TimestampAssigner, Types, WatermarkStrategy
+from flinkcore.common import JobStatus, Time, Types, WatermarkStrategy
 from flinkcore.common.boundedness import Boundedness
 from flinkcore.common.serializer import PickleSerializer, Serializer
 from flinkcore.datastream import (
     AsyncDataStream,
     AsyncFunction,
-    CheckpointedFunction,
     DataStream,
     KeyedProcessFunction,
-    ParallelSourceFunction,
     RuntimeContext,
     SinkFunction,
     SourceFunction,
@@ -27,7 +29,6 @@ from flinkcore.datastream import (
     TumblingEventTimeWindows,
 )
 from flinkcore.datastream.connectors import (
-    FileSink,
     NumberSequenceSource,
     RecordsBySplits,
     SourceReader,
@@ -35,7 +36,7 @@ from flinkcore.datastream.connectors import (
     SplitReader,
 )
 from flinkcore.datastream.connectors.base import Source, SourceSplit
-from flinkcore.datastream.state import ListStateDescriptor, ValueStateDescriptor
+from flinkcore.datastream.state import ValueStateDescriptor
 from flinkcore.errors import (
     ConfigurationError,
     JobCancelledError,
@@ -44,8 +45,6 @@ from flinkcore.errors import (
     UserCodeError,
 )
 from flinkcore.runtime.checkpoint import Checkpoint
-
-LONG_S = 60.0
 
 TEST_ENDS = threading.Event()
 """What waits without end waits until then."""
@@ -74,38 +73,28 @@ def environment(parallelism: int = 1) -> StreamExecutionEnvironment:
     return env.set_parallelism(parallelism)
 
 
-def wait_for(reached: Callable[[], bool]) -> None:
-    end = time.monotonic() + LONG_S
-    while not reached() and time.monotonic() < end:
-        time.sleep(0.002)
-    assert reached()
+Build = Callable[[StreamExecutionEnvironment], object]
 
 
-class Numbers(ParallelSourceFunction, CheckpointedFunction):
-    """Emits numbers from 0 on, up to a number if there is one; its state is the next one of each subtask."""
+def stop_when(
+    reached: Callable[[], bool],
+    build: Build,
+    folder: Path,
+    parallelism: int = 1,
+    savepoint: str | None = None,
+) -> str:
+    """Run a job, from a savepoint on, until something is reached; the savepoint with which it has stopped."""
+    env = environment(parallelism)
+    build(env)
+    client = env.execute_async(restore_from=savepoint)
+    wait_until(reached)
+    return client.stop_with_savepoint(False, str(folder)).result()
 
-    def __init__(self, stop: int | None = None) -> None:
-        self.stop = stop
-        self.runs = True
-        self.next = 0
 
-    def initialize_state(self, context: Any) -> None:
-        self.state = context.get_operator_state_store().get_list_state(ListStateDescriptor("next"))
-        for number in self.state.get():
-            self.next = number
-
-    def snapshot_state(self, context: Any) -> None:
-        self.state.update([self.next])
-
-    def run(self, ctx: Any) -> None:
-        while self.runs and (self.stop is None or self.next < self.stop):
-            with ctx.get_checkpoint_lock():
-                ctx.collect(self.next)
-                self.next += 1
-            ctx.sleep(1)
-
-    def cancel(self) -> None:
-        self.runs = False
+def go_on(savepoint: str, build: Build, parallelism: int = 1) -> None:
+    env = environment(parallelism)
+    build(env)
+    env.execute(restore_from=savepoint)
 
 
 class Counted(KeyedProcessFunction):
@@ -121,7 +110,7 @@ class Counted(KeyedProcessFunction):
 
 
 def count_numbers(env: StreamExecutionEnvironment, stop: int | None = None) -> None:
-    numbers = env.add_source(Numbers(stop), type_info=Types.LONG())
+    numbers = env.add_source(CheckpointedNumbers(stop), type_info=Types.LONG())
     numbers.key_by(lambda number: number % 3).process(Counted()).add_sink(Got())
 
 
@@ -129,23 +118,43 @@ def test_a_source_function_goes_on_behind_what_it_had_emitted(got: list[Any], tm
     env = environment()
     count_numbers(env)
     client = env.execute_async()
-    wait_for(lambda: len(got) > 5)
+    wait_until(lambda: len(got) > 5)
     path = client.stop_with_savepoint(False, str(tmp_path)).result()
     assert path.startswith(f"{tmp_path}/savepoint-{str(client.get_job_id())[:6]}-")
     assert client.get_job_status().result() is JobStatus.FINISHED
     assert client.get_job_execution_result().result().job_name
     before = len(got)
-    env = environment()
-    count_numbers(env, before + 7)
-    env.execute(restore_from=path)
+    go_on(path, lambda env: count_numbers(env, before + 7))
     assert got == [(number, number // 3 + 1) for number in range(before + 7)]
+
+
+def test_a_job_stops_again_and_again_at_any_parallelism(got: list[Any], tmp_path: Path) -> None:
+    def count_all(env: StreamExecutionEnvironment) -> None:
+        sources = [
+            env.add_source(CheckpointedNumbers(60)).set_parallelism(1),
+            env.from_source(NumberSequenceSource(100, 159), WatermarkStrategy.no_watermarks(), "sequence"),
+            env.from_collection(list(range(200, 260))),
+        ]
+        first, *others = [source.filter(lambda number: time.sleep(0.001) is None) for source in sources]
+        first.union(*others).key_by(lambda number: number // 100).process(Counted()).add_sink(Got())
+
+    path = None
+    for parallelism in (2, 3, 1, 2):
+        before = len(got)
+        path = stop_when(lambda: len(got) > before + 20, count_all, tmp_path, parallelism, path)  # noqa: B023
+    assert path is not None
+    assert len(got) < 180
+    go_on(path, count_all, 3)
+    assert sorted(number for number, _ in got) == [*range(60), *range(100, 160), *range(200, 260)]
+    for kind in range(3):
+        assert sorted(count for number, count in got if number // 100 == kind) == list(range(1, 61))
 
 
 def test_a_savepoint_goes_where_the_settings_say(got: list[Any], tmp_path: Path) -> None:
     env = environment().set_default_savepoint_directory(str(tmp_path))
     count_numbers(env)
     client = env.execute_async()
-    wait_for(lambda: len(got) > 1)
+    wait_until(lambda: len(got) > 1)
     assert Path(client.stop_with_savepoint(False).result()).parent == tmp_path
 
 
@@ -176,7 +185,7 @@ def test_a_job_that_has_something_without_checkpoints_goes_on(got: list[Any], tm
     env = environment()
     env.from_source(Unserialized(["a"]), WatermarkStrategy.no_watermarks(), "own").add_sink(Got())
     client = env.execute_async()
-    wait_for(lambda: bool(got))
+    wait_until(lambda: bool(got))
     with pytest.raises(ConfigurationError, match=r"let it have a split_serializer\(\)"):
         client.stop_with_savepoint(False, str(tmp_path)).result()
     assert client.get_job_status().result() is JobStatus.RUNNING
@@ -197,14 +206,6 @@ class Reminding(KeyedProcessFunction):
 
     def on_timer(self, timestamp: int, ctx: Any) -> Any:
         yield ctx.time_domain().name, ctx.get_current_key()
-
-
-class ValueIsTime(TimestampAssigner):
-    def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
-        return int(value)
-
-
-ASCENDING = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(ValueIsTime())
 
 
 @dataclass(frozen=True)
@@ -238,25 +239,23 @@ class Splits(Source):
 
 def remind(env: StreamExecutionEnvironment, source: Source, after_ms: int) -> None:
     env.get_config().set_auto_watermark_interval(5)
-    stream = env.from_source(source, ASCENDING, "source", Types.LONG())
+    stream = env.from_source(source, BY_VALUE, "source", Types.LONG())
     stream.key_by(lambda value: value).process(Reminding(after_ms)).add_sink(Got())
 
 
 def test_timers_that_are_overdue_fire_at_once_and_others_when_they_are_due(
     got: list[Any], tmp_path: Path
 ) -> None:
-    env = environment()
-    remind(env, Splits([[10, 20]]), 300)
-    client = env.execute_async()
-    wait_for(lambda: ("EVENT_TIME", 10) in got)
-    path = client.stop_with_savepoint(False, str(tmp_path)).result()
+    path = stop_when(
+        lambda: ("EVENT_TIME", 10) in got, lambda env: remind(env, Splits([[10, 20]]), 300), tmp_path
+    )
     assert got == [("seen", 10), ("seen", 20), ("EVENT_TIME", 10)]
     time.sleep(0.35)
     got.clear()
     env = environment()
     remind(env, Splits([[10, 20, 30]]), 60_000)
     client = env.execute_async(restore_from=path)
-    wait_for(lambda: ("EVENT_TIME", 20) in got)
+    wait_until(lambda: ("EVENT_TIME", 20) in got)
     client.cancel().result()
     assert sorted(got[:3]) == [("PROCESSING_TIME", 10), ("PROCESSING_TIME", 20), ("seen", 30)]
     assert got[3:] == [("EVENT_TIME", 20)]
@@ -268,14 +267,14 @@ def test_splits_are_read_on_at_any_parallelism(
 ) -> None:
     before, after = parallelism
     first = [[0, 10], [1, 11, 21], [2], [3]]
-    env = environment(before)
-    remind(env, Splits(first), 60_000)
-    client = env.execute_async()
-    wait_for(lambda: len([what for what, _ in got if what == "seen"]) == 7)
-    path = client.stop_with_savepoint(False, str(tmp_path)).result()
-    env = environment(after)
-    remind(env, Splits([[*each, 100 + number] for number, each in enumerate(first)], ends=True), 60_000)
-    env.execute(restore_from=path)
+    path = stop_when(
+        lambda: len([what for what, _ in got if what == "seen"]) == 7,
+        lambda env: remind(env, Splits(first), 60_000),
+        tmp_path,
+        before,
+    )
+    second = Splits([[*each, 100 + number] for number, each in enumerate(first)], ends=True)
+    go_on(path, lambda env: remind(env, second, 60_000), after)
     numbers = sorted([*(number for each in first for number in each), 100, 101, 102, 103])
     assert sorted(value for what, value in got if what == "seen") == numbers
     assert sorted(value for what, value in got if what == "EVENT_TIME") == numbers
@@ -290,15 +289,9 @@ def test_numbers_are_in_the_splits_that_they_were_in(got: list[Any], tmp_path: P
         stream = env.from_source(NumberSequenceSource(0, 99), WatermarkStrategy.no_watermarks(), "numbers")
         stream.map(slow).add_sink(Got())
 
-    env = environment(2)
-    numbers(env)
-    client = env.execute_async()
-    wait_for(lambda: len(got) > 10)
-    path = client.stop_with_savepoint(False, str(tmp_path)).result()
+    path = stop_when(lambda: len(got) > 10, numbers, tmp_path, 2)
     assert len(got) < 100
-    env = environment(3)
-    numbers(env)
-    env.execute(restore_from=path)
+    go_on(path, numbers, 3)
     assert sorted(got) == list(range(100))
 
 
@@ -354,16 +347,12 @@ def test_splits_of_a_reader_of_its_own_are_in_the_checkpoint(got: list[Any], tmp
         stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "own", Types.LONG())
         stream.filter(lambda number: time.sleep(0.002) is None).add_sink(Got())
 
-    env = environment(2)
-    read(env)
-    client = env.execute_async()
-    wait_for(lambda: len(got) > 5)
-    path = client.stop_with_savepoint(False, str(tmp_path)).result()
+    path = stop_when(lambda: len(got) > 5, read, tmp_path, 2)
     assert len(got) < 40
     env = environment(3)
     read(env)
     client = env.execute_async(restore_from=path)
-    wait_for(lambda: len(got) == 40)
+    wait_until(lambda: len(got) == 40)
     client.cancel().result()
     assert sorted(got) == list(range(40))
 
@@ -371,15 +360,9 @@ def test_splits_of_a_reader_of_its_own_are_in_the_checkpoint(got: list[Any], tmp
 # ---- what stops a job that has a directory for its checkpoint ----
 
 
-def lines_in(folder: Path) -> list[str]:
-    return sorted(line for file in folder.rglob("*") if file.is_file() for line in file.read_text().split())
-
-
 def write_numbers(env: StreamExecutionEnvironment, folder: Path, stop: int | None = None) -> None:
-    numbers = env.add_source(Numbers(stop), type_info=Types.LONG())
-    numbers.map(str, Types.STRING()).sink_to(
-        FileSink.for_row_format(str(folder), Encoder.simple_string_encoder()).build()
-    )
+    numbers = env.add_source(CheckpointedNumbers(stop), type_info=Types.LONG())
+    numbers.map(str, Types.STRING()).sink_to(line_sink(folder))
     numbers.add_sink(Got())
 
 
@@ -389,7 +372,7 @@ def test_a_job_that_is_cancelled_stops_with_its_checkpoint_and_commits(
     env = environment()
     write_numbers(env, tmp_path / "out")
     client = env.execute_async("numbers", stop_with_checkpoint=tmp_path / "c")
-    wait_for(lambda: len(got) > 3)
+    wait_until(lambda: len(got) > 3)
     client.cancel().result()
     assert client.get_job_status().result() is JobStatus.CANCELED
     with pytest.raises(
@@ -398,9 +381,7 @@ def test_a_job_that_is_cancelled_stops_with_its_checkpoint_and_commits(
         client.get_job_execution_result().result()
     before = len(got)
     assert lines_in(tmp_path / "out") == sorted(str(number) for number in got)
-    env = environment()
-    write_numbers(env, tmp_path / "out", before + 5)
-    env.execute(restore_from=tmp_path / "c")
+    go_on(str(tmp_path / "c"), lambda env: write_numbers(env, tmp_path / "out", before + 5))
     assert got == list(range(before + 5))
     assert lines_in(tmp_path / "out") == sorted(map(str, range(before + 5)))
 
@@ -408,11 +389,11 @@ def test_a_job_that_is_cancelled_stops_with_its_checkpoint_and_commits(
 @pytest.mark.parametrize("collects", [True, False])
 def test_ctrl_c_stops_a_job_with_its_checkpoint(collects: bool, got: list[Any], tmp_path: Path) -> None:
     def interrupt() -> None:
-        wait_for(lambda: len(got) > 5)
+        wait_until(lambda: len(got) > 5)
         signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
     env = environment()
-    numbers = env.add_source(Numbers(), type_info=Types.LONG())
+    numbers = env.add_source(CheckpointedNumbers(), type_info=Types.LONG())
     numbers.add_sink(Got())
     thread = threading.Thread(target=interrupt)
     thread.start()
@@ -425,7 +406,7 @@ def test_ctrl_c_stops_a_job_with_its_checkpoint(collects: bool, got: list[Any], 
     thread.join()
     before = len(got)
     env = environment()
-    numbers = env.add_source(Numbers(before + 2), type_info=Types.LONG())
+    numbers = env.add_source(CheckpointedNumbers(before + 2), type_info=Types.LONG())
     numbers.add_sink(Got())
     if collects:
         assert list(numbers.execute_and_collect(restore_from=tmp_path / "c")) == [before, before + 1]
@@ -436,11 +417,11 @@ def test_ctrl_c_stops_a_job_with_its_checkpoint(collects: bool, got: list[Any], 
 
 def test_a_signal_to_end_stops_a_job_with_its_checkpoint(got: list[Any], tmp_path: Path) -> None:
     def terminate() -> None:
-        wait_for(lambda: len(got) > 3)
+        wait_until(lambda: len(got) > 3)
         signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGTERM)
 
     env = environment()
-    env.add_source(Numbers(), type_info=Types.LONG()).add_sink(Got())
+    env.add_source(CheckpointedNumbers(), type_info=Types.LONG()).add_sink(Got())
     threading.Thread(target=terminate).start()
     with pytest.raises(SystemExit, match="143"):
         env.execute(stop_with_checkpoint=tmp_path / "c")
@@ -449,12 +430,12 @@ def test_a_signal_to_end_stops_a_job_with_its_checkpoint(got: list[Any], tmp_pat
 
 
 def test_a_job_that_fails_while_it_stops_raises_its_error(got: list[Any], tmp_path: Path) -> None:
-    class Unsaved(Numbers):
+    class Unsaved(CheckpointedNumbers):
         def snapshot_state(self, context: Any) -> None:
             raise ValueError("no place")
 
     def interrupt() -> None:
-        wait_for(lambda: len(got) > 3)
+        wait_until(lambda: len(got) > 3)
         signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
     env = environment()
@@ -466,14 +447,14 @@ def test_a_job_that_fails_while_it_stops_raises_its_error(got: list[Any], tmp_pa
 
 
 def test_a_program_that_takes_no_more_leaves_no_checkpoint(tmp_path: Path) -> None:
-    numbers = environment().add_source(Numbers(), type_info=Types.LONG())
+    numbers = environment().add_source(CheckpointedNumbers(), type_info=Types.LONG())
     with numbers.execute_and_collect(stop_with_checkpoint=tmp_path / "c") as results:
         assert next(results) == 0
     assert not list((tmp_path / "c").iterdir())
 
 
 def sums(env: StreamExecutionEnvironment, elements: list[int]) -> DataStream:
-    timed = env.from_collection(elements, Types.LONG()).assign_timestamps_and_watermarks(ASCENDING)
+    timed = env.from_collection(elements, Types.LONG()).assign_timestamps_and_watermarks(BY_VALUE)
     windows = timed.key_by(lambda value: 0).window(TumblingEventTimeWindows.of(Time.milliseconds(10)))
     return windows.reduce(lambda left, right: left + right)
 
@@ -488,22 +469,15 @@ def test_the_end_of_all_sources_fires_nothing_and_what_was_read_is_left_out(tmp_
 
 
 def test_a_source_that_has_ended_is_not_read_again(got: list[Any], tmp_path: Path) -> None:
-    def both(env: StreamExecutionEnvironment, stop: int | None) -> None:
+    def both(env: StreamExecutionEnvironment, stop: int | None = None) -> None:
         short = env.from_collection([-1, -2], Types.LONG())
         plain = env.add_source(Once(-3), type_info=Types.LONG())
-        numbers = env.add_source(Numbers(stop), type_info=Types.LONG())
+        numbers = env.add_source(CheckpointedNumbers(stop), type_info=Types.LONG())
         short.union(plain, numbers).add_sink(Got())
 
-    env = environment()
-    both(env, None)
-    client = env.execute_async()
-    wait_for(lambda: len(got) > 20 and min(got) == -3)
-    time.sleep(0.05)
-    path = client.stop_with_savepoint(False, str(tmp_path)).result()
+    path = stop_when(lambda: len(got) > 40 and min(got) == -3, both, tmp_path)
     before = max(got) + 1
-    env = environment()
-    both(env, before + 3)
-    env.execute(restore_from=path)
+    go_on(path, lambda env: both(env, before + 3))
     assert sorted(got) == list(range(-3, before + 3))
 
 
@@ -539,10 +513,54 @@ def test_a_function_that_does_not_return_when_it_is_cancelled_fails_the_stop(
     env = environment()
     env.add_source(Deaf(), type_info=Types.LONG()).add_sink(Got())
     client = env.execute_async()
-    wait_for(lambda: bool(got))
+    wait_until(lambda: bool(got))
     with pytest.raises(UserCodeError, match=r"Deaf\.run did not return within 0\.1 s after cancel\(\)"):
         client.stop_with_savepoint(False, str(tmp_path)).result()
     assert client.get_job_status().result() is JobStatus.FAILED
+
+
+class Lingering(SourceFunction):
+    """Leaves some time after it was cancelled: when the test says."""
+
+    def run(self, ctx: Any) -> None:
+        while not TEST_ENDS.wait(0.001):
+            ctx.collect(1)
+
+    def cancel(self) -> None:
+        Got.elements.append("cancelled")
+
+
+def test_a_job_that_stops_already_has_no_second_savepoint(got: list[Any], tmp_path: Path) -> None:
+    env = environment()
+    env.add_source(Lingering(), type_info=Types.LONG()).add_sink(Got())
+    client = env.execute_async()
+    wait_until(lambda: bool(got))
+    first = client.stop_with_savepoint(False, str(tmp_path))
+    with pytest.raises(LifecycleError, match="stops already, with a checkpoint in "):
+        client.stop_with_savepoint(False, str(tmp_path)).result()
+    TEST_ENDS.set()
+    assert Checkpoint.open(first.result()).uids
+    assert client.get_job_status().result() is JobStatus.FINISHED
+
+
+def test_a_second_ctrl_c_waits_for_no_checkpoint(
+    got: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("flinkcore.replay.elements.background_run.INTERRUPT_SECONDS", 0.1)
+
+    def interrupt_twice() -> None:
+        for reached in (1, "cancelled"):
+            wait_until(lambda: reached in got)  # noqa: B023
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+    env = environment()
+    env.add_source(Lingering(), type_info=Types.LONG()).add_sink(Got())
+    thread = threading.Thread(target=interrupt_twice)
+    thread.start()
+    with pytest.raises(KeyboardInterrupt):
+        env.execute(stop_with_checkpoint=tmp_path / "c")
+    thread.join()
+    assert not list((tmp_path / "c").iterdir())
 
 
 class Slowly(AsyncFunction):
@@ -554,20 +572,14 @@ class Slowly(AsyncFunction):
 
 
 def test_calls_that_are_in_flight_end_before_the_checkpoint(got: list[Any], tmp_path: Path) -> None:
-    def slowly(env: StreamExecutionEnvironment, stop: int | None) -> None:
-        numbers = env.add_source(Numbers(stop), type_info=Types.LONG())
+    def slowly(env: StreamExecutionEnvironment, stop: int | None = None) -> None:
+        numbers = env.add_source(CheckpointedNumbers(stop), type_info=Types.LONG())
         results = AsyncDataStream.ordered_wait(numbers, Slowly(), Time.seconds(5), 100, Types.LONG())
         results.add_sink(Got())
 
-    env = environment()
-    slowly(env, None)
-    client = env.execute_async()
-    wait_for(lambda: len(got) > 3)
-    path = client.stop_with_savepoint(False, str(tmp_path)).result()
+    path = stop_when(lambda: len(got) > 3, slowly, tmp_path)
     before = len(got)
-    env = environment()
-    slowly(env, before + 3)
-    env.execute(restore_from=path)
+    go_on(path, lambda env: slowly(env, before + 3))
     assert got == list(range(before + 3))
 
 

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import pytest
+from models.timed_elements import BY_VALUE
+from models.waiting import wait_until
 
-from flinkcore.common import Duration, JobID, JobStatus, Time, TimestampAssigner, Types, WatermarkStrategy
+from flinkcore.common import Duration, JobID, JobStatus, Time, Types, WatermarkStrategy
 from flinkcore.common.boundedness import Boundedness
 from flinkcore.datastream import (
     DataStream,
@@ -104,11 +106,6 @@ def test_sessions_of_processing_time_end_while_nothing_comes(env: StreamExecutio
     assert list(sums.execute_and_collect()) == [6, 9]  # the last session has not ended when the input does
 
 
-class ValueIsTime(TimestampAssigner):
-    def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
-        return int(value)
-
-
 class AtItsTime(KeyedProcessFunction):
     """Gives each element, and again when the watermark has passed it."""
 
@@ -125,18 +122,16 @@ class AtItsTime(KeyedProcessFunction):
 def test_periodic_watermarks_are_emitted_while_nothing_comes(env: StreamExecutionEnvironment) -> None:
     env.get_config().set_auto_watermark_interval(SHORT_MS)
     # The wait is in a task of its own: that of the generator runs on.
-    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(ValueIsTime())
-    stream = bursts(env, 10, WAIT, 20, WAIT).rebalance().assign_timestamps_and_watermarks(strategy)
+    stream = bursts(env, 10, WAIT, 20, WAIT).rebalance().assign_timestamps_and_watermarks(BY_VALUE)
     rows = list(stream.key_by(lambda value: 0).process(AtItsTime()).execute_and_collect())
     assert rows == [10, "passed 10", 20, "passed 20"]
 
 
 def test_a_stream_that_is_silent_for_long_is_idle(env: StreamExecutionEnvironment) -> None:
     env.get_config().set_auto_watermark_interval(SHORT_MS)
-    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(ValueIsTime())
     silent = env.add_source(Endless(WAIT), type_info=Types.PICKLED_BYTE_ARRAY()).filter(lambda value: False)
-    idle = silent.assign_timestamps_and_watermarks(strategy.with_idleness(Duration.of_millis(SHORT_MS)))
-    busy = env.from_collection([10]).assign_timestamps_and_watermarks(strategy)
+    idle = silent.assign_timestamps_and_watermarks(BY_VALUE.with_idleness(Duration.of_millis(SHORT_MS)))
+    busy = env.from_collection([10]).assign_timestamps_and_watermarks(BY_VALUE)
     passed = busy.union(idle).key_by(lambda value: 0).process(AtItsTime())
     assert passed.execute_and_collect(limit=2) == [10, "passed 10"]
 
@@ -250,13 +245,6 @@ class Dropping(SinkFunction):
         self.dropped.add(id(self))
 
 
-def wait_for(got: set[int], count: int) -> None:
-    end = time.monotonic() + 20
-    while len(got) < count and time.monotonic() < end:
-        time.sleep(0.005)
-    assert len(got) == count
-
-
 @pytest.mark.parametrize("clock", ["system", "arrival"])
 def test_a_job_in_the_background_can_be_cancelled(
     clock: Any, cancelled: list[Any], closed: list[str]
@@ -266,7 +254,7 @@ def test_a_job_in_the_background_can_be_cancelled(
     result = client.get_job_execution_result()
     assert client.get_job_status().result() is JobStatus.RUNNING
     assert not result.done()
-    wait_for(Dropping.dropped, 2)
+    wait_until(lambda: len(Dropping.dropped) == 2)
     assert client.cancel().result() is None
     assert client.get_job_status().result() is JobStatus.CANCELED
     assert client.get_job_status().result().is_globally_terminal_state()
@@ -333,21 +321,18 @@ def test_ctrl_c_ends_an_endless_job(
     env.add_source(Endless("x")).map(Closing()).add_sink(Dropping())
 
     def interrupt() -> None:
-        wait_for(Dropping.dropped, 1)
+        wait_until(lambda: len(Dropping.dropped) == 1)
         while not cancelled:  # Python loses an interrupt that comes in a callback of its garbage collector
             signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
-            time.sleep(2)
+            has_ended.wait(2)
 
-    # Not the handler of a Spark that has been stopped.
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        interrupting = threading.Thread(target=interrupt)
-        interrupting.start()
-        with pytest.raises(KeyboardInterrupt):
-            env.execute()
-        interrupting.join()
-    finally:
-        signal.signal(signal.SIGINT, before)
+    has_ended = threading.Event()
+    interrupting = threading.Thread(target=interrupt)
+    interrupting.start()
+    with pytest.raises(KeyboardInterrupt):
+        env.execute()
+    has_ended.set()
+    interrupting.join()
     assert cancelled == ["x"]
     assert len(closed) == 1
 
@@ -407,11 +392,7 @@ def test_an_error_of_a_split_comes_after_its_elements(env: StreamExecutionEnviro
 
 def test_sources_wait_for_each_other(env: StreamExecutionEnvironment) -> None:
     env.get_config().set_auto_watermark_interval(1)
-    aligned = (
-        WatermarkStrategy.for_monotonous_timestamps()
-        .with_timestamp_assigner(ValueIsTime())
-        .with_watermark_alignment("group", Duration.of_millis(5), Duration.of_millis(2))
-    )
+    aligned = BY_VALUE.with_watermark_alignment("group", Duration.of_millis(5), Duration.of_millis(2))
     few, many = (env.from_source(NumberSequenceSource(1, last), aligned, str(last)) for last in (3, 90))
     assert sorted(few.union(many).execute_and_collect()) == sorted([1, 2, 3, *range(1, 91)])
 
@@ -505,9 +486,8 @@ def test_a_function_that_cannot_open_leaves_no_thread(env: StreamExecutionEnviro
         def map(self, value: Any) -> Any:
             return value
 
-    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(ValueIsTime())
     before = set(threading.enumerate())
-    env.from_collection([1]).map(Shut()).assign_timestamps_and_watermarks(strategy).add_sink(Dropping())
+    env.from_collection([1]).map(Shut()).assign_timestamps_and_watermarks(BY_VALUE).add_sink(Dropping())
     with pytest.raises(Exception, match="shut"):
         env.execute_async().get_job_execution_result().result()
     left = [thread for thread in threading.enumerate() if thread not in before]
