@@ -1,7 +1,7 @@
 """The canonical form of golden traces: what two implementations must agree on.
 
-Flink leaves two orders open: that of timers with equal timestamps, and that of the elements of merged sessions. Errors
-are compared by their presence.
+Flink leaves two orders open: that of timers with equal timestamps, and so which firing of a key they are, and that of the
+elements of merged sessions. Errors are compared by their presence.
 """
 
 import json
@@ -51,11 +51,25 @@ def canonical_values(kind: str, item: dict[str, Any], entries: list[Entry]) -> l
 
 def canonical_entries(kind: str, item: dict[str, Any], entries: list[Entry]) -> list[Entry]:
     """Entries as they are compared, those of equal timers in the order of their keys."""
-    return [
-        entry
-        for run in runs_of_equal_timers(kind, canonical_values(kind, item, entries))
-        for entry in sorted(run, key=lambda entry: _order_among_equal_timers(kind, entry))
-    ]
+    ordered = []
+    for run in runs_of_equal_timers(kind, canonical_values(kind, item, entries)):
+        run.sort(key=lambda entry: _order_among_equal_timers(kind, entry))
+        _number_firings_in_order(run)
+        ordered += run
+    return ordered
+
+
+def _number_firings_in_order(run: list[Entry]) -> None:
+    """Give the firings of each key the numbers that they have, ascending."""
+    fired: dict[str, list[Entry]] = {}
+    for entry in run:
+        value = entry.get("value")
+        if isinstance(value, dict) and "global_firings" in value:
+            fired.setdefault(json.dumps(value["key"]), []).append(value)
+    for values in fired.values():
+        numbers = sorted(value["global_firings"] for value in values)
+        for value, number in zip(values, numbers, strict=True):
+            value["global_firings"] = number
 
 
 def runs_of_equal_timers(kind: str, entries: list[Entry]) -> Iterator[list[Entry]]:

@@ -166,7 +166,7 @@ def event_timers_of(item: dict[str, Any], windows: list[dict[str, Any]], waterma
             timers.add((*window, last))
         if item["assigner"]["type"] == "global_end_of_stream" and row["trigger_state"] == last:
             timers.add((*window, last))  # also one that a row behind the maximum watermark has registered
-        if trigger == "continuous_event_time" and row["trigger_state"] < last:
+        if trigger == "continuous_event_time" and MIN < row["trigger_state"] < last:
             timers.add(
                 (*window, row["trigger_state"])
             )  # also one that is due: it fires with the next watermark

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -340,22 +340,22 @@ def test_a_job_over_a_source_of_one_split_gives_the_elements_of_the_whole_in_the
 
 
 class InSplits(Source):
-    """A source whose splits have parts of lists."""
+    """A source whose splits have parts of lists, in the order of the lists; some splits may be left out."""
 
-    def __init__(self, parts: Sequence[Sequence[Element]], leaves_out_empty: bool) -> None:
-        self.parts = [(str(number), tuple(part)) for number, part in enumerate(parts)]
-        self.leaves_out_empty = leaves_out_empty
+    def __init__(self, parts: Sequence[Sequence[Element]], left_out: Collection[int] = ()) -> None:
+        self.splits = [
+            Listed(str(number), tuple(part)) for number, part in enumerate(parts) if number not in left_out
+        ]
 
     def create_splits(self, parallelism: int) -> list[Listed]:
-        # A split stays with its subtask, also if others are left out.
-        return [Listed(*part) for part in self.parts if part[1] or not self.leaves_out_empty]
+        return self.splits
 
 
 def emitted(parts: Sequence[Sequence[Element]], parallelism: int) -> list[int]:
     """Which split each element comes from, in the order in which a source emits them."""
     numbered = [[(0, str(number), 0) for _ in part] for number, part in enumerate(parts)]
     env = environment(parallelism, 1)
-    stream = env.from_source(InSplits(numbered, False), WatermarkStrategy.no_watermarks(), "listed", ELEMENT)
+    stream = env.from_source(InSplits(numbered), WatermarkStrategy.no_watermarks(), "listed", ELEMENT)
     return [int(split) for _, split, _ in stream.execute_and_collect()]
 
 
@@ -388,9 +388,11 @@ def test_a_job_over_a_source_of_several_splits_gives_the_elements_of_the_whole_i
     def build(_: int, start: int, stop: int) -> DataStream:
         before, here = order[:start], order[:stop]
         given_here = [part[before.count(n) : here.count(n)] for n, part in enumerate(parts)]
+        # One that has not begun keeps its place among the others; with subtasks each split keeps its own.
+        ended = {n for n, part in enumerate(parts) if before.count(n) == len(part) and parallelism == 1}
         env = environment(parallelism, interval)
         env.get_config().set_arrival_rate(rate)
-        stream = env.from_source(InSplits(given_here, parallelism == 1), strategy, "listed", ELEMENT)
+        stream = env.from_source(InSplits(given_here, ended), strategy, "listed", ELEMENT)
         for step in steps:
             stream = STEPS[step](stream)
         return stream
@@ -443,7 +445,7 @@ def test_a_job_that_is_stopped_amid_its_sources_gives_the_elements_of_the_whole_
 ) -> None:
     def build() -> StreamExecutionEnvironment:
         env = environment(parallelism, interval)
-        splits = env.from_source(InSplits(parts, False), STRATEGY, "listed", ELEMENT)
+        splits = env.from_source(InSplits(parts), STRATEGY, "listed", ELEMENT)
         streams = (
             env.from_collection(parts[0], ELEMENT),
             env.add_source(Scripted(script, len(script)), "s", ELEMENT),
