@@ -1,7 +1,7 @@
 """The canonical form of golden traces: what two implementations must agree on.
 
-Flink leaves two orders open: that of timers with equal timestamps, and so which firing of a key they are, and that of the
-elements of merged sessions. Errors are compared by their presence.
+Flink leaves two orders open: that of timers with equal timestamps, and so which firing of a key they are, and that of
+the elements of merged sessions. Errors are compared by their presence.
 """
 
 import json
