@@ -9,6 +9,7 @@ from types import GeneratorType, GenericAlias
 
 import cython
 from cpython.dict cimport PyDict_SetItem
+from cpython.long cimport PyLong_AsLongLongAndOverflow
 from cpython.object cimport PyObject
 from libc.stdint cimport INT64_MAX, int64_t
 
@@ -405,24 +406,82 @@ cdef class ConversionUnless:
     ----------
     kept : type
     convert : callable
+    bits : int
+        Of the integers that stay, with their sign; 0: other values, or integers of any size.
     """
 
     cdef object _kept
     cdef object _convert
+    cdef long long _largest
 
-    def __cinit__(self, type kept not None, convert):
+    def __cinit__(self, type kept not None, convert, int bits=0):
+        if bits and (kept is not int or not 1 < bits <= 64):
+            raise ValueError(f"2 to 64 bits of an int, not {bits} of {kept}")
         self._kept = kept
+        self._convert = convert
+        self._largest = <long long> ((<unsigned long long> 1 << (bits - 1)) - 1) if bits else -1
+
+    def __call__(self, value):
+        return value if _is_kept(self, value) else self._convert(value)
+
+
+cdef inline bint _is_kept(ConversionUnless unless, object value) except -1:
+    cdef int overflow = 0
+    cdef long long number
+    if type(value) is not unless._kept:
+        return False
+    if unless._largest < 0:
+        return True
+    number = PyLong_AsLongLongAndOverflow(value, &overflow)
+    return overflow == 0 and -unless._largest - 1 <= number <= unless._largest
+
+
+@cython.final
+cdef class FieldsConversion:
+    """Converts values of several fields, but for tuples whose fields all stay as they are.
+
+    Parameters
+    ----------
+    conversions : tuple of callable or None
+        By field; None if all values stay as they are.
+    convert : callable
+        From any other value.
+    """
+
+    cdef tuple _conversions
+    cdef object _convert
+
+    def __cinit__(self, tuple conversions not None, convert):
+        self._conversions = conversions
         self._convert = convert
 
     def __call__(self, value):
-        return value if type(value) is self._kept else self._convert(value)
+        return value if _stays(self._conversions, value) else self._convert(value)
+
+
+cdef inline bint _stays(tuple conversions, object value) except -1:
+    cdef Py_ssize_t index, count = len(conversions)
+    cdef object conversion
+    if type(value) is not tuple or len(<tuple> value) != count:
+        return False
+    for index in range(count):
+        conversion = conversions[index]
+        if conversion is None:
+            continue
+        if type(conversion) is not ConversionUnless or not _is_kept(conversion, (<tuple> value)[index]):
+            return False
+    return True
 
 
 cdef inline object _converted(object conversion, object value):
-    cdef ConversionUnless unless
+    if type(conversion) is FieldsConversion:
+        if _stays((<FieldsConversion> conversion)._conversions, value):
+            return value
+        return (<FieldsConversion> conversion)._convert(value)
     if type(conversion) is ConversionUnless:
-        unless = <ConversionUnless> conversion
-        return value if type(value) is unless._kept else unless._convert(value)
+        if _is_kept(conversion, value):
+            return value
+        return (<ConversionUnless> conversion)._convert(value)
     return conversion(value)
 
 
@@ -628,13 +687,17 @@ cdef class FilterCall:
     """Sends on the records for whose values a function gives true; parameters as of :class:`MapCall`."""
 
     cdef object _function
+    cdef object _conversion
     cdef object _collect
     cdef object _failed
+    cdef object _misfit
 
-    def __cinit__(self, function, collect, failed):
+    def __cinit__(self, function, conversion, collect, failed, misfit):
         self._function = function
+        self._conversion = conversion
         self._collect = collect
         self._failed = failed
+        self._misfit = misfit
 
     @cython.binding(False)
     def process(self, StreamRecord record not None):
@@ -645,6 +708,11 @@ cdef class FilterCall:
         except Exception as failure:
             raise self._failed("filter", record, failure) from failure
         if passes:
+            if self._conversion is not None:
+                try:
+                    record.value = _converted(self._conversion, record.value)
+                except Exception as failure:
+                    raise self._misfit("filter", record.value, record, failure) from failure
             self._collect(record)
 
 

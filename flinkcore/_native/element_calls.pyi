@@ -139,8 +139,10 @@ class FilterCall:
     def __new__(
         cls,
         function: Callable[[Any], Any],
+        conversion: Callable[[Any], Any] | None,
         collect: Callable[[StreamRecord[Any]], None],
         failed: _Failed,
+        misfit: _Misfit,
     ) -> FilterCall: ...
     def process(self, record: StreamRecord[Any]) -> None: ...
 
@@ -163,7 +165,14 @@ class ReduceCall:
 
 @final
 class ConversionUnless:
-    def __new__(cls, kept: type, convert: Callable[[Any], Any]) -> ConversionUnless: ...
+    def __new__(cls, kept: type, convert: Callable[[Any], Any], bits: int = 0) -> ConversionUnless: ...
+    def __call__(self, value: Any) -> Any: ...
+
+@final
+class FieldsConversion:
+    def __new__(
+        cls, conversions: tuple[Callable[[Any], Any] | None, ...], convert: Callable[[Any], Any]
+    ) -> FieldsConversion: ...
     def __call__(self, value: Any) -> Any: ...
 
 @final

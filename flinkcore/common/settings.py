@@ -145,7 +145,8 @@ OPERATOR_CHAINING: Final = _obeyed(
     "pipeline.operator-chaining.enabled",
     BOOLEAN,
     True,
-    "Whether operators call the next one directly where they can; results stay the same.",
+    "Whether operators call the next one directly where they can. Results stay the same, but for values that are not "
+    "of their declared type: between the functions of a chain they pass as they are.",
     "pipeline.operator-chaining",
 )
 CHAINING_WITH_DIFFERENT_MAX_PARALLELISM: Final = _obeyed(
@@ -491,7 +492,7 @@ _OTHERS: Final[tuple[tuple[Any, ...], ...]] = (
         "python.operator-chaining.enabled",
         BOOLEAN,
         True,
-        "`pipeline.operator-chaining.enabled` is obeyed; results stay the same.",
+        "`pipeline.operator-chaining.enabled` is obeyed.",
     ),
     (
         "python.profile.enabled",

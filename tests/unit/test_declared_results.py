@@ -26,6 +26,7 @@ from flinkcore.datastream.window import CountTrigger, GlobalWindows
 from flinkcore.errors import DataError, UserCodeError
 
 PAIR = Types.TUPLE([Types.STRING(), Types.DOUBLE()])
+PAIR_OF_NUMBERS = Types.TUPLE([Types.INT(), Types.INT()])
 COLUMNS = pa.schema(
     [pa.field("user", pa.string(), nullable=False), pa.field("n", pa.int64(), nullable=False)]
 )
@@ -75,6 +76,11 @@ class Emits(ProcessFunction):
 
     def process_element(self, value: Any, ctx: ProcessFunction.Context) -> Any:
         yield self.tag, ("a", "x")
+
+
+class Shows(ProcessFunction):
+    def process_element(self, value: Any, ctx: ProcessFunction.Context) -> Any:
+        yield repr(value)
 
 
 class GivesOfKeys(KeyedProcessFunction):
@@ -145,6 +151,84 @@ def test_a_result_of_an_element_that_is_not_of_its_type_is_told(
     )
     with pytest.raises(DataError, match=message):
         list(stream.execute_and_collect())
+
+
+@pytest.mark.parametrize(
+    ("declared", "given", "told"),
+    [
+        (Types.INT(), "x", "'x' is no Integer"),
+        (Types.INT(), 1.5, "1.5 is no Integer"),
+        (Types.INT(), 2**31, "2147483648 is no Integer, which has 32 bits"),
+        (Types.BYTE(), -129, "-129 is no Byte, which has 8 bits"),
+        (Types.LONG(), 2**63, "9223372036854775808 is no Long, which has 64 bits"),
+        (Types.STRING(), 5, "5 is no String"),
+        (Types.BOOLEAN(), 1, "1 is no Boolean"),
+        (Types.SQL_TIMESTAMP(), "now", "'now' is no TimestampTypeInfo"),
+        (Types.TUPLE([Types.INT(), Types.STRING()]), (1, 2), "field 1: 2 is no String"),
+        (Types.TUPLE([Types.SHORT()]), (2**15,), "field 0: 32768 is no Short, which has 16 bits"),
+        (Types.TUPLE([Types.INT()]), (1, 2), r"\(1, 2\) has 2 fields, not 1"),
+        (Types.ROW_NAMED(["a"], [Types.STRING()]), Row(a=1), "field 'a': 1 is no String"),
+        (Types.LIST(Types.INT()), ["a"], "item 0: 'a' is no Integer"),
+        (Types.MAP(Types.STRING(), Types.INT()), {"a": "b"}, "value of the key 'a': 'b' is no Integer"),
+    ],
+)
+@pytest.mark.parametrize(
+    "leave",
+    [
+        lambda stream: stream,
+        lambda stream: stream.rebalance().map(str),
+        lambda stream: stream.key_by(lambda value: 1).map(str),
+        lambda stream: stream.filter(lambda value: True),
+        lambda stream: stream.filter(lambda value: True).key_by(lambda value: 1).map(str),
+    ],
+    ids=["collected", "rebalanced", "keyed", "filtered", "filtered and keyed"],
+)
+def test_what_is_not_of_its_type_leaves_no_chain(
+    leave: Callable[[DataStream], DataStream], declared: Any, given: Any, told: str
+) -> None:
+    env = StreamExecutionEnvironment.get_execution_environment()
+    stream = leave(env.from_collection([0], Types.INT()).map(lambda value: given, declared))
+    with pytest.raises(DataError, match=f"<lambda>.*: {told}"):
+        list(stream.execute_and_collect())
+
+
+@pytest.mark.parametrize(
+    ("declared", "given", "shown"),
+    [
+        (Types.INT(), "x", "'x'"),
+        (Types.TUPLE([Types.INT()]), {"a": 1}, "{'a': 1}"),
+        (Types.TUPLE([Types.INT()]), [1, 2], "[1, 2]"),
+        (Types.FLOAT(), 0.1, "0.1"),
+        (Types.DOUBLE(), 1, "1"),
+        (Types.ROW_NAMED(["a"], [Types.INT()]), (1,), "(1,)"),
+    ],
+)
+def test_between_the_functions_of_a_chain_values_pass_as_they_are(
+    declared: Any, given: Any, shown: str
+) -> None:
+    env = StreamExecutionEnvironment.get_execution_environment()
+    source = env.from_collection([0], Types.INT())
+    mapped = source.map(lambda value: given, declared).filter(lambda value: True).map(repr, Types.STRING())
+    assert list(mapped.execute_and_collect()) == [shown]
+    both = source.map(lambda value: given, declared)
+    processed = both.flat_map(lambda value: [repr(value)], Types.STRING()).union(
+        source.map(lambda value: given, declared).process(Shows(), Types.STRING())
+    )
+    assert list(processed.execute_and_collect()) == [shown, shown]
+
+
+def test_a_step_with_two_readers_gives_both_what_is_of_its_type() -> None:
+    env = StreamExecutionEnvironment.get_execution_environment()
+    given = env.from_collection([0], Types.INT()).map(lambda value: [value, 1], PAIR_OF_NUMBERS)
+    shown = given.map(repr, Types.STRING()).union(given.map(repr, Types.STRING()))
+    assert list(shown.execute_and_collect()) == ["(0, 1)", "(0, 1)"]
+
+
+def test_without_chaining_each_step_gives_what_is_of_its_type() -> None:
+    env = StreamExecutionEnvironment.get_execution_environment()
+    env.disable_operator_chaining()
+    given = env.from_collection([0], Types.INT()).map(lambda value: [value, 1], PAIR_OF_NUMBERS)
+    assert list(given.map(repr, Types.STRING()).execute_and_collect()) == ["(0, 1)"]
 
 
 def test_what_is_no_element_of_a_side_output_is_told() -> None:

@@ -323,7 +323,7 @@ def test_the_generator_sees_an_element_after_it_is_sent_on_and_as_it_was() -> No
 def test_functions_of_single_elements_replace_and_choose_values() -> None:
     sent: list[Any] = []
     record = StreamRecord(3, 1)
-    chosen = FilterCall(lambda value: value % 2, lambda each: sent.append(each.value), failed)
+    chosen = FilterCall(lambda value: value % 2, None, lambda each: sent.append(each.value), failed, failed)
     MapCall(lambda value: value * 3, str, chosen.process, failed, failed)
     MapCall(lambda value: value * 3, None, chosen.process, failed, failed).process(record)
     assert (sent, record) == ([9], StreamRecord(9, 1))
@@ -339,7 +339,8 @@ def test_errors_of_functions_and_of_conversions_are_told_apart() -> None:
     for call, told in (
         (MapCall(broken, None, unexpected, failed, unexpected), ("map", record)),
         (MapCall(lambda value: "x", broken, unexpected, unexpected, failed), ("map", "x", record)),
-        (FilterCall(broken, unexpected, failed), ("filter", record)),
+        (FilterCall(broken, None, unexpected, failed, unexpected), ("filter", record)),
+        (FilterCall(lambda value: True, broken, unexpected, unexpected, failed), ("filter", 3, record)),
     ):
         with pytest.raises(LookupError) as caught:
             call.process(record)

@@ -434,7 +434,7 @@ def test_none_is_no_row_of_csv() -> None:
 
 @pytest.mark.parametrize("value", ["x", 2**31, [1]])
 def test_a_value_of_another_type_names_its_field(value: Any) -> None:
-    with pytest.raises(DataError, match="column 'n'"):
+    with pytest.raises(DataError, match="field 'n'"):
         CsvRowSerializationSchema.Builder(ROW).build().serialize(Row("x", value, True))
-    with pytest.raises(DataError, match="n: "):
+    with pytest.raises(DataError, match="field 'n'"):
         JsonRowSerializationSchema.builder().with_type_info(ROW).build().serialize(Row("x", value, True))

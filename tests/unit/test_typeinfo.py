@@ -97,13 +97,6 @@ TAGS = Types.ROW_NAMED(["user", "tags"], [Types.STRING(), Types.LIST(Types.STRIN
 SCORES = Types.MAP(Types.STRING(), Types.LIST(Types.DOUBLE()))
 
 
-def checked(type_info: TypeInformation, given: Any) -> Any:
-    value, check = converted(type_info, given), type_info.check()
-    if check is not None:
-        check(value)
-    return value
-
-
 @pytest.mark.parametrize(
     ("type_info", "given", "message"),
     [
@@ -135,30 +128,35 @@ def test_what_is_not_of_a_type_is_refused_with_its_place(
     type_info: TypeInformation, given: Any, message: str
 ) -> None:
     with pytest.raises(DataError, match=f"^{message}"):
-        checked(type_info, given)
+        converted(type_info, given)
+
+
+ANYTHING = object()
 
 
 @pytest.mark.parametrize(
-    ("type_info", "given"),
+    ("type_info", "given", "wanted"),
     [
-        (Types.INT(), True),
-        (Types.INT(), np.int32(5)),
-        (Types.DOUBLE(), np.float32(5)),
-        (Types.SQL_DATE(), datetime.datetime(2020, 1, 1)),
-        (Types.TUPLE([Types.INT(), Types.STRING()]), (None, None)),
-        (Types.TUPLE([Types.PICKLED_BYTE_ARRAY()]), (object(),)),
-        (TAGS, ("ann", None)),
-        (TAGS, {"user": "ann"}),
-        (TAGS, ("ann", ("a", None))),
-        (Types.PRIMITIVE_ARRAY(Types.BYTE()), b"ab"),
-        (SCORES, {"ann": [1, None], "bob": None}),
-        (SCORES, None),
-        (Types.LIST(Types.PICKLED_BYTE_ARRAY()), [1, "a", object()]),
-        (Types.MAP(Types.PICKLED_BYTE_ARRAY(), Types.PICKLED_BYTE_ARRAY()), {1: "a"}),
+        (Types.INT(), True, 1),
+        (Types.INT(), np.int32(5), 5),
+        (Types.DOUBLE(), np.float32(5), 5.0),
+        (Types.SQL_DATE(), datetime.datetime(2020, 1, 1), datetime.date(2020, 1, 1)),
+        (Types.TUPLE([Types.INT(), Types.STRING()]), (None, None), (None, None)),
+        (Types.TUPLE([Types.PICKLED_BYTE_ARRAY()]), (ANYTHING,), (ANYTHING,)),
+        (TAGS, ("ann", None), Row(user="ann", tags=None)),
+        (TAGS, {"user": "ann"}, Row(user="ann", tags=None)),
+        (TAGS, ("ann", ("a", None)), Row(user="ann", tags=["a", None])),
+        (Types.PRIMITIVE_ARRAY(Types.BYTE()), b"ab", b"ab"),
+        (SCORES, {"ann": [1, None], "bob": None}, {"ann": [1.0, None], "bob": None}),
+        (SCORES, None, None),
+        (Types.LIST(Types.PICKLED_BYTE_ARRAY()), [1, "a", ANYTHING], [1, "a", ANYTHING]),
+        (Types.MAP(Types.PICKLED_BYTE_ARRAY(), Types.PICKLED_BYTE_ARRAY()), {1: "a"}, {1: "a"}),
     ],
 )
-def test_what_is_of_a_type_passes_its_check(type_info: TypeInformation, given: Any) -> None:
-    assert checked(type_info, given) == converted(type_info, given)
+def test_what_is_of_a_type_is_taken(type_info: TypeInformation, given: Any, wanted: Any) -> None:
+    made = converted(type_info, given)
+    assert made == wanted
+    assert repr(made) == repr(wanted)
 
 
 @pytest.mark.parametrize(

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from operator import is_
 from typing import Any, ClassVar, Final
 
-from flinkcore._native.element_calls import ConversionUnless
+from flinkcore._native.element_calls import FieldsConversion
 from flinkcore.common.java_texts import bytes_text
 from flinkcore.common.row import Row, row_maker
 from flinkcore.common.row_kind import RowKind
-from flinkcore.common.typeinfo.type_information import Check, Conversion, TypeInformation
+from flinkcore.common.typeinfo.type_information import Conversion, TypeInformation
 from flinkcore.errors import ConfigurationError, DataError
 
 _TUPLES: Final = (tuple, list, Row)
@@ -44,7 +44,7 @@ class SequenceTypeInfo(TypeInformation):
         return hasattr(value, "__iter__") and not isinstance(value, str | dict)
 
     def conversion(self) -> Conversion:
-        element = self.elem_type.conversion()
+        element, plain = self.elem_type.conversion(), self.elem_type.plain_classes()
 
         def convert(values: Any) -> Any:
             if values is None or isinstance(values, bytes | bytearray):
@@ -53,6 +53,8 @@ class SequenceTypeInfo(TypeInformation):
                 raise DataError(f"{values!r} is no {self!r}")
             if element is None:
                 return values if type(values) is list else list(values)
+            if type(values) is list and plain.issuperset(map(type, values)):
+                return values
             converted: list[Any] = []
             try:
                 for value in values:
@@ -62,22 +64,6 @@ class SequenceTypeInfo(TypeInformation):
             return converted
 
         return convert
-
-    def check(self) -> Check | None:
-        element, plain = self.elem_type.check(), self.elem_type.plain_classes()
-        if element is None:
-            return None
-
-        def check(values: Any) -> None:
-            if values is None or isinstance(values, bytes | bytearray) or plain.issuperset(map(type, values)):
-                return
-            for index, value in enumerate(values):
-                try:
-                    element(value)
-                except DataError as failure:
-                    raise DataError(f"item {index}: {failure}") from failure
-
-        return check
 
     def to_arrow_type(self) -> Any:
         import pyarrow as pa
@@ -168,13 +154,16 @@ class MapTypeInfo(TypeInformation):
 
     def conversion(self) -> Conversion:
         key, value = self.key_type_info.conversion(), self.value_type_info.conversion()
+        plain_keys, plain_values = self.key_type_info.plain_classes(), self.value_type_info.plain_classes()
 
         def convert(entries: Any) -> Any:
             if entries is None:
                 return None
             if not isinstance(entries, dict):
                 raise DataError(f"{entries!r} is no {self!r}")
-            if key is None and value is None:
+            if plain_keys.issuperset(map(type, entries)) and plain_values.issuperset(
+                map(type, entries.values())
+            ):
                 return entries
             converted = {}
             for k, v in entries.items():
@@ -190,32 +179,6 @@ class MapTypeInfo(TypeInformation):
             return converted
 
         return convert
-
-    def check(self) -> Check | None:
-        parts = [
-            (place, check, part.plain_classes(), take)
-            for place, part, take in (
-                ("key", self.key_type_info, dict.keys),
-                ("value of the key", self.value_type_info, dict.values),
-            )
-            if (check := part.check()) is not None
-        ]
-        if not parts:
-            return None
-
-        def check_entries(entries: Any) -> None:
-            if entries is None:
-                return
-            for place, check, plain, take in parts:
-                if plain.issuperset(map(type, take(entries))):
-                    continue
-                for key, value in zip(entries, take(entries), strict=True):
-                    try:
-                        check(value)
-                    except DataError as failure:
-                        raise DataError(f"{place} {key!r}: {failure}") from failure
-
-        return check_entries
 
     def to_arrow_type(self) -> Any:
         import pyarrow as pa
@@ -238,9 +201,6 @@ class MapTypeInfo(TypeInformation):
 
     def __repr__(self) -> str:
         return f"MapTypeInfo<{self.key_type_info!r}, {self.value_type_info!r}>"
-
-
-Values = tuple[Any, ...]
 
 
 class FieldsTypeInfo(TypeInformation):
@@ -284,58 +244,38 @@ class FieldsTypeInfo(TypeInformation):
         """Return the types of the fields."""
         return list(self._field_types)
 
-    def fields_conversion(self) -> Callable[[Values], Values] | None:
-        """Return the conversion of all fields, from tuple to tuple; None if all fields stay as they are.
+    def fields_conversion(self, other_values: Conversion | None = None) -> Conversion:
+        """Return the conversion of all fields, from tuple to tuple.
 
-        It returns the same tuple if no value changes, and raises a DataError if a field is missing or cannot be
-        converted.
+        It returns the same tuple if no field changes, and raises a DataError if the number of fields is another one, or
+        a field is not of its type.
+
+        Parameters
+        ----------
+        other_values : callable, optional
+            Makes a tuple of anything else.
         """
-        field_types, names = self._field_types, self._names
-        conversions = [
-            (index, conversion)
-            for index, field_type in enumerate(field_types)
-            if (conversion := field_type.conversion()) is not None
-        ]
-        if not conversions:
-            return None
+        n_fields, names = len(self._field_types), self._names
+        conversions = tuple(field_type.conversion() for field_type in self._field_types)
 
-        def convert(values: Values) -> Values:
-            try:
-                for index, conversion in conversions:
-                    value = values[index]
-                    converted = conversion(value)
-                    if converted is not value:
-                        values = (*values[:index], converted, *values[index + 1 :])
-            except IndexError:
-                raise DataError(f"{values!r} has {len(values)} fields, not {len(field_types)}") from None
-            except DataError as failure:
-                raise DataError(f"field {names[index]!r}: {failure}") from failure
+        def convert(value: Any) -> Any:
+            values = value if type(value) is tuple or other_values is None else other_values(value)
+            if values is None:
+                return None
+            if len(values) != n_fields:
+                raise DataError(f"{value!r} has {len(values)} fields, not {n_fields}: {self!r}")
+            for index, conversion in enumerate(conversions):
+                if conversion is None:
+                    continue
+                try:
+                    converted = conversion(values[index])
+                except DataError as failure:
+                    raise DataError(f"field {names[index]!r}: {failure}") from failure
+                if converted is not values[index]:
+                    values = (*values[:index], converted, *values[index + 1 :])
             return values
 
-        return convert
-
-    def check(self) -> Check:
-        n_fields, names = len(self._field_types), self._names
-        checks = [
-            (index, check, field_type.plain_classes())
-            for index, field_type in enumerate(self._field_types)
-            if (check := field_type.check()) is not None
-        ]
-
-        def check_fields(value: Any) -> None:
-            if value is None:
-                return
-            if len(value) != n_fields:
-                raise DataError(f"{value!r} has {len(value)} fields, not {n_fields}: {self!r}")
-            for index, check, plain in checks:
-                field = value[index]
-                if type(field) not in plain:
-                    try:
-                        check(field)
-                    except DataError as failure:
-                        raise DataError(f"field {names[index]!r}: {failure}") from failure
-
-        return check_fields
+        return FieldsConversion(conversions, convert)
 
     def _parts(self) -> tuple[Any, ...]:
         return self._field_types
@@ -355,8 +295,8 @@ class TupleTypeInfo(FieldsTypeInfo):
 
     Notes
     -----
-    Follows ``pyflink.common.typeinfo.TupleTypeInfo``. Lists and Rows become tuples; the conversion checks the number of
-    fields only if a field needs one. The Arrow type is a struct with the fields f0, f1, ...
+    Follows ``pyflink.common.typeinfo.TupleTypeInfo``. Lists and Rows become tuples. The Arrow type is a struct with the
+    fields f0, f1, ...
     """
 
     _maker = "Types.TUPLE"
@@ -365,18 +305,7 @@ class TupleTypeInfo(FieldsTypeInfo):
         return isinstance(value, _TUPLES) and len(value) == len(self._field_types)
 
     def conversion(self) -> Conversion:
-        fields = self.fields_conversion()
-        if fields is None:
-            return ConversionUnless(tuple, self._as_tuple)
-
-        def convert(value: Any) -> Any:
-            if type(value) is not tuple:
-                value = self._as_tuple(value)
-                if value is None:
-                    return None
-            return fields(value)
-
-        return convert
+        return self.fields_conversion(self._as_tuple)
 
     def is_immutable(self) -> bool:
         return all(field_type.is_immutable() for field_type in self._field_types)
@@ -478,11 +407,9 @@ class RowTypeInfo(FieldsTypeInfo):
                     values = self._by_name(value)
             else:
                 given, kind, values = None, insert, self._values(value)
-            converted = values if fields is None else fields(values)
+            converted = fields(values)
             if given == names and converted is values:
                 return value
-            if len(converted) != len(names):
-                raise DataError(f"{value!r} has {len(converted)} fields, not {len(names)}: {self!r}")
             row = make(converted)
             if kind is not insert:
                 row.set_row_kind(kind)

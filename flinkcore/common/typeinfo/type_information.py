@@ -12,13 +12,10 @@ from flinkcore.common.missing_features import WithoutJava
 from flinkcore.errors import ConfigurationError, DataError
 
 Conversion: TypeAlias = Callable[[Any], Any]
-"""Converts a value that a function returned to the form that its type prescribes."""
-
-Check: TypeAlias = Callable[[Any], None]
-"""Raises a DataError for a value that is not of a type."""
+"""Converts a value to the form that its type prescribes; a DataError if it is not of the type."""
 
 NO_CLASSES: Final = frozenset({NoneType})
-"""The plain classes of a type that needs to check more than the class of a value; None is of every type."""
+"""The plain classes of a type that needs to look into a value; None is of every type."""
 
 
 class TypeInformation(WithoutJava, ABC):
@@ -38,26 +35,20 @@ class TypeInformation(WithoutJava, ABC):
         """Return whether a value, which is not None, can be of this type; fields and elements are not checked."""
 
     def conversion(self) -> Conversion | None:
-        """Return the conversion of a function's results to this type; None if they stay as they are.
+        """Return the conversion of values to this type; None if all values are of it as they are.
 
-        For a value that cannot be converted, it raises a DataError that names the field or item. None stays None.
-        """
-        return None
-
-    def check(self) -> Check | None:
-        """Return the check of a converted value with its fields and elements; None if all values are of this type.
-
-        For a value of another type, it raises a DataError that names the field or item.
+        For a value that is not of the type, it raises a DataError that names the field or item. None stays None.
         """
 
-        def check(value: Any) -> None:
+        def convert(value: Any) -> Any:
             if value is not None and not self.accepts(value):
                 raise DataError(f"{value!r} is no {self!r}")
+            return value
 
-        return check
+        return convert
 
     def plain_classes(self) -> frozenset[type]:
-        """Return classes whose direct instances are all of this type, and need no check."""
+        """Return classes whose direct instances are all of this type, and stay as they are."""
         return NO_CLASSES
 
     def is_immutable(self) -> bool:
@@ -122,7 +113,7 @@ class PickledBytesTypeInfo(TypeInformation):
     def accepts(self, value: object) -> bool:
         return True
 
-    def check(self) -> Check | None:
+    def conversion(self) -> Conversion | None:
         return None
 
     def text(self, value: Any) -> str:

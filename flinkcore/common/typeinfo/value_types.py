@@ -6,8 +6,10 @@ import datetime
 import struct
 from decimal import Decimal
 from enum import Enum
+from operator import index
 from typing import Any, ClassVar
 
+from flinkcore._native.element_calls import ConversionUnless
 from flinkcore.common.java_texts import double_text, float_text, instant_text, sql_timestamp_text
 from flinkcore.common.time import Instant
 from flinkcore.common.typeinfo.type_information import NO_CLASSES, Conversion, TypeInformation
@@ -43,8 +45,16 @@ _ARROW_NAMES = {
     BasicType.DOUBLE: "float64",
 }
 _WHOLE = {BasicType.BYTE, BasicType.SHORT, BasicType.INT, BasicType.LONG, BasicType.BIG_INT}
+_BITS = {BasicType.BYTE: 8, BasicType.SHORT: 16, BasicType.INT: 32, BasicType.LONG: 64}
 _FLOATING = {BasicType.FLOAT, BasicType.DOUBLE}
 _CLASSES = {
+    BasicType.BYTE: int,
+    BasicType.SHORT: int,
+    BasicType.INT: int,
+    BasicType.LONG: int,
+    BasicType.BIG_INT: int,
+    BasicType.FLOAT: float,
+    BasicType.DOUBLE: float,
     BasicType.STRING: str,
     BasicType.CHAR: str,
     BasicType.BOOLEAN: bool,
@@ -63,7 +73,8 @@ class BasicTypeInfo(TypeInformation):
     Notes
     -----
     Follows ``pyflink.common.typeinfo.BasicTypeInfo``. Whole numbers become floats for DOUBLE and FLOAT, as in PyFlink's
-    process mode; a FLOAT is rounded to 32 bits. Values are printed as Java does.
+    process mode; a FLOAT is rounded to 32 bits. An integer with too many bits is an error, as in the process mode; the
+    thread mode cuts its bits off. Values are printed as Java does.
     """
 
     def __init__(self, basic_type: BasicType) -> None:
@@ -77,15 +88,28 @@ class BasicTypeInfo(TypeInformation):
         return isinstance(value, _CLASSES[self.basic_type])
 
     def conversion(self) -> Conversion | None:
+        if self.basic_type is BasicType.FLOAT:
+            return _as_float
+        return ConversionUnless(_CLASSES[self.basic_type], self._converted, _BITS.get(self.basic_type, 0))
+
+    def _converted(self, value: Any) -> Any:
+        if value is None:
+            return None
         if self.basic_type is BasicType.DOUBLE:
-            return _as_double
-        return _as_float if self.basic_type is BasicType.FLOAT else None
+            return _floating(value, self.basic_type)
+        if not self.accepts(value):
+            raise DataError(f"{value!r} is no {self!r}")
+        if self.basic_type not in _WHOLE:
+            return value
+        number = index(value)
+        bits = _BITS.get(self.basic_type)
+        if bits is not None and not -(1 << bits - 1) <= number < 1 << bits - 1:
+            raise DataError(f"{value!r} is no {self!r}, which has {bits} bits")
+        return number
 
     def plain_classes(self) -> frozenset[type]:
-        if self.basic_type in _WHOLE:
-            return NO_CLASSES | {int}
-        if self.basic_type in _FLOATING:
-            return NO_CLASSES | {float}
+        if self.basic_type is BasicType.FLOAT or self.basic_type in _BITS:
+            return NO_CLASSES
         return NO_CLASSES | {_CLASSES[self.basic_type]}
 
     def is_immutable(self) -> bool:
@@ -128,10 +152,6 @@ class _CollectedFloat(BasicTypeInfo):
         return lambda value: None if value is None else float(float_text(value))
 
 
-def _as_double(value: Any) -> Any:
-    return value if type(value) is float or value is None else _floating(value, BasicType.DOUBLE)
-
-
 def _as_float(value: Any) -> Any:
     if value is None:
         return None
@@ -157,6 +177,10 @@ class _DateTimeTypeInfo(TypeInformation):
 
     def accepts(self, value: object) -> bool:
         return isinstance(value, self._class)
+
+    def conversion(self) -> Conversion | None:
+        convert = super().conversion()
+        return convert and ConversionUnless(self._class, convert)
 
     def plain_classes(self) -> frozenset[type]:
         return NO_CLASSES | {self._class}
@@ -188,7 +212,14 @@ class DateTypeInfo(_DateTimeTypeInfo):
     _arrow_name = "date32"
 
     def conversion(self) -> Conversion:
-        return _as_day
+        return ConversionUnless(datetime.date, self._day)
+
+    def _day(self, value: Any) -> Any:
+        if isinstance(value, datetime.datetime):
+            return value.date()
+        if value is not None and not self.accepts(value):
+            raise DataError(f"{value!r} is no {self!r}")
+        return value
 
 
 class TimeTypeInfo(_DateTimeTypeInfo):
@@ -201,6 +232,9 @@ class TimeTypeInfo(_DateTimeTypeInfo):
 
     _class = datetime.time
     _arrow_name = "time32[s]"
+
+    def plain_classes(self) -> frozenset[type]:
+        return NO_CLASSES
 
     def conversion(self) -> Conversion:
         return _to_the_second
@@ -231,10 +265,6 @@ def _to_the_second(value: Any) -> Any:
     if offset is not None:
         value = (datetime.datetime.combine(datetime.date(2000, 1, 2), value) - offset).time()
     return value if value.microsecond == 0 else value.replace(microsecond=0)
-
-
-def _as_day(value: Any) -> Any:
-    return value.date() if isinstance(value, datetime.datetime) else value
 
 
 class SqlTimeTypeInfo:

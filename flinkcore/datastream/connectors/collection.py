@@ -62,13 +62,11 @@ class CollectionSource(Source):
 
 
 def _checked(collection: Iterable[Any], type_info: TypeInformation) -> list[Any]:
-    conversion, check, plain = type_info.conversion(), type_info.check(), type_info.plain_classes()
+    conversion = type_info.conversion()
     elements: list[Any] = []
     for element in collection:
         try:
             converted = element if conversion is None else conversion(element)
-            if check is not None and type(converted) not in plain:
-                check(converted)
         except DataError as failure:
             raise DataError(f"element {len(elements)} of the collection: {failure}") from failure
         elements.append(converted)

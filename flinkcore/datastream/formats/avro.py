@@ -27,7 +27,7 @@ from flinkcore.common.typeinfo import (
     TypeInformation,
     Types,
 )
-from flinkcore.common.typeinfo.type_information import Check
+from flinkcore.common.typeinfo.type_information import Conversion
 from flinkcore.datastream.connectors.file_system.file_source import StreamFormat
 from flinkcore.errors import ConfigurationError, DataError, UnsupportedOperationError
 
@@ -127,18 +127,18 @@ class GenericRecordAvroTypeInfo(TypeInformation):
         valid: bool = avro_library().validate(value, self._schema.parsed, raise_errors=False)
         return valid
 
-    def check(self) -> Check:
+    def conversion(self) -> Conversion:
         library, schema = avro_library(), self._schema.parsed
 
-        def check(value: Any) -> None:
-            if value is None:
-                return
-            try:
-                library.validate(value, schema)
-            except Exception as failure:  # the library's errors have no base
-                raise DataError(f"{value!r:.200} is no record of the schema: {failure}") from failure
+        def convert(value: Any) -> Any:
+            if value is not None:
+                try:
+                    library.validate(value, schema)
+                except Exception as failure:  # the library's errors have no base
+                    raise DataError(f"{value!r:.200} is no record of the schema: {failure}") from failure
+            return value
 
-        return check
+        return convert
 
     def text(self, value: Any) -> str:
         return "null" if value is None else json.dumps(value, default=str, ensure_ascii=False)

@@ -8,7 +8,7 @@ from typing import Any, BinaryIO
 from flinkcore.common.configuration import Configuration
 from flinkcore.common.serialization import BulkWriter, BulkWriterFactory
 from flinkcore.common.typeinfo import RowTypeInfo
-from flinkcore.common.typeinfo.type_information import Check
+from flinkcore.common.typeinfo.type_information import Conversion
 from flinkcore.datastream.connectors.file_system.file_source import StreamFormat
 from flinkcore.datastream.formats.arrow_format import (
     ArrowRowFormat,
@@ -196,14 +196,14 @@ class _AvroParquetWriterFactory(BulkWriterFactory):
         schema.types.arrow_schema()  # fails now if a field has no type
 
     def create(self, file: BinaryIO) -> BulkWriter:
-        return _AvroParquetWriter(file, self._schema, self._type.check())
+        return _AvroParquetWriter(file, self._schema, self._type.conversion())
 
 
 class _AvroParquetWriter(BatchWriter):
-    def __init__(self, file: BinaryIO, schema: AvroSchema, check: Check) -> None:
+    def __init__(self, file: BinaryIO, schema: AvroSchema, conversion: Conversion) -> None:
         import pyarrow.parquet as pq
 
-        self._check = check
+        self._conversion = conversion
         self._convert = schema.types.to_arrow(schema.types.schema) or (lambda record: record)
         self._arrow_schema = schema.types.arrow_schema()
         super().__init__(pq.ParquetWriter(file, self._arrow_schema), "records are not of the schema")
@@ -212,7 +212,7 @@ class _AvroParquetWriter(BatchWriter):
         record = generic_record(element)
         if record is None:
             raise DataError("None is no record of Avro: drop it before")
-        self._check(record)
+        self._conversion(record)
         return self._convert(record)
 
     def _batch(self, elements: list[Any]) -> Any:

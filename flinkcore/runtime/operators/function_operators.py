@@ -197,9 +197,9 @@ class StreamFilter(OneInputFunctionOperator):
     """
 
     def _made_call(self) -> ElementCall:
-        collect, failed = self._output.collect, self._failed
+        collect, failed, conversion = self._output.collect, self._failed, self._conversion
         call = function_call(self._function, FilterFunction, "filter")
-        return self._with_key(FilterCall(call, collect, failed).process)
+        return self._with_key(FilterCall(call, conversion, collect, failed, self._misfit).process)
 
 
 class StreamFlatMap(OneInputFunctionOperator):

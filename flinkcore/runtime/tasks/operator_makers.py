@@ -131,7 +131,7 @@ def make_operator(setup: OperatorSetup, make_output: OutputMaker) -> AbstractStr
             configuration.get_auto_watermark_interval(),
             emit_progressive_watermarks=not configuration.is_batch(),
         )
-    conversion = step.element_type.conversion()
+    conversion = None if setup.node.passes_results_on else step.element_type.conversion()
     if type(step) in _FUNCTION_OPERATORS:
         assert isinstance(step, ElementTransformation)
         return _function_operator(setup, step, make_output(None), conversion)
@@ -184,6 +184,8 @@ def _function_operator(
     kind = _FUNCTION_OPERATORS[type(step)]
     if kind is StreamGroupedReduce and setup.job.configuration.is_batch():
         kind = BatchGroupedReduce
+    if kind is StreamFilter and not setup.node.inputs[0][0].source.passes_results_on:
+        conversion = None  # its elements are of the type already
     operator: AbstractStreamOperator = kind(setup.copied(step.function), output, conversion, keyed_inputs)
     return operator
 

@@ -33,6 +33,7 @@ from flinkcore.datastream.transformations import (
     EventLogSource,
     FilterTransformation,
     PartitionTransformation,
+    ProcessTransformation,
     SelectTransformation,
     TimestampsAndWatermarksTransformation,
     Transformation,
@@ -90,6 +91,21 @@ class StreamNode:
     def name(self) -> str:
         """The name of the operator in messages."""
         return "Collect" if self.collects else self.transformation.settings.name or str(self.transformation)
+
+    @property
+    def passes_results_on(self) -> bool:
+        """Whether its results go to the next function of the chain alone, which takes them as they are.
+
+        Notes
+        -----
+        Follows PyFlink's ``PythonOperatorChainingOptimizer``: between the Python functions of a chain values are not
+        serialized, and so of no type.
+        """
+        if len(self.outputs) != 1 or self.collects:
+            return False
+        (edge,) = self.outputs
+        is_function = isinstance(edge.target.transformation, ElementTransformation | ProcessTransformation)
+        return edge.chained and edge.output_tag is None and is_function and not edge.target.collects
 
     @property
     def uid(self) -> str | None:
