@@ -94,19 +94,23 @@ cdef struct TimerBucket:
 
 
 cdef struct PaneTimers:
-    TimerBucket* buckets  # by time; behind the n buckets in use are empty ones with their memory
+    TimerBucket* buckets  # by time: those before `first` have fired; behind the n buckets are empty ones with their memory
+    int64_t first
     int64_t n
     int64_t allocated
     int64_t capacity
 
 
+cdef enum:
+    KEPT_BUCKETS = 8
+
 cdef const char* _WHAT = b"the timers of windows"  # that memory is for
 
 
 cdef TimerBucket* _bucket(PaneTimers* timers, int64_t time) except NULL nogil:
-    cdef int64_t low = 0, high = timers.n, middle
+    cdef int64_t low = timers.first, high = timers.n, middle
     cdef TimerBucket bucket
-    if timers.n and timers.buckets[timers.n - 1].time < time:
+    if low < high and timers.buckets[high - 1].time < time:
         low = timers.n
     while low < high:
         middle = (low + high) >> 1
@@ -141,17 +145,29 @@ cdef int _pane_timer_add(PaneTimers* timers, int64_t time, Pane* pane, uint32_t 
     return 0
 
 
+cdef inline bint _is_due(const PaneTimers* timers, int64_t watermark) noexcept nogil:
+    return timers.first < timers.n and timers.buckets[timers.first].time <= watermark
+
+
 cdef void _pane_timers_drop(PaneTimers* timers) noexcept nogil:
-    # Takes off the first bucket.
-    cdef TimerBucket bucket = timers.buckets[0]
-    timers.n -= 1
-    memmove(&timers.buckets[0], &timers.buckets[1], timers.n * sizeof(TimerBucket))
-    bucket.n = 0
-    if timers.allocated - timers.n > 8:  # what a crowded time took is not kept for ever
-        free(bucket.timers)
-        bucket.timers = NULL
-        bucket.capacity = 0
-    timers.buckets[timers.n] = bucket
+    # Puts the buckets that have fired behind the others.
+    cdef TimerBucket[KEPT_BUCKETS] kept
+    cdef int64_t i, n = timers.n - timers.first
+    cdef int64_t n_kept = min(timers.first, max(KEPT_BUCKETS - (timers.allocated - timers.n), <int64_t> 0))
+    if timers.first == 0:
+        return
+    for i in range(timers.first):
+        if i < n_kept:
+            kept[i] = timers.buckets[i]
+            kept[i].n = 0
+        else:  # what a crowded time took is not kept for ever
+            free(timers.buckets[i].timers)
+    memmove(&timers.buckets[0], &timers.buckets[timers.first], n * sizeof(TimerBucket))
+    memset(&timers.buckets[n], 0, timers.first * sizeof(TimerBucket))
+    for i in range(n_kept):
+        timers.buckets[n + i] = kept[i]
+    timers.n = n
+    timers.first = 0
 
 
 cdef void _pane_timers_free(PaneTimers* timers) noexcept nogil:
@@ -320,16 +336,20 @@ cdef bint _fire_due(void* windows) except -1 nogil:
     state.core.due = True
     if not _triggered_emit_firing(state):
         return False
-    while state.advancing and state.timers.n and state.timers.buckets[0].time <= state.core.cursor.watermark:
-        while state.bucket_done < state.timers.buckets[0].n and state.n_firing < MOST_FIRINGS:
-            bucket = &state.timers.buckets[0]  # timers that firing adds are later, but may move the buckets
+    while state.advancing and _is_due(&state.timers, state.core.cursor.watermark):
+        while state.bucket_done < state.timers.buckets[state.timers.first].n and state.n_firing < MOST_FIRINGS:
+            bucket = &state.timers.buckets[state.timers.first]  # timers that firing adds are later, but may move the buckets
             _fire_timer(state, bucket.timers[state.bucket_done], bucket.time)
             state.bucket_done += 1
-        if state.bucket_done == state.timers.buckets[0].n:
-            _pane_timers_drop(&state.timers)
+        if state.bucket_done == state.timers.buckets[state.timers.first].n:
             state.bucket_done = 0
+            state.timers.first += 1
+            if 2 * state.timers.first >= state.timers.n:  # not one by one: a watermark may fire very many
+                _pane_timers_drop(&state.timers)
         if not _triggered_emit_firing(state):
+            _pane_timers_drop(&state.timers)
             return False
+    _pane_timers_drop(&state.timers)
     if state.advancing:
         _retire_due(state)
         state.advancing = False
@@ -576,6 +596,7 @@ cdef int _check(const void* windows) except -1:
     cdef int64_t i, j, armed = 0, waiting = 0, blocks = pane_list_check(&state.live)
     cdef uint32_t k, entry
     assert state.core.due or state.n_firing == 0, "results were left behind"
+    assert state.timers.first == 0, "timers were left behind"
     for i in range(state.timers.n):
         bucket = &state.timers.buckets[i]
         assert i == 0 or state.timers.buckets[i - 1].time < bucket.time, "timers out of order"
