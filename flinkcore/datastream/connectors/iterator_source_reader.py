@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from threading import Condition, Thread
+from time import monotonic
 from typing import Any, Final
 
 from flinkcore.datastream.connectors.base import InputStatus, ReaderOutput, SourceReader, SourceSplit
@@ -18,7 +19,7 @@ _FETCHED_AHEAD: Final = 1024
 """How many elements of a split are fetched ahead."""
 
 _CLOSE_SECONDS: Final = 1.0
-"""How long a split that is closed waits for what reads it."""
+"""How long a reader that is closed waits for what reads its splits."""
 
 
 @dataclass(frozen=True)
@@ -77,9 +78,12 @@ class _OpenSplit(ABC):
     def take(self) -> Any:
         """Return the next element."""
 
+    def stop(self) -> None:  # noqa: B027
+        """Let what reads ahead end, without waiting for it."""
+
     @abstractmethod
-    def close(self) -> None:
-        """Close what reads the split, if it can be closed."""
+    def close(self, until_s: float) -> None:
+        """Close what reads the split, if it can be closed; wait for it until a time of the monotonic clock."""
 
 
 class _ReadSplit(_OpenSplit):
@@ -111,7 +115,7 @@ class _ReadSplit(_OpenSplit):
         self.position += 1
         return element
 
-    def close(self) -> None:
+    def close(self, until_s: float) -> None:
         _close(self._elements)
 
 
@@ -157,11 +161,14 @@ class _FetchedSplit(_OpenSplit):
         self.position += 1
         return element
 
-    def close(self) -> None:
+    def stop(self) -> None:
         with self._room:
             self._closed = True
             self._room.notify()
-        self._thread.join(_CLOSE_SECONDS)
+
+    def close(self, until_s: float) -> None:
+        self.stop()
+        self._thread.join(max(0.0, until_s - monotonic()))
 
     def _fetch(self) -> None:
         try:
@@ -281,9 +288,12 @@ class IteratorSourceReader(SourceReader[Any, SourceSplit]):
 
     def close(self) -> None:
         """Close what reads the splits, if it can be closed."""
-        for split in self._splits.values():
-            split.close()
+        splits, until_s = self._splits.values(), monotonic() + _CLOSE_SECONDS
+        for split in splits:
+            split.stop()
+        for split in splits:
+            split.close(until_s)
 
     def _release(self, split_id: str, output: ReaderOutput[Any]) -> None:
-        self._splits.pop(split_id).close()
+        self._splits.pop(split_id).close(monotonic() + _CLOSE_SECONDS)
         output.release_output_for_split(split_id)
