@@ -12,6 +12,7 @@ from models.resumed_jobs import (
     tables_of,
     windows_alone,
 )
+from models.stopped_jobs import STOPPED_JOBS, run_stopped
 from models.timed_elements import STRATEGY
 
 from flinkcore.common import Duration, WatermarkStrategy
@@ -51,9 +52,13 @@ ELEMENT_JOBS = {
 
 OF_LOGS = {"elements_windows"}
 
+ALL_JOBS = sorted(JOBS | ELEMENT_JOBS | STOPPED_JOBS)
+
 
 def run_job(name: str, half: int, **checkpoints: Any) -> dict[str, Any]:
     """The rows of one half of a job's logs, by output; its order is by key."""
+    if name in STOPPED_JOBS:
+        return run_stopped(name, half, **checkpoints)
     if name in ELEMENT_JOBS:
         return _run_elements(name, half, **checkpoints)
     logs = 2 if JOBS[name] in TWO_LOGS else 1
