@@ -29,7 +29,7 @@ class RunningJob(Protocol):
     def cancel(self) -> CompletableFuture[None]:
         """Cancel the job unless it has ended; the future is done when it has."""
 
-    def stop_with_savepoint(self, path: str) -> CompletableFuture[str]:
+    def stop_with_savepoint(self, path: str, drains: bool = False) -> CompletableFuture[str]:
         """Stop the job with a checkpoint in a directory, whose path the future has when the job has ended."""
 
 
@@ -88,8 +88,9 @@ class JobClient:
         Parameters
         ----------
         advance_to_end_of_event_time : bool
-            False: open windows and timers are in the checkpoint. True, which is to let all of them fire first, is
-            refused.
+            False: open windows and timers are in the checkpoint. True: windows and event-time timers fire before, as
+            at the end of all sources; should another run go on from there, its watermarks begin anew, and windows that
+            have fired may fire again, with what has come since.
         savepoint_directory : str, optional
             In which a directory is made for the checkpoint; by default that of
             ``execution.checkpointing.savepoint-dir``.
@@ -102,20 +103,13 @@ class JobClient:
 
         Raises
         ------
-        UnsupportedOperationError
-            If event time is to come to its end.
         ConfigurationError
             If no directory is known.
 
         Notes
         -----
-        Flink's savepoints cannot be read, nor written.
+        Follows ``pyflink.common.JobClient.stop_with_savepoint``. Flink's savepoints cannot be read, nor written.
         """
-        if advance_to_end_of_event_time:
-            raise UnsupportedOperationError(
-                "stop_with_savepoint(True) fires all windows and timers, after which there is nothing to go on from: "
-                "take stop_with_savepoint(False), or let the sources end"
-            )
         directory = self._savepoint_directory if savepoint_directory is None else savepoint_directory
         if directory is None:
             raise ConfigurationError(
@@ -123,7 +117,8 @@ class JobClient:
                 "execution.checkpointing.savepoint-dir"
             )
         name = f"savepoint-{str(self._job.job_id)[:6]}-{uuid.uuid4().hex[:12]}"
-        return self._job.stop_with_savepoint(f"{directory.rstrip('/')}/{name}")
+        path = f"{directory.rstrip('/')}/{name}"
+        return self._job.stop_with_savepoint(path, advance_to_end_of_event_time)
 
     def trigger_savepoint(self, savepoint_directory: str | None = None) -> NoReturn:
         """Raise an UnsupportedOperationError: there are no savepoints of jobs that go on."""

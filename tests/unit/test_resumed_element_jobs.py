@@ -48,6 +48,7 @@ from flinkcore.errors import (
     SourceError,
     UserCodeError,
 )
+from flinkcore.replay.elements.element_arrivals import arrival_times, positions_ahead
 from flinkcore.replay.elements.restored_sources import SourcePlace
 from flinkcore.runtime.checkpoint import Checkpoint, PendingCheckpoint
 from flinkcore.runtime.checkpoint.checkpoint_storage import CheckpointStorage
@@ -738,11 +739,36 @@ def test_the_watermarks_of_a_source_are_checked() -> None:
 def test_the_place_of_a_source_is_checked() -> None:
     place = [3, 7, 1, 2, ["0", "1"]]
     assert SourcePlace.of_elements(place) == SourcePlace(*place)
-    for at, other in ((0, -1), (0, True), (1, 2**63), (2, None), (3, -1), (4, "01"), (4, [0])):
+    for at, other in (
+        (0, -1),
+        (0, True),
+        (1, 2**63),
+        (2, None),
+        (3, -1),
+        (3, 2**15 + 1),
+        (4, "01"),
+        (4, [0]),
+    ):
         with pytest.raises(SchemaError, match="in place of the place of a source"):
             SourcePlace.of_elements([*place[:at], other, *place[at + 1 :]])
     with pytest.raises(SchemaError, match="in place of the place of a source"):
         SourcePlace.of_elements(place[1:])
+
+
+def test_a_source_far_behind_the_last_arrival_goes_on_from_it_at_once() -> None:
+    place = SourcePlace(3, 3, 1, 0, ["0"])
+    arrival_ms = arrival_times(1000, 0)
+    assert place.not_before(None, arrival_ms, 1) == place
+    assert place.not_before((3, 1), arrival_ms, 1) == place
+    assert place.not_before((3, 2), arrival_ms, 1) == SourcePlace(3, 3, 0, 0, [])
+    far = 10**15
+    assert place.not_before((far, 1), arrival_ms, 1) == SourcePlace(far - 1, 3, 0, 0, [])
+    assert place.not_before((far, 2), arrival_ms, 1) == SourcePlace(far, 3, 0, 0, [])
+    for rate, position in ((7, 5), (0.3, 40), (5000, 1)):
+        slow = arrival_times(rate, 11)
+        ahead = positions_ahead(slow, position, 4, (far, 4))
+        assert (slow(position + ahead - 1), 4) <= (far, 4) < (slow(position + ahead), 4)
+    assert positions_ahead(arrival_ms, 9, 4, (8, 4)) == 0
 
 
 def test_at_another_parallelism_a_subtask_goes_on_where_the_least_watermark_was() -> None:

@@ -5,21 +5,32 @@ import itertools
 import pickle
 import random
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 pytest.importorskip("pyspark")
 
+from models.message_jobs import collected_by_messages
+
 from flinkcore.common import Row
 from flinkcore.datastream import StreamExecutionEnvironment
-from flinkcore.datastream.pipeline_executor import ElementJob
+from flinkcore.datastream.pipeline_executor import CheckpointSettings, ElementJob
 from flinkcore.errors import FlinkcoreError, UserCodeError
 from flinkcore.replay.elements.job_sources import JobSources
 from flinkcore.runtime.working_directory import WorkingDirectory
 from flinkcore.spark.elements import messages as messages_module
 from flinkcore.spark.elements.element_task import ElementTask
-from flinkcore.spark.elements.messages import MessageWriter, RunRow, merged, pieces, read_runs, run_batch
+from flinkcore.spark.elements.messages import (
+    Message,
+    MessageWriter,
+    RunRow,
+    merged,
+    pieces,
+    read_runs,
+    run_batch,
+)
 from flinkcore.spark.elements.shipped_job import ShippedJob
 
 
@@ -262,3 +273,20 @@ def test_a_task_sends_amid_a_call_without_end(monkeypatch: pytest.MonkeyPatch) -
     sent.close()  # type: ignore[attr-defined]
     assert values(taken) == list(range(len(values(taken))))
     assert sum(len(row.payload) for row in taken) < 10 * 7000
+
+
+def test_a_task_that_stops_without_the_word_of_all_that_send_to_it_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    env = StreamExecutionEnvironment().set_parallelism(2)
+    stream = env.from_collection(list(range(9))).rebalance().map(lambda v: v).key_by(lambda v: v).map(str)
+    settings = CheckpointSettings(stop_with_checkpoint=tmp_path / "c")
+    assert sorted(collected_by_messages(stream, env, settings)) == [str(number) for number in range(9)]
+    receive = ElementTask._receive
+
+    def without_last(task: ElementTask, messages: Iterator[Message]) -> None:
+        receive(task, iter(list(messages)[:-1]))
+
+    monkeypatch.setattr(ElementTask, "_receive", without_last)
+    with pytest.raises(FlinkcoreError, match=r"not all messages to task 1 .* have come; this is a defect"):
+        collected_by_messages(stream, env, settings)

@@ -1,6 +1,8 @@
 """Jobs that are stopped amid their sources, with a checkpoint, and go on behind what these had emitted."""
 
+import linecache
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -8,13 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+import pyarrow as pa
 import pytest
 from models.checkpointed_numbers import CheckpointedNumbers
+from models.forged_checkpoints import forge_table, with_column
 from models.text_files import line_sink, lines_in
 from models.timed_elements import BY_VALUE
 from models.waiting import LONG_S, wait_until
 
-from flinkcore.common import JobStatus, Time, Types, WatermarkStrategy
+from flinkcore.common import Duration, JobStatus, Time, Types, WatermarkStrategy
 from flinkcore.common.boundedness import Boundedness
 from flinkcore.common.serializer import PickleSerializer, Serializer
 from flinkcore.datastream import (
@@ -36,14 +40,17 @@ from flinkcore.datastream.connectors import (
     SplitReader,
 )
 from flinkcore.datastream.connectors.base import Source, SourceSplit
+from flinkcore.datastream.connectors.iterator_source_reader import IteratorSourceReader
 from flinkcore.datastream.state import ValueStateDescriptor
 from flinkcore.errors import (
+    CheckpointError,
     ConfigurationError,
     JobCancelledError,
     LifecycleError,
     UnsupportedOperationError,
     UserCodeError,
 )
+from flinkcore.replay.elements.background_run import _JobThread
 from flinkcore.runtime.checkpoint import Checkpoint
 
 TEST_ENDS = threading.Event()
@@ -158,14 +165,12 @@ def test_a_savepoint_goes_where_the_settings_say(got: list[Any], tmp_path: Path)
     assert Path(client.stop_with_savepoint(False).result()).parent == tmp_path
 
 
-def test_a_savepoint_without_a_directory_or_at_the_end_of_time_is_refused(got: list[Any]) -> None:
+def test_a_savepoint_without_a_directory_or_of_a_job_that_goes_on_is_refused(got: list[Any]) -> None:
     env = environment()
     count_numbers(env)
     client = env.execute_async()
     with pytest.raises(ConfigurationError, match="give savepoint_directory"):
         client.stop_with_savepoint(False)
-    with pytest.raises(UnsupportedOperationError, match=r"take stop_with_savepoint\(False\)"):
-        client.stop_with_savepoint(True, "somewhere")
     with pytest.raises(UnsupportedOperationError, match=r"there is no trigger_savepoint"):
         client.trigger_savepoint()
     client.cancel().result()
@@ -190,6 +195,106 @@ def test_a_job_that_has_something_without_checkpoints_goes_on(got: list[Any], tm
         client.stop_with_savepoint(False, str(tmp_path)).result()
     assert client.get_job_status().result() is JobStatus.RUNNING
     client.cancel().result()
+
+
+def test_no_job_stops_amid_a_log(got: list[Any], tmp_path: Path) -> None:
+    def slow_rows(env: StreamExecutionEnvironment) -> None:
+        log = pa.table({"at": pa.array(range(200), pa.int64())})
+        rows = env.from_event_log(log, timestamp="at", arrival="at").map(lambda row: row.at)
+        rows.filter(lambda at: time.sleep(0.002) is None).add_sink(Got())
+
+    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
+    slow_rows(env)
+    client = env.execute_async()
+    wait_until(lambda: len(got) > 3)
+    with pytest.raises(ConfigurationError, match="does not stop amid that event log: let it run to its end"):
+        client.stop_with_savepoint(False, str(tmp_path)).result()
+    client.get_job_execution_result().result()
+    assert got == list(range(200))
+    got.clear()
+    slow_rows(env)
+    client = env.execute_async(stop_with_checkpoint=tmp_path / "c")
+    wait_until(lambda: len(got) > 3)
+    client.cancel().result()
+    with pytest.raises(JobCancelledError, match=r"was cancelled$"):
+        client.get_job_execution_result().result()
+    assert len(got) < 200
+    assert not list((tmp_path / "c").iterdir())
+
+
+def test_a_reader_without_a_serializer_is_not_stopped_amid_its_splits_on_the_arrival_clock(
+    got: list[Any], tmp_path: Path
+) -> None:
+    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
+    source = Unserialized([range(200)], ends=True)
+    numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "own", Types.LONG())
+    numbers.filter(lambda number: time.sleep(0.002) is None).add_sink(Got())
+    client = env.execute_async()
+    wait_until(lambda: len(got) > 3)
+    with pytest.raises(ConfigurationError, match=r"let it have a split_serializer\(\)"):
+        client.stop_with_savepoint(False, str(tmp_path)).result()
+    client.cancel().result()
+
+
+class Unwritten(PickleSerializer):
+    def __init__(self, fails: bool) -> None:
+        self.fails = fails
+
+    def serialize(self, value: Any) -> Any:
+        if self.fails:
+            raise ValueError("no bytes for it")
+        return "text"
+
+
+class Misread(PickleSerializer):
+    def deserialize(self, data: bytes) -> Any:
+        if data == super().serialize(None):
+            raise EOFError("too short")
+        return Waiting("another", ())
+
+
+@pytest.mark.parametrize(
+    ("serializer", "told"),
+    [
+        (Unwritten(True), r"split_serializer\(\) of the split '0' failed: ValueError: no bytes"),
+        (Unwritten(False), r"split_serializer\(\) of the split '0' gave 'text', no bytes"),
+    ],
+)
+def test_a_split_that_cannot_be_serialized_is_named(
+    serializer: Serializer, told: str, got: list[Any], tmp_path: Path
+) -> None:
+    env = environment()
+    source = Serialized([[0]], serializer=serializer)
+    env.from_source(source, WatermarkStrategy.no_watermarks(), "own").add_sink(Got())
+    client = env.execute_async()
+    wait_until(lambda: bool(got))
+    with pytest.raises(UserCodeError, match=told):
+        client.stop_with_savepoint(False, str(tmp_path)).result()
+
+
+def test_a_split_that_is_read_back_as_another_one_is_refused(got: list[Any], tmp_path: Path) -> None:
+    def read(env: StreamExecutionEnvironment, serializer: Serializer) -> None:
+        source = Serialized([list(range(100))], serializer=serializer)
+        numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "own", Types.LONG())
+        numbers.filter(lambda number: time.sleep(0.002) is None).add_sink(Got())
+
+    env = environment()
+    read(env, PickleSerializer())
+    client = env.execute_async()
+    wait_until(lambda: bool(got))
+    path = Path(client.stop_with_savepoint(False, str(tmp_path)).result())
+    env = environment()
+    read(env, Misread())
+    with pytest.raises(CheckpointError, match=r"Waiting\(split_id='another'.* in place of the split '0'"):
+        env.execute(restore_from=path)
+    none = PickleSerializer().serialize(None)
+    forge_table(path, "splits", lambda batch: with_column(batch, "position", [none]))
+    env = environment()
+    read(env, Misread())
+    with pytest.raises(
+        CheckpointError, match=r"split_serializer\(\) of .* cannot read the split '0': EOFError: too short"
+    ):
+        env.execute(restore_from=path)
 
 
 class Reminding(KeyedProcessFunction):
@@ -280,6 +385,35 @@ def test_splits_are_read_on_at_any_parallelism(
     assert sorted(value for what, value in got if what == "EVENT_TIME") == numbers
 
 
+def test_a_reader_waits_for_all_of_its_splits_at_the_same_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("flinkcore.datastream.connectors.iterator_source_reader._CLOSE_SECONDS", LONG_S)
+    is_second_closed, is_first_closed = threading.Event(), threading.Event()
+
+    @dataclass(frozen=True)
+    class First(SourceSplit):
+        split_id: str = "first"
+
+        def elements(self) -> Iterator[int]:
+            yield 1
+            if is_second_closed.wait(LONG_S / 4):
+                is_first_closed.set()
+
+    @dataclass(frozen=True)
+    class Second(SourceSplit):
+        split_id: str = "second"
+
+        def elements(self) -> Iterator[int]:
+            try:
+                yield from iter(int, 1)
+            finally:
+                is_second_closed.set()
+
+    reader = IteratorSourceReader(lambda: None)
+    reader.add_splits([First(), Second()])
+    reader.close()
+    assert is_first_closed.is_set()
+
+
 def test_numbers_are_in_the_splits_that_they_were_in(got: list[Any], tmp_path: Path) -> None:
     def slow(number: Any) -> Any:
         time.sleep(0.002)
@@ -337,8 +471,14 @@ class Unserialized(Splits):
 
 
 class Serialized(Unserialized):
+    def __init__(
+        self, listed: Sequence[Sequence[Any]], ends: bool = False, serializer: Serializer | None = None
+    ) -> None:
+        super().__init__(listed, ends)
+        self.serializer = serializer or PickleSerializer()
+
     def split_serializer(self) -> Serializer:
-        return PickleSerializer()
+        return self.serializer
 
 
 def test_splits_of_a_reader_of_its_own_are_in_the_checkpoint(got: list[Any], tmp_path: Path) -> None:
@@ -453,6 +593,178 @@ def test_a_program_that_takes_no_more_leaves_no_checkpoint(tmp_path: Path) -> No
     assert not list((tmp_path / "c").iterdir())
 
 
+INTERRUPTED = _JobThread.collected.__code__, _JobThread._take.__code__
+"""Where the program waits for elements, and takes them."""
+
+
+class InterruptAtLine:
+    """Interrupts the program before a line of what it waits in, counted from its second element on."""
+
+    def __init__(self, line: int, taken: list[Any]) -> None:
+        self.left = line
+        self.taken = taken
+
+    def __call__(self, frame: Any, event: str, argument: Any) -> Any:
+        return self.at_line if frame.f_code in INTERRUPTED and self.taken else None
+
+    def at_line(self, frame: Any, event: str, argument: Any) -> Any:
+        line = linecache.getline(frame.f_code.co_filename, frame.f_lineno).strip()
+        is_without_signals = line.startswith(("with ", "try:"))  # also where they end
+        if event == "line" and not is_without_signals:
+            self.left -= 1
+            if self.left == 0:
+                raise KeyboardInterrupt
+        return self.at_line
+
+
+def test_ctrl_c_at_any_line_loses_no_element(got: list[Any], tmp_path: Path) -> None:
+    goes_on: list[int] = []
+    for line in range(1, 19):
+        path, taken = tmp_path / str(line), list[Any]()
+        numbers = environment().add_source(CheckpointedNumbers(), type_info=Types.LONG())
+        results = numbers.execute_and_collect(stop_with_checkpoint=path)
+        before, interrupt = sys.gettrace(), InterruptAtLine(line, taken)
+        sys.settrace(interrupt)
+        try:
+            taken.extend(results)
+        except KeyboardInterrupt:
+            pass
+        finally:
+            sys.settrace(before)
+        assert interrupt.left <= 0
+        if list(path.iterdir()):
+            numbers = environment().add_source(CheckpointedNumbers(len(taken) + 2), type_info=Types.LONG())
+            further = list(numbers.execute_and_collect(restore_from=path))
+            assert taken + further == list(range(len(taken) + 2)), f"line {line}"
+            goes_on.append(line)
+    assert len(goes_on) > 10
+
+
+def test_a_job_that_stops_elsewhere_leaves_nothing_where_it_was_to_stop(
+    got: list[Any], tmp_path: Path
+) -> None:
+    env = environment()
+    count_numbers(env)
+    client = env.execute_async(stop_with_checkpoint=tmp_path / "own")
+    wait_until(lambda: len(got) > 3)
+    path = client.stop_with_savepoint(False, str(tmp_path / "other")).result()
+    assert Checkpoint.open(path).uids
+    assert not list((tmp_path / "own").iterdir())
+
+
+def test_a_job_all_of_which_had_ended_before_has_its_checkpoint_again(got: list[Any], tmp_path: Path) -> None:
+    def collection(env: StreamExecutionEnvironment) -> None:
+        env.from_collection([1, 2], Types.LONG()).add_sink(Got())
+
+    env = environment()
+    collection(env)
+    env.execute(stop_with_checkpoint=tmp_path / "c")
+    forge_table(tmp_path / "c", "splits", lambda batch: with_column(batch, "state", [-1]))
+    env = environment()
+    collection(env)
+    env.execute(restore_from=tmp_path / "c", stop_with_checkpoint=tmp_path / "d")
+    assert Checkpoint.open(tmp_path / "d").uids == Checkpoint.open(tmp_path / "c").uids
+    assert got == [1, 2]
+
+
+# ---- event time is advanced to its end ----
+
+
+def windows_of(env: StreamExecutionEnvironment, source: Source) -> None:
+    env.get_config().set_auto_watermark_interval(5)
+    numbers = env.from_source(source, BY_VALUE, "source", Types.LONG())
+    seen = numbers.map(lambda number: (Seen.numbers.append(number), number)[1], Types.LONG())
+    windows = seen.key_by(lambda number: 0).window(TumblingEventTimeWindows.of(Time.milliseconds(10)))
+    windows.reduce(lambda left, right: left + right).add_sink(Got())
+
+
+class Seen:
+    numbers: ClassVar[list[int]] = []
+
+
+@pytest.mark.parametrize("parallelism", [(1, 1), (2, 2), (2, 1)])
+def test_all_windows_fire_before_a_job_stops_at_the_end_of_event_time(
+    parallelism: tuple[int, int], got: list[Any], tmp_path: Path
+) -> None:
+    Seen.numbers.clear()
+    env = environment(parallelism[0])
+    windows_of(env, Splits([[1, 2, 11], [12, 25]]))
+    client = env.execute_async()
+    wait_until(lambda: len(Seen.numbers) == 5)
+    path = client.stop_with_savepoint(True, str(tmp_path)).result()
+    assert client.get_job_status().result() is JobStatus.FINISHED
+    assert sorted(got) == [3, 23, 25]
+    got.clear()
+    env = environment(parallelism[1])
+    windows_of(env, Splits([[1, 2, 11, 26], [12, 25, 3]], ends=True))
+    env.execute(restore_from=path)
+    assert sorted(got) == [3, 26]
+
+
+def test_a_source_that_was_idle_at_the_end_of_event_time_holds_no_watermark_back(
+    got: list[Any], tmp_path: Path
+) -> None:
+    def both(env: StreamExecutionEnvironment, numbers: Sequence[int]) -> None:
+        env.get_config().set_auto_watermark_interval(5)
+        strategy = BY_VALUE.with_idleness(Duration.of_millis(20))
+        idle = env.from_source(Splits([[]]), strategy, "idle", Types.LONG())
+        busy = env.from_source(Splits([numbers]), BY_VALUE, "busy", Types.LONG())
+        seen = idle.union(busy).map(lambda number: (Seen.numbers.append(number), number)[1], Types.LONG())
+        windows = seen.key_by(lambda number: 0).window(TumblingEventTimeWindows.of(Time.milliseconds(10)))
+        windows.reduce(lambda left, right: left + right).add_sink(Got())
+
+    env = environment()
+    both(env, [1, 11])
+    client = env.execute_async()
+    wait_until(lambda: got == [1])
+    path = client.stop_with_savepoint(True, str(tmp_path)).result()
+    assert got == [1, 11]
+    env = environment()
+    both(env, [1, 11, 21, 31])
+    client = env.execute_async(restore_from=path)
+    wait_until(lambda: got == [1, 11, 21])
+    client.cancel().result()
+
+
+def test_a_source_function_goes_on_after_the_end_of_event_time(got: list[Any], tmp_path: Path) -> None:
+    env = environment()
+    count_numbers(env)
+    client = env.execute_async()
+    wait_until(lambda: len(got) > 5)
+    path = client.stop_with_savepoint(True, str(tmp_path)).result()
+    before = len(got)
+    env = environment()
+    count_numbers(env, before + 7)
+    env.execute(restore_from=path)
+    assert got == [(number, number // 3 + 1) for number in range(before + 7)]
+
+
+@pytest.mark.parametrize("awaits", [False, True])
+def test_a_job_on_the_arrival_clock_stops_at_the_end_of_event_time(
+    awaits: bool, got: list[Any], tmp_path: Path
+) -> None:
+    def windows(env: StreamExecutionEnvironment, in_background: bool) -> None:
+        timed = env.from_collection(list(range(300)), Types.LONG()).assign_timestamps_and_watermarks(BY_VALUE)
+        slow = timed.filter(lambda number: not in_background or time.sleep(0.001) is None)
+        sums = slow.key_by(lambda number: 0).window(TumblingEventTimeWindows.of(Time.milliseconds(10)))
+        results = sums.reduce(lambda left, right: left + right)
+        if awaits:
+            results = AsyncDataStream.ordered_wait(results, Slowly(), Time.seconds(5), 2, Types.LONG())
+        results.add_sink(Got())
+
+    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
+    env.get_config().set_auto_watermark_interval(1)
+    windows(env, True)
+    client = env.execute_async()
+    wait_until(lambda: len(got) > 2)
+    path = client.stop_with_savepoint(True, str(tmp_path)).result()
+    assert len(got) < 30
+    windows(env, False)
+    env.execute(restore_from=path)
+    assert sum(got) == sum(range(300))
+    assert len(got) in (30, 31)
+
+
 def sums(env: StreamExecutionEnvironment, elements: list[int]) -> DataStream:
     timed = env.from_collection(elements, Types.LONG()).assign_timestamps_and_watermarks(BY_VALUE)
     windows = timed.key_by(lambda value: 0).window(TumblingEventTimeWindows.of(Time.milliseconds(10)))
@@ -561,6 +873,38 @@ def test_a_second_ctrl_c_waits_for_no_checkpoint(
         env.execute(stop_with_checkpoint=tmp_path / "c")
     thread.join()
     assert not list((tmp_path / "c").iterdir())
+
+
+class Quiet(CheckpointedNumbers):
+    """Emits three numbers, and then nothing until it is cancelled."""
+
+    def run(self, ctx: Any) -> None:
+        while self.next < 3:
+            ctx.collect(self.next)
+            self.next += 1
+        while self.runs:
+            time.sleep(0.001)
+
+
+@pytest.mark.parametrize("others", [0, 1])
+def test_a_function_that_emits_nothing_is_stopped_on_the_arrival_clock(
+    others: int, got: list[Any], tmp_path: Path
+) -> None:
+    def numbers(env: StreamExecutionEnvironment) -> None:
+        quiet = env.add_source(Quiet(), type_info=Types.LONG())
+        further = [env.add_source(Quiet(), type_info=Types.LONG()) for _ in range(others)]
+        quiet.union(*further).add_sink(Got())
+
+    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
+    numbers(env)
+    client = env.execute_async()
+    wait_until(lambda: len(got) > 2)
+    path = client.stop_with_savepoint(False, str(tmp_path)).result()
+    assert sorted(got) == sorted([0, 1, 2] * (1 + others))
+    numbers(env)
+    client = env.execute_async(restore_from=path)
+    client.stop_with_savepoint(False, str(tmp_path)).result()
+    assert len(got) == 3 * (1 + others)
 
 
 class Slowly(AsyncFunction):

@@ -28,7 +28,7 @@ from flinkcore.runtime.function_exits import exits_as_errors
 from flinkcore.runtime.working_directory import WorkingDirectory
 
 INTERRUPT_SECONDS: Final = 5
-"""So long Ctrl-C waits for the functions of a job to return."""
+"""So long Ctrl-C, or SIGTERM, waits for the functions of a job to return."""
 
 
 class BackgroundRun:
@@ -85,8 +85,15 @@ class BackgroundRun:
         """What has become of the job."""
         return self._thread.status
 
-    def stop_with_savepoint(self, path: str | PathLike[str]) -> CompletableFuture[str]:
-        """Stop the job with a checkpoint in a directory, whose path the future has when the job has ended."""
+    def stop_with_savepoint(self, path: str | PathLike[str], drains: bool = False) -> CompletableFuture[str]:
+        """Stop the job with a checkpoint in a directory, whose path the future has when the job has ended.
+
+        Parameters
+        ----------
+        path : path
+        drains : bool
+            Whether event time is advanced to its end before.
+        """
         future, thread = CompletableFuture[str](), self._thread
 
         def complete() -> None:
@@ -98,7 +105,7 @@ class BackgroundRun:
                 future.complete_exceptionally(_ended_before(thread.name))
 
         try:
-            thread.stop_with_checkpoint(path)
+            thread.stop_with_checkpoint(path, drains)
         except FlinkcoreError as failure:
             future.complete_exceptionally(failure)
         else:
@@ -188,6 +195,7 @@ class _JobThread:
         self._lock = Lock()
         self._changed = Condition(self._lock)
         self._elements: list[Any] = []
+        self._taken: Iterator[Any] = iter(())
         self._all_taken = True
         self._ended: list[Callable[[], object]] = []
         self._threads = ReplayThreads()
@@ -284,20 +292,18 @@ class _JobThread:
         BaseException
             What the job raised; a JobCancelledError if it was cancelled.
         """
-        interrupt: KeyboardInterrupt | SystemExit | None = None
         try:
+            interrupt: KeyboardInterrupt | SystemExit | None = None
             while True:
                 try:
-                    taken = self._take()
+                    yield from self._taken
+                    if not self._take():
+                        break
                 except (KeyboardInterrupt, SystemExit) as interrupted:
                     if interrupt is not None or not self._stop_with_own_checkpoint():
                         raise
                     interrupt = interrupted
-                    continue
-                if not taken:
-                    break
-                yield from taken
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, SystemExit):
             self.stop(INTERRUPT_SECONDS)
             raise
         except BaseException:
@@ -308,18 +314,23 @@ class _JobThread:
         if isinstance(self.outcome, BaseException):
             raise self.outcome
 
-    def _take(self) -> list[Any]:
-        """Return what has been collected, and wait for it if there is nothing; nothing when the job has ended."""
+    def _take(self) -> bool:
+        """Take what has been collected, and wait for it if there is nothing; return whether the job has more to give.
+
+        An interrupt may come at any place: what was collected is then either still there, or taken.
+        """
         with self._lock:
             while not (self._elements or self.status.is_terminal_state()):
                 self._all_taken = True
                 self._changed.notify_all()
                 self._changed.wait()
-            taken, self._elements = self._elements, []
+            if not self._elements:
+                return False
+            self._taken, self._elements = iter(self._elements), []
             self._changed.notify_all()
-            return taken
+            return True
 
-    def stop_with_checkpoint(self, path: str | PathLike[str]) -> None:
+    def stop_with_checkpoint(self, path: str | PathLike[str], drains: bool = False) -> None:
         """Let the job stop with a checkpoint in a directory, without waiting for that.
 
         Raises
@@ -327,7 +338,7 @@ class _JobThread:
         LifecycleError
             If it has ended, or stops already.
         ConfigurationError
-            If something in it has no checkpoints: it goes on.
+            If something in it has no checkpoints, or none where it is: it goes on.
         """
         with self._lock:
             if self.status is not JobStatus.RUNNING:
@@ -336,17 +347,17 @@ class _JobThread:
                 raise LifecycleError(
                     f"the job {self.name!r} stops already, with a checkpoint in {self._stop_path}"
                 )
-            self._tasks.stop(None if path is self._own_path else path)
+            self._tasks.stop(None if path is self._own_path else path, drains)
             self._stop_path = path
 
     def _stop_with_own_checkpoint(self) -> bool:
-        """Cancel the job with the checkpoint that it was started with, unless it has none, or was cancelled before."""
+        """Cancel the job with the checkpoint that it was started with; return whether it stops so now."""
         if self._own_path is None or self._is_cancelled:
             return False
         self._is_cancelled = True
         try:
             self.stop_with_checkpoint(self._own_path)
-        except LifecycleError:  # it ends, or stops, already
+        except (LifecycleError, ConfigurationError):  # it ends, or stops, already; or cannot stop where it is
             return False
         return True
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from heapq import heapify, heappop, heapreplace
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from flinkcore._native.element_calls import emit_elements
 from flinkcore.common.constants import MAX_TIMESTAMP
@@ -15,7 +15,7 @@ from flinkcore.common.typeinfo.type_information import Conversion
 from flinkcore.common.watermark import Watermark
 from flinkcore.datastream.connectors.base import SourceSplit
 from flinkcore.replay.elements.job_clock import JobClock
-from flinkcore.replay.elements.restored_sources import ENDED
+from flinkcore.replay.elements.restored_sources import ENDED, first_position
 from flinkcore.runtime.elements import StreamRecord
 from flinkcore.runtime.tasks.task_output import ElementCall, TaskOutput
 
@@ -32,12 +32,29 @@ CONTEXT: Final = "flinkcore.source context"
 _NONE_LEFT: Final = object()
 
 
+class SourceSnapshot(NamedTuple):
+    """Where an origin stands.
+
+    Attributes
+    ----------
+    snapshot : OperatorSnapshot
+    is_idle : bool
+        Whether its output is.
+    """
+
+    snapshot: OperatorSnapshot
+    is_idle: bool
+
+
 class Arrivals(ABC):
     """Elements that come one after the other, each at its time."""
 
     @abstractmethod
     def emit_all(self, clock: JobClock) -> Iterator[None]:
         """Let all elements go on their way, each at its time, and stop now and then."""
+
+    def wake(self) -> None:  # noqa: B027
+        """Let what waits look whether it is to go on; may be called in any thread."""
 
     def cancel(self) -> None:  # noqa: B027
         """Stop what emits by itself, without waiting for it; `close` follows."""
@@ -60,10 +77,8 @@ class Origin(Arrivals):
         When the next element arrives, or the end; None: the end has come.
     at_end : bool
         Whether what comes next is the end.
-    is_idle : bool
-        Whether its output is.
     is_waiting : bool
-        Whether `wait` must be called before it is known what comes next.
+        Whether it is not known what comes next until `wait` was called.
     found_nothing : bool
         Whether there was nothing to go on its way at the last `emit`.
     had_ended : bool
@@ -74,7 +89,6 @@ class Origin(Arrivals):
     next_arrival_ms: int | None
     at_end: bool
     is_waiting: bool = False
-    is_idle: bool = False
     found_nothing: bool = False
     had_ended: bool = False
 
@@ -101,7 +115,7 @@ class Origin(Arrivals):
         return False
 
     def wait(self) -> None:
-        """Wait until it is known what comes next."""
+        """Wait until it is known what comes next, or until it is woken."""
 
     def is_available(self) -> bool:
         """Return whether it is known what comes next, without waiting for it."""
@@ -112,7 +126,11 @@ class Origin(Arrivals):
         """Let the next element go on its way, or the end come."""
 
     @abstractmethod
-    def snapshot(self, is_amid: bool) -> OperatorSnapshot:
+    def end(self) -> None:
+        """Let the end come, whatever is left."""
+
+    @abstractmethod
+    def snapshot(self, is_amid: bool) -> SourceSnapshot:
         """Return where it stands.
 
         Parameters
@@ -203,26 +221,32 @@ class SplitArrivals(Origin):
     def emit(self) -> None:
         """Let the next element go on its way, or the end come."""
         if self.at_end:
-            self.next_arrival_ms = None
-            self._finish()
+            self.end()
             return
         record = self._record
         record.value, record.timestamp = self._held, None
         self._process(record)
         self._take()
 
-    def snapshot(self, is_amid: bool) -> OperatorSnapshot:
+    def end(self) -> None:
+        self.next_arrival_ms = None
+        self._finish()
+
+    def snapshot(self, is_amid: bool) -> SourceSnapshot:
         from flinkcore.runtime.checkpoint import OperatorSnapshot, SplitPosition  # loads pyarrow
 
         gone = self._position if self.at_end else self._position - 1
         left_out = ENDED if self.next_arrival_ms is None else gone - self._left_out_before
         splits = [SplitPosition(0, gone, left_out if is_amid else 0)]
         if self._context is None:
-            return OperatorSnapshot(splits=splits)
+            return SourceSnapshot(OperatorSnapshot(splits=splits), False)
         from flinkcore.runtime.tasks.subtask_state import own_state
 
         state = {CONTEXT: own_state(0, self._context.snapshot_state())}
-        return OperatorSnapshot(watermark_ms=self._context.watermark_ms, operator_state=state, splits=splits)
+        snapshot = OperatorSnapshot(
+            watermark_ms=self._context.watermark_ms, operator_state=state, splits=splits
+        )
+        return SourceSnapshot(snapshot, self._context.is_idle)
 
     def emit_all(self, clock: JobClock) -> Iterator[None]:
         """Let all elements go on their way, each at its time, and stop now and then."""
@@ -231,8 +255,7 @@ class SplitArrivals(Origin):
         end_ms = self._arrival_ms(self._position) + 1
         clock.fire_before(end_ms)
         clock.end(end_ms, self.number)
-        self.next_arrival_ms = None
-        self._finish()
+        self.end()
 
     def _emit_elements(self, clock: JobClock) -> Iterator[None]:
         chunk = [self._held]
@@ -274,6 +297,7 @@ class OrderedArrivals(Arrivals):
         self._origins = origins
         self._stops = stops
         self._is_stopping = False
+        self._is_woken = False
         self._held: list[Origin] = []
         self.last_origin = -1
 
@@ -292,6 +316,7 @@ class OrderedArrivals(Arrivals):
         """Let all elements go on their way, each at its time, and stop now and then."""
         for origin in self._origins:
             origin.wait()
+            yield from _waited(origin)
         waiting = [
             (origin.next_arrival_ms, not origin.at_end, origin.number, origin)
             for origin in self._origins
@@ -315,16 +340,15 @@ class OrderedArrivals(Arrivals):
             else:
                 clock.end(arrival_ms, number)
             origin.emit()
-            if origin.is_waiting:
-                yield
-                origin.wait()
+            yield from _waited(origin)
             next_ms = origin.next_arrival_ms
             if next_ms is None:
                 heappop(waiting)
             else:
                 heapreplace(waiting, (next_ms, not origin.at_end, number, origin))
             until_stop -= 1
-            if until_stop == 0:
+            if until_stop == 0 or self._is_woken:
+                self._is_woken = False
                 yield
                 until_stop = ELEMENTS_AT_ONCE
 
@@ -347,8 +371,14 @@ class OrderedArrivals(Arrivals):
             origin.emit()
             self._held.remove(origin)
 
+    def wake(self) -> None:
+        self._is_woken = True
+        for origin in self._origins:
+            origin.wake()
+
     def cancel(self) -> None:
         """Cancel all origins."""
+        self._is_woken = True
         for origin in self._origins:
             origin.cancel()
 
@@ -358,6 +388,13 @@ class OrderedArrivals(Arrivals):
         with ExitStack() as closing:
             for origin in reversed(self._origins):
                 closing.callback(origin.close)
+
+
+def _waited(origin: Origin) -> Iterator[None]:
+    """Wait until it is known what an origin has next, and stop before each wait."""
+    while origin.is_waiting:
+        yield
+        origin.wait()
 
 
 def arrival_times(rate: float, start_ms: int) -> Callable[[int], int]:
@@ -374,10 +411,7 @@ def positions_ahead(
     arrival_ms: Callable[[int], int], position: int, number: int, place: tuple[int, int]
 ) -> int:
     """Return how many elements behind a position the first one of the origin of a number is that is behind a place."""
-    ahead = 0
-    while (arrival_ms(position + ahead), number) <= place:
-        ahead += 1
-    return ahead
+    return first_position(position, lambda at: (arrival_ms(at), number) > place) - position
 
 
 def end_input(output: TaskOutput) -> None:

@@ -5,13 +5,14 @@ Timers of that moment wait, as more may arrive in it. The next run of the job ta
 what one run over all would have done.
 
 Or it is stopped amid its sources, as it must be where they have no end: the next run then reads the same ones, behind
-what they have emitted.
+what they have emitted. Event time may be advanced to its end before, so that all windows fire: watermarks begin anew
+then.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any, Final, NamedTuple
 
@@ -42,7 +43,7 @@ from flinkcore.errors import (
     SchemaError,
     UnsupportedOperationError,
 )
-from flinkcore.replay.elements.element_arrivals import CONTEXT, Origin, arrival_times
+from flinkcore.replay.elements.element_arrivals import CONTEXT, Origin, SourceSnapshot, arrival_times
 from flinkcore.replay.elements.log_arrivals import SPLITS, LogReading
 from flinkcore.replay.elements.restored_sources import (
     ARRIVALS,
@@ -52,6 +53,7 @@ from flinkcore.replay.elements.restored_sources import (
     RestoredFunction,
     RestoredSource,
     SourcePlace,
+    Stop,
     reads_by_itself,
     splits_that_go_on,
     watermarks_that_go_on,
@@ -79,6 +81,7 @@ from flinkcore.runtime.tasks.subtask_state import (
     Check,
     RestoredSubtasks,
     assigner_state,
+    backends_of,
     broadcast_elements,
     broadcast_state,
     elements_by_subtask,
@@ -92,8 +95,8 @@ CLOCK: Final = "job clock"
 """By which a checkpoint names the clock of a job, which is in it as an operator is."""
 
 TIME: Final = "time"
-"""State of the clock: when the job started, what the clock shows, which source the last element came from, and whether
-the job was stopped amid its sources, which 1 stands for."""
+"""State of the clock: when the job started, what the clock shows, which source the last element came from, and the
+`Stop`."""
 
 COMMITTABLES: Final = "flinkcore.committables"
 """State of a sink: what its writers have prepared, to be made visible when the checkpoint is complete."""
@@ -114,14 +117,13 @@ class RestoredClock(NamedTuple):
         When the last element before arrived.
     last_origin : int
         Number of the origin that this came from.
-    is_amid : bool
-        Whether it was stopped amid its sources, which are to go on behind what they have emitted.
+    stop : Stop
     """
 
     start_ms: int
     now_ms: int
     last_origin: int
-    is_amid: bool
+    stop: Stop
 
 
 @dataclass(frozen=True)
@@ -160,7 +162,8 @@ class TaskCheckpoints:
             return None
         uids = self._uids(vertices)
         checks = {node: check for node in uids if (check := _check_of(node.transformation)) is not None}
-        return RestoredSubtasks(self.restored, uids, checks, self.next_tick_ms)
+        is_drained = self.clock is not None and self.clock.stop is Stop.DRAINED
+        return RestoredSubtasks(self.restored, uids, checks, self.next_tick_ms, is_drained)
 
     def _uids(self, vertices: Sequence[JobVertex]) -> dict[StreamNode, str]:
         return dict(zip(operators_of(vertices), self.uids, strict=True))
@@ -177,7 +180,10 @@ class TaskCheckpoints:
             return
         last = self.clock.now_ms, self.clock.last_origin
         for origin in origins:
-            origin.wait()
+            while origin.is_waiting and self.clock.stop is Stop.AT_END:
+                origin.wait()
+            if origin.is_waiting:  # a function goes on from its state, however long it takes to emit
+                continue
             if origin.at_end or origin.next_arrival_ms is None:
                 continue
             if (origin.next_arrival_ms, origin.number) < last:
@@ -192,9 +198,9 @@ class TaskCheckpoints:
         self,
         task: StreamTask,
         vertices: Sequence[JobVertex],
-        origin: Origin | None,
+        source: SourceSnapshot | None,
         prepared: Mapping[StreamNode, Sequence[Any]],
-        is_amid: bool = False,
+        stop: Stop = Stop.AT_END,
     ) -> list[OperatorPart]:
         """Write what a task holds, and return what of the checkpoint that is.
 
@@ -203,12 +209,11 @@ class TaskCheckpoints:
         task : StreamTask
         vertices : sequence of JobVertex
             Of the whole job.
-        origin : Origin or None
-            What the task has read, if it is one of a source.
+        source : SourceSnapshot or None
+            Where what the task has read stands, if it is one of a source.
         prepared : mapping of StreamNode to sequence
             Committables that are in the checkpoint with this task.
-        is_amid : bool
-            Whether the job is stopped amid its sources.
+        stop : Stop
 
         Raises
         ------
@@ -221,17 +226,22 @@ class TaskCheckpoints:
         writer, uids = self.pending.writer(), self._uids(vertices)
         parts: list[OperatorPart] = []
         emitted: dict[StreamNode, tuple[int, bool]] = {}
-        if origin is not None:
-            snapshot, source = origin.snapshot(is_amid), task.vertex.head
-            emitted[source] = snapshot.watermark_ms, origin.is_idle
-            parts.append(writer.write(uids[source], task.index, snapshot))
+        if source is not None:
+            snapshot, head = source.snapshot, task.vertex.head
+            emitted[head] = snapshot.watermark_ms, source.is_idle
+            if stop is Stop.DRAINED:
+                snapshot = _without_watermarks(snapshot)
+            parts.append(writer.write(uids[head], task.index, snapshot))
         for subtask in task.subtasks():
             node = subtask.setup.node
             if node.collects:
                 continue
-            own_ms, is_idle = stream_state(subtask, emitted)
-            emitted[node] = own_ms if is_amid else without_end(own_ms), is_idle
-            snapshot = snapshot_of(subtask, emitted[node][0], emitted, is_amid)
+            if stop is Stop.DRAINED:
+                snapshot = backends_of(subtask.setup, subtask.operator).snapshot(MIN_TIMESTAMP)
+            else:
+                own_ms, is_idle = stream_state(subtask, emitted)
+                emitted[node] = own_ms if stop is Stop.AMID else without_end(own_ms), is_idle
+                snapshot = snapshot_of(subtask, emitted[node][0], emitted, stop is Stop.AMID)
             if node in prepared:
                 snapshot = _with_committables(snapshot, node, prepared[node])
             parts.append(writer.write(uids[node], task.index, snapshot))
@@ -294,15 +304,16 @@ class ElementCheckpoints:
         with refused_as(checkpoint.storage.path):
             self._refuse_other_parts(checkpoint)
             of_clock = broadcast_elements(checkpoint.operator_states(CLOCK, 1)[0], TIME)
-            least = [MIN_TIMESTAMP, MIN_TIMESTAMP, -1, 0]
-            start_ms, now_ms, last_origin, is_amid = checked_numbers(CLOCK, of_clock, least)
+            least = [MIN_TIMESTAMP, MIN_TIMESTAMP, -1, Stop.AT_END]
+            start_ms, now_ms, last_origin, stopped = checked_numbers(CLOCK, of_clock, least)
+            stop = Stop(stopped)
             if last_origin >= 0:
                 if start_ms > now_ms:
                     raise SchemaError(
                         f"the job started at {start_ms} ms, after its last element at {now_ms} ms"
                     )
-                self.clock = RestoredClock(start_ms, now_ms, last_origin, bool(is_amid))
-            if not is_amid:
+                self.clock = RestoredClock(start_ms, now_ms, last_origin, stop)
+            if stop is Stop.AT_END:
                 self._refuse_another_time()
 
     def _refuse_other_parts(self, checkpoint: Checkpoint) -> None:
@@ -400,13 +411,19 @@ class ElementCheckpoints:
             if len(found) != 1:
                 raise SchemaError("it has no position")
             position, left_out = checked_numbers(uid, [found[0].position, found[0].state], [0, ENDED])
-            if left_out != 0 and (self.clock is None or not self.clock.is_amid):
+            if left_out != 0 and (self.clock is None or self.clock.stop is Stop.AT_END):
                 raise SchemaError(f"it leaves out {left_out} elements, though it has come to the end of them")
+            if left_out > position:
+                raise SchemaError(f"it leaves out {left_out} elements of the {position} that it has emitted")
             return position, left_out
+
+    @property
+    def _is_drained(self) -> bool:
+        return self.clock is not None and self.clock.stop is Stop.DRAINED
 
     def context_of(self, step: Transformation) -> tuple[int | None, ...] | None:
         """Return where the context that a collection emits to goes on; None: it begins."""
-        if self._checkpoint is None:
+        if self._checkpoint is None or self._is_drained:
             return None
         return self._contexts_of(self._uid(step))[0]
 
@@ -449,7 +466,9 @@ class ElementCheckpoints:
         uid = self._uid(step)
         with refused_as(f"{self._checkpoint.storage.path}, operator {uid!r}"):
             places = self._places_of(uid)
-            watermarks = [SourceWatermarks.of_elements(own) for own in self._by_subtask(uid, WATERMARKS)]
+            watermarks: list[SourceWatermarks | None] = [None] * len(places)
+            if not self._is_drained:
+                watermarks = [SourceWatermarks.of_elements(own) for own in self._by_subtask(uid, WATERMARKS)]
             splits = splits_that_go_on(source, parallelism, places, watermarks, self._checkpoint.splits(uid))
         furthest = max(places, key=lambda place: place.last_ms)
         is_of_arrivals = self._configuration.get_clock() == "arrival"
@@ -469,7 +488,7 @@ class ElementCheckpoints:
         uid = self._uid(step)
         arrivals = self._arrivals_of(uid)
         with refused_as(f"{self._checkpoint.storage.path}, operator {uid!r}"):
-            contexts = self._contexts_of(uid)
+            contexts = [] if self._is_drained else self._contexts_of(uid)
         if len(arrivals) != parallelism:
             furthest = max(arrivals, key=lambda own: own[1])
             have_ended = min(has_ended for *_, has_ended in arrivals)
@@ -477,7 +496,9 @@ class ElementCheckpoints:
         functions: list[RestoredFunction] = []
         for index, states in enumerate(self._checkpoint.operator_states(uid, parallelism)):
             own = {name: state for name, state in states.items() if name not in (ARRIVALS, CONTEXT)}
-            context = where_it_was(contexts, index, parallelism, lambda state: state[:2] or (0, 0))
+            context = None
+            if contexts:
+                context = where_it_was(contexts, index, parallelism, lambda state: state[:2] or (0, 0))
             position, last_ms, slept_ms, has_ended = arrivals[index]
             functions.append(RestoredFunction(position, last_ms, slept_ms, bool(has_ended), context, own))
         return functions
@@ -541,6 +562,25 @@ class ElementCheckpoints:
 
     # ---- how the job stops ----
 
+    def refuse_to_stop_amid(self) -> None:
+        """Accept a job on the arrival clock if its sources can go on from any place: of an event log only the end can.
+
+        Raises
+        ------
+        ConfigurationError
+            If one cannot.
+        """
+        for node in self._uids:
+            step = node.transformation
+            if isinstance(step, SourceTransformation) and step.strategy is not None and not node.collects:
+                _refuse_source(node, step.source, step.strategy, is_stopped_amid=True)
+            if is_source_node(node) and is_of_log(step):
+                raise ConfigurationError(
+                    f"a job with {node.name} does not stop amid that event log: let it run to its end, with "
+                    "stop_with_checkpoint and a log that ends where it is to stop; or cancel() it, which leaves no "
+                    "checkpoint"
+                )
+
     def begin(self, path: str | PathLike[str] | None = None) -> PendingCheckpoint:
         """Begin the checkpoint with which the job stops; as a context manager it is aborted by an error.
 
@@ -558,7 +598,7 @@ class ElementCheckpoints:
         pending: PendingCheckpoint,
         parts: Sequence[OperatorPart],
         time: tuple[int, int, int],
-        is_amid: bool = False,
+        stop: Stop = Stop.AT_END,
     ) -> None:
         """Complete the checkpoint.
 
@@ -569,15 +609,14 @@ class ElementCheckpoints:
             What all tasks have written.
         time : (int, int, int)
             When the job started, what its clock shows, and the number of the origin of its last element.
-        is_amid : bool
-            Whether the job was stopped amid its sources.
+        stop : Stop
 
         Raises
         ------
         CheckpointError, ConfigurationError
             As of `PendingCheckpoint.commit`.
         """
-        clock = OperatorSnapshot(operator_state={TIME: broadcast_state([*time, int(is_amid)])})
+        clock = OperatorSnapshot(operator_state={TIME: broadcast_state([*time, int(stop)])})
         pending.commit([pending.writer().write(CLOCK, 0, clock), *parts], self._job)
 
 
@@ -595,6 +634,13 @@ def checked_numbers(name: str, values: Sequence[Any], least: Sequence[int]) -> l
     ):
         raise SchemaError(f"the {name} of the checkpoint shows {list(values)!r:.80}")
     return list(values)
+
+
+def _without_watermarks(snapshot: OperatorSnapshot) -> OperatorSnapshot:
+    states = {
+        name: state for name, state in snapshot.operator_state.items() if name not in (WATERMARKS, CONTEXT)
+    }
+    return replace(snapshot, watermark_ms=MIN_TIMESTAMP, operator_state=states)
 
 
 def _watermark_of_source(watermarks: SourceWatermarks | None) -> tuple[int, bool]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from flinkcore.common.execution_config import ExecutionConfig
 from flinkcore.datastream.connectors.base import Sink
@@ -30,6 +30,7 @@ from flinkcore.replay.elements.element_arrivals import Arrivals, OrderedArrivals
 from flinkcore.replay.elements.job_clock import JobClock
 from flinkcore.replay.elements.job_sources import JobSources
 from flinkcore.replay.elements.pausable_call import PausableCall
+from flinkcore.replay.elements.restored_sources import Stop
 from flinkcore.replay.elements.started_job import StartedJob
 from flinkcore.runtime.copies import copied_function
 from flinkcore.runtime.function_exits import exits_as_errors
@@ -200,8 +201,9 @@ class RunningTasks:
         self._job = job
         self._configuration = configuration
         self._may_stop = may_stop
+        self._check = check
         self._when_taken = when_taken
-        self._stop: tuple[ElementCheckpoints, str | PathLike[str] | None] | None = None
+        self._stop: _AskedStop | None = None
         self.has_stopped = False
         self._elements: list[Any] = []
         self._give = give
@@ -246,23 +248,28 @@ class RunningTasks:
 
         return ElementCheckpoints(self._vertices, self._job, self._configuration, settings)
 
-    def stop(self, path: str | PathLike[str] | None = None) -> None:
+    def stop(self, path: str | PathLike[str] | None = None, drains: bool = False) -> None:
         """Let the tasks stop amid their sources, with a checkpoint; may be called in any thread.
 
         Parameters
         ----------
         path : path, optional
             Its directory; by default the one that the job was started with.
+        drains : bool
+            Whether event time is advanced to its end before.
 
         Raises
         ------
         ConfigurationError
-            If something in the job has no checkpoints: it goes on.
+            If something in the job has no checkpoints, or none amid the sources: it goes on.
         """
         checkpoints = self._checkpoints
         if checkpoints is None:
             checkpoints = self._checkpoints_of(CheckpointSettings(stop_with_checkpoint=path))
-        self._stop = checkpoints, path
+        if self._system_clock is None:
+            checkpoints.refuse_to_stop_amid()
+        self._stop = _AskedStop(checkpoints, path, drains)
+        self._arrivals.wake()
         if self._system_clock is not None:
             self._system_clock.mailbox.wake()
 
@@ -324,19 +331,25 @@ class RunningTasks:
         arrivals = OrderedArrivals(origins, stops=pending is not None)
         self._arrivals = arrivals
         by_task = self._add_origins(origins)
-        is_left = pending is not None
+        self._check()  # who has cancelled, or stopped, the job by now did not see all origins
+        if self._stop is not None:
+            arrivals.wake()
         if self._system_clock is not None:
-            is_left = yield from self._system_clock.emit_all(origins, is_left, lambda: self._stop is not None)
+            yield from self._system_clock.emit_all(
+                origins, pending is not None, lambda: self._stop is not None
+            )
         else:
-            if len(origins) == 1 and not (self._may_stop or is_left or self._levels):
+            if len(origins) == 1 and not (self._may_stop or pending or self._levels):
                 self._arrivals = origins[0]
             yield from self._steps_of_arrivals(arrivals)
         yield
-        if self._stop is not None and self._stop[1] is not None:
-            checkpoints, path = self._stop
+        if self._stop is not None and self._stop.path is not None:
+            checkpoints, path, _ = self._stop
+            if pending is not None:
+                pending.abort()
             with checkpoints.begin(path) as begun:
                 self._end_with_checkpoint(begun, checkpoints, by_task, arrivals.last_origin)
-        elif pending is not None and (is_left or self._stop is not None):
+        elif pending is not None:
             assert self._checkpoints is not None
             self._end_with_checkpoint(pending, self._checkpoints, by_task, arrivals.last_origin)
         else:
@@ -366,11 +379,15 @@ class RunningTasks:
         last_origin: int,
     ) -> None:
         """Write what the tasks hold, and make visible what the sinks have written."""
-        is_amid = self._stop is not None or self._system_clock is not None
+        stop = Stop.AT_END if self._stop is None and self._system_clock is None else Stop.AMID
         start_ms, now_ms = self._sources.start_ms, self._clock.now_ms
         if self._system_clock is not None:
             self._system_clock.finish_calls(self._tasks.tasks())
             now_ms, last_origin = _since_ms(0), 0
+        sources = {number: origin.snapshot(stop is not Stop.AT_END) for number, origin in by_task.items()}
+        if self._stop is not None and self._stop.drains:
+            stop = Stop.DRAINED
+            self._drain(by_task.values())
         self._when_taken()
         # Once the checkpoint is complete, the next run commits what this one cannot.
         with self._prepared(pending.may_be_complete) as prepared:
@@ -378,13 +395,26 @@ class RunningTasks:
             parts: list[OperatorPart] = []
             for number, task in enumerate(self._tasks.tasks()):
                 of_first = prepared if task.index == 0 else {}
-                parts += of_tasks.write(task, self._vertices, by_task.get(number), of_first, is_amid)
+                parts += of_tasks.write(task, self._vertices, sources.get(number), of_first, stop)
             self._tasks.close()
             self._has_ended = True
             last = checkpoints.last_origin(last_origin)
-            checkpoints.complete(pending, parts, (start_ms, now_ms, last), is_amid)
+            checkpoints.complete(pending, parts, (start_ms, now_ms, last), stop)
         self.has_stopped = self._stop is not None
         commit(prepared)
+
+    def _drain(self, origins: Iterable[Origin]) -> None:
+        """Advance event time to its end: all windows and timers fire, as if the sources had ended."""
+        for origin in origins:
+            if origin.next_arrival_ms is None:
+                continue
+            if self._system_clock is None:
+                end_ms = self._clock.now_ms + 1
+                self._clock.fire_before(end_ms)
+                self._clock.end(end_ms, origin.number)
+            origin.end()
+        if self._levels is not None:
+            self._levels.take_all()
 
     def run(self) -> None:
         """Open the functions, give nothing, run the tasks to their end, and give what they have collected in time.
@@ -453,6 +483,14 @@ class RunningTasks:
         if not self._has_ended:
             self._has_ended = True
             self._tasks.cancel()
+
+
+class _AskedStop(NamedTuple):
+    """What `RunningTasks.stop` was given, and what the checkpoint knows of the job."""
+
+    checkpoints: ElementCheckpoints
+    path: str | PathLike[str] | None
+    drains: bool
 
 
 def _since_ms(time_ms: int) -> int:

@@ -6,13 +6,18 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from flinkcore.common.constants import MIN_TIMESTAMP
-from flinkcore.replay.elements.element_arrivals import CONTEXT, OrderedArrivals, Origin, arrival_times
+from flinkcore.replay.elements.element_arrivals import (
+    CONTEXT,
+    OrderedArrivals,
+    Origin,
+    SourceSnapshot,
+    arrival_times,
+)
 from flinkcore.replay.elements.job_clock import JobClock
 from flinkcore.replay.elements.restored_sources import ARRIVALS, RestoredFunction
 from flinkcore.runtime.sources.stream_source import Emission, StreamSource
 
 if TYPE_CHECKING:
-    from flinkcore.runtime.checkpoint import OperatorSnapshot
     from flinkcore.runtime.state import OperatorStateSnapshot
 
 
@@ -65,7 +70,7 @@ class FunctionArrivals(Origin):
         self.is_waiting = not self.at_end
 
     def wait(self) -> None:
-        """Wait for the next emission, or the end."""
+        """Wait for the next emission, or the end, or until it is woken."""
         if self.is_waiting:
             self._take(wait=True)
 
@@ -85,7 +90,7 @@ class FunctionArrivals(Origin):
 
     def goes_beyond(self, place: tuple[int, int]) -> bool:
         self.wait()
-        if self.at_end or self.next_arrival_ms is None:
+        if self.is_waiting or self.at_end or self.next_arrival_ms is None:
             return False
         arrival_ms, position, ahead = self.next_arrival_ms, self._position, 0
         while (arrival_ms, self.number) <= place:
@@ -112,9 +117,7 @@ class FunctionArrivals(Origin):
     def emit(self) -> None:
         """Let the next emission go on its way, or the end come."""
         if self.at_end:
-            self.next_arrival_ms = None
-            self._source.finish()
-            self._finish()
+            self.end()
             return
         assert self._next is not None
         assert self.next_arrival_ms is not None
@@ -122,6 +125,11 @@ class FunctionArrivals(Origin):
         for method, arguments in self._next.calls:
             method(*arguments)
         self._take(wait=False)
+
+    def end(self) -> None:
+        self.next_arrival_ms = None
+        self._source.finish()
+        self._finish()
 
     def emit_all(self, clock: JobClock) -> Iterator[None]:
         """Let all emissions go on their way, each at its time, and stop now and then, and before each wait."""
@@ -138,13 +146,14 @@ class FunctionArrivals(Origin):
 
     def _take(self, wait: bool) -> None:
         self._next = emission = self._source.next_emission(wait)
-        self.is_waiting = emission is None and not wait
+        has_ended = wait and emission is None and self._source.has_ended
+        self.is_waiting = emission is None and not has_ended
         if emission is not None:
             self._position += emission.has_elements
             self.next_arrival_ms = (
                 self._arrival_ms(self._position) + self._slept_before_ms + emission.slept_ms
             )
-        elif wait:
+        elif has_ended:
             self.at_end = True
             self._ended_by_itself = not self._is_stopping
             self.next_arrival_ms = self._arrival_ms(self._position) + self._slept_ms + 1
@@ -153,15 +162,14 @@ class FunctionArrivals(Origin):
     def _slept_ms(self) -> int:
         return self._slept_before_ms + self._source.slept_ms
 
-    def snapshot(self, is_amid: bool) -> OperatorSnapshot:
+    def snapshot(self, is_amid: bool) -> SourceSnapshot:
         from flinkcore.runtime.checkpoint import OperatorSnapshot  # loads pyarrow
         from flinkcore.runtime.tasks.subtask_state import own_state
 
         context, states = self._source.context, self._states
-        self.is_idle = context.is_idle
         has_ended = self.next_arrival_ms is None or (states is None and self._ended_by_itself)
         arrivals = self._position, self._last_ms, self._slept_ms, int(is_amid and has_ended)
-        return OperatorSnapshot(
+        snapshot = OperatorSnapshot(
             watermark_ms=context.watermark_ms,
             operator_state={
                 **({} if states is None else states()),
@@ -169,6 +177,10 @@ class FunctionArrivals(Origin):
                 CONTEXT: own_state(self._index, context.snapshot_state()),
             },
         )
+        return SourceSnapshot(snapshot, context.is_idle)
+
+    def wake(self) -> None:
+        self._source.wake()
 
     def cancel(self) -> None:
         """Cancel the function, unless it has ended."""

@@ -17,7 +17,12 @@ from flinkcore.datastream.transformations import (
     Transformation,
 )
 from flinkcore.errors import ConfigurationError
-from flinkcore.replay.elements.element_arrivals import ELEMENTS_AT_ONCE, Origin, end_input
+from flinkcore.replay.elements.element_arrivals import (
+    ELEMENTS_AT_ONCE,
+    Origin,
+    SourceSnapshot,
+    end_input,
+)
 from flinkcore.replay.elements.job_clock import JobClock
 from flinkcore.replay.log.column_ops import ColumnOp
 from flinkcore.replay.plans.log_plan import LogPlan, column_op, plan_of_log
@@ -265,7 +270,7 @@ class LogArrivals(Origin):
     def emit(self) -> None:
         """Let the next event go on its way, or the end come."""
         if self._next is None:
-            self._end()
+            self.end()
             return
         _, split, value, timestamp = self._next
         record = self._record
@@ -273,23 +278,23 @@ class LogArrivals(Origin):
         self._processes[split](record)
         self._take()
 
-    def snapshot(self, is_amid: bool) -> OperatorSnapshot:
-        self.is_idle = self._watermarks is not None and self._watermarks.is_idle
+    def snapshot(self, is_amid: bool) -> SourceSnapshot:
         cut = self._reading.time_plane.cut
         assert cut is not None
         if self._watermarks is None:
-            return OperatorSnapshot(time_plane=cut.to_table())
+            return SourceSnapshot(OperatorSnapshot(time_plane=cut.to_table()), False)
         splits, watermark_ms = self._watermarks.snapshot()
         values = self._reading.time_plane.split_values
         states = [
             [value, split.generator, split.watermark_ms, split.is_idle, *split.channel]
             for value, split in zip(values, splits, strict=True)
         ]
-        return OperatorSnapshot(
+        snapshot = OperatorSnapshot(
             watermark_ms=watermark_ms,
             operator_state={SPLITS: broadcast_state(states)},
             time_plane=cut.to_table(),
         )
+        return SourceSnapshot(snapshot, self._watermarks.is_idle)
 
     def emit_all(self, clock: JobClock) -> Iterator[None]:
         """Let all events go on their way, each at its time, and stop now and then."""
@@ -297,7 +302,7 @@ class LogArrivals(Origin):
             yield from self._emit_events(clock)
         clock.fire_before(self._end_ms)
         clock.end(self._end_ms, self.number)
-        self._end()
+        self.end()
 
     def _emit_events(self, clock: JobClock) -> Iterator[None]:
         record, processes = self._record, self._processes
@@ -325,7 +330,7 @@ class LogArrivals(Origin):
         self._processes[split](self._record)
         self._next = None
 
-    def _end(self) -> None:
+    def end(self) -> None:
         self.next_arrival_ms, self.at_end = None, False
         if self._watermarks is None or not self._processes:
             end_input(self._output)

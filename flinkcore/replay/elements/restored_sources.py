@@ -7,15 +7,18 @@ emitted is left out.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
+from flinkcore.common.settings import UPPER_BOUND_MAX_PARALLELISM
 from flinkcore.datastream.connectors.base import Source, SourceSplit
 from flinkcore.datastream.connectors.collection import CollectionSplit
 from flinkcore.datastream.connectors.iterator_source_reader import ResumedSplit
-from flinkcore.errors import SchemaError
+from flinkcore.errors import SchemaError, UserCodeError, in_words
 
 if TYPE_CHECKING:
     from flinkcore.runtime.checkpoint import SplitPosition
@@ -34,6 +37,17 @@ whether it has come to its end, which 1 stands for."""
 
 ENDED: Final = -1
 """Stands for the elements of a collection whose end has come."""
+
+
+class Stop(IntEnum):
+    """How a job was stopped."""
+
+    AT_END = 0
+    """With the last elements of its sources; the next run has others."""
+    AMID = 1
+    """Amid its sources, which are to go on behind what they have emitted."""
+    DRAINED = 2
+    """Amid its sources, with event time advanced to its end before: watermarks begin anew."""
 
 
 class SourcePlace(NamedTuple):
@@ -72,9 +86,10 @@ class SourcePlace(NamedTuple):
         if len(elements) == len(cls._fields) and isinstance(elements[-1], list | tuple):
             found = cls(*elements)
             least = 0, MIN_TIMESTAMP, 0, 0
+            most = MAX_TIMESTAMP, MAX_TIMESTAMP, MAX_TIMESTAMP, UPPER_BOUND_MAX_PARALLELISM
             if all(isinstance(each, str) for each in found.turn) and all(
-                type(number) is int and smallest <= number <= MAX_TIMESTAMP
-                for number, smallest in zip(found[:4], least, strict=True)
+                type(number) is int and smallest <= number <= greatest
+                for number, smallest, greatest in zip(found[:4], least, most, strict=True)
             ):
                 return found._replace(turn=list(found.turn))
         raise SchemaError(f"it has {list(elements)!r:.80} in place of the place of a source")
@@ -83,10 +98,18 @@ class SourcePlace(NamedTuple):
         self, last: tuple[int, int] | None, arrival_ms: Callable[[int], int], origin: int
     ) -> SourcePlace:
         """Return the place whose next poll, as that of the origin of a number, is not before the last arrival."""
-        place = self
-        while last is not None and (arrival_ms(place.position + (place.polls == 0)), origin) < last:
-            place = place._replace(position=place.position + (place.polls == 0), polls=0, turn=[])
-        return place
+        if last is None or (arrival_ms(self.position + (self.polls == 0)), origin) >= last:
+            return self
+        position = first_position(self.position, lambda before: (arrival_ms(before + 1), origin) >= last)
+        return self._replace(position=position, polls=0, turn=[])
+
+
+def first_position(start: int, is_reached: Callable[[int], bool]) -> int:
+    """Return the first position from one on of which something holds, as it does of all behind it."""
+    count = 1
+    while not is_reached(start + count - 1):
+        count *= 2
+    return start + bisect_left(range(count), True, key=lambda ahead: is_reached(start + ahead))
 
 
 FIRST_PLACE: Final = SourcePlace(0, MIN_TIMESTAMP, 0, 0, [])
@@ -99,7 +122,7 @@ class RestoredSource(NamedTuple):
     ----------
     place : SourcePlace
     watermarks : SourceWatermarks or None
-        None: there was no poll.
+        None: there was no poll, or they begin anew.
     next_tick_ms : int or None
         When its generators emit next; None: an interval from now.
     last : (int, int) or None
@@ -125,8 +148,8 @@ class RestoredFunction(NamedTuple):
         How long the function has slept in all.
     has_ended : bool
         Whether it has come to its end, so that it is not run again.
-    context : tuple
-        The `snapshot_state` of its context.
+    context : tuple or None
+        The `snapshot_state` of its context; None: it begins anew.
     states : mapping of str to OperatorStateSnapshot
         Its own.
     """
@@ -135,7 +158,7 @@ class RestoredFunction(NamedTuple):
     last_ms: int
     slept_ms: int
     has_ended: bool
-    context: tuple[int | None, ...]
+    context: tuple[int | None, ...] | None
     states: Mapping[str, OperatorStateSnapshot]
 
 
@@ -192,9 +215,12 @@ def splits_that_go_on(
         return by_subtask
     place_of = {split.split_id: number for number, split in enumerate(splits)}
     found: list[list[SourceSplit]] = [[] for _ in range(parallelism)]
-    by_id = {split.split_id: split for split in splits}
+    by_id, ids = {split.split_id: split for split in splits}, set[str]()
     for number, entry in enumerate(positions):
         split = _split_at(source, by_id, entry)
+        if split.split_id in ids:
+            raise SchemaError(f"it has the split {split.split_id!r:.80} twice")
+        ids.add(split.split_id)
         found[place_of.get(split.split_id, number) % parallelism].append(split)
     for of_subtask in found:
         of_subtask.sort(key=lambda split: place_of.get(split.split_id, len(place_of)))
@@ -215,7 +241,14 @@ def _split_at(source: Source, splits: Mapping[str, SourceSplit], entry: SplitPos
         raise SchemaError(
             f"it has the split {entry.split!r:.80} as {position!r:.80}, which {source} does not read"
         )
-    split: SourceSplit = serializer.deserialize(position)
+    try:
+        split = serializer.deserialize(position)
+    except Exception as failure:
+        raise UserCodeError(
+            f"split_serializer() of {source} cannot read the split {entry.split!r:.80}: {in_words(failure)}"
+        ) from failure
+    if not isinstance(split, SourceSplit) or split.split_id != entry.split:
+        raise SchemaError(f"it has {split!r:.80} in place of the split {entry.split!r:.80}")
     return split
 
 

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 from flinkcore.common.serializer import Serializer
 from flinkcore.common.timestamp_assigner import NO_TIMESTAMP
 from flinkcore.common.typeinfo.type_information import Conversion
-from flinkcore.datastream.connectors.base import InputStatus
+from flinkcore.datastream.connectors.base import InputStatus, SourceSplit
 from flinkcore.datastream.connectors.iterator_source_reader import IteratorSourceReader
+from flinkcore.errors import UserCodeError, in_words
 from flinkcore.replay.elements.element_arrivals import (
     ELEMENTS_AT_ONCE,
     OrderedArrivals,
     Origin,
+    SourceSnapshot,
     arrival_times,
     positions_ahead,
 )
@@ -23,7 +25,7 @@ from flinkcore.runtime.sources.source_operator import SourceOperator
 from flinkcore.runtime.sources.source_outputs import Emit
 
 if TYPE_CHECKING:
-    from flinkcore.runtime.checkpoint import OperatorSnapshot, SplitPosition
+    from flinkcore.runtime.checkpoint import SplitPosition
 
 
 class SourceArrivals(Origin):
@@ -118,8 +120,7 @@ class SourceArrivals(Origin):
         assert self.next_arrival_ms is not None
         operator, now_ms = self._operator, self.next_arrival_ms
         if self._holds_end and operator.is_at_end:
-            operator.end_input()
-            self._end()
+            self.end()
             return
         self._position, self._last_ms = self._next_position, now_ms
         status, polls = InputStatus.MORE_AVAILABLE, self._polls
@@ -130,13 +131,17 @@ class SourceArrivals(Origin):
                 break
             status, polls = operator.emit_next(), polls + 1
         if status is InputStatus.END_OF_INPUT and not self._holds_end:
-            self._end()
+            self._note_end()
             return
         self._schedule_next(now_ms, status)
         self.found_nothing = status is InputStatus.NOTHING_AVAILABLE
         self.is_waiting = not self._is_bounded or self.found_nothing
 
-    def _end(self) -> None:
+    def end(self) -> None:
+        self._operator.end_input()
+        self._note_end()
+
+    def _note_end(self) -> None:
         self.next_arrival_ms = None
         self._finish()
 
@@ -168,14 +173,14 @@ class SourceArrivals(Origin):
             yield
         self._schedule_next(self._arrival_ms(self._position), InputStatus.MORE_AVAILABLE)
 
-    def snapshot(self, is_amid: bool) -> OperatorSnapshot:
+    def snapshot(self, is_amid: bool) -> SourceSnapshot:
         from flinkcore.runtime.checkpoint import OperatorSnapshot  # loads pyarrow
         from flinkcore.runtime.tasks.subtask_state import own_state
 
-        (watermark_ms, self.is_idle), watermarks = self._operator.snapshot_watermarks()
+        (watermark_ms, is_idle), watermarks = self._operator.snapshot_watermarks()
         created_for = self._created_for if is_amid else 0
         place = SourcePlace(self._position, self._last_ms, self._polls, created_for, self._operator.turn)
-        return OperatorSnapshot(
+        snapshot = OperatorSnapshot(
             watermark_ms=watermark_ms,
             operator_state={
                 WATERMARKS: own_state(self._index, watermarks or ()),
@@ -183,15 +188,16 @@ class SourceArrivals(Origin):
             },
             splits=self._positions() if is_amid and self.next_arrival_ms is not None else (),
         )
+        return SourceSnapshot(snapshot, is_idle)
 
     def _positions(self) -> list[SplitPosition]:
         """Return where the splits are that have not ended."""
         from flinkcore.runtime.checkpoint import SplitPosition  # loads pyarrow
 
-        serializer = self._serializer
         return [
             SplitPosition(
-                split.split_id, split.position if serializer is None else serializer.serialize(split)
+                split.split_id,
+                split.position if self._serializer is None else _serialized(split, self._serializer),
             )
             for split in self._operator.snapshot_state(1)
         ]
@@ -199,3 +205,17 @@ class SourceArrivals(Origin):
     def close(self) -> None:
         """Close the reader."""
         self._operator.close()
+
+
+def _serialized(split: SourceSplit, serializer: Serializer) -> bytes:
+    try:
+        data = serializer.serialize(split)
+    except Exception as failure:
+        raise UserCodeError(
+            f"the split_serializer() of the split {split.split_id!r} failed: {in_words(failure)}"
+        ) from failure
+    if type(data) is not bytes:
+        raise UserCodeError(
+            f"the split_serializer() of the split {split.split_id!r} gave {data!r:.80}, no bytes"
+        )
+    return data

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from threading import RLock
 from typing import Final
 
@@ -54,7 +54,7 @@ class SystemJobClock:
 
     def emit_all(
         self, origins: Sequence[Origin], holds_ends: bool, is_stopping: Callable[[], bool]
-    ) -> Generator[None, None, bool]:
+    ) -> Iterator[None]:
         """Let all elements go on their way, as they come, and stop after some, and before each wait.
 
         Parameters
@@ -64,11 +64,6 @@ class SystemJobClock:
             Whether nothing ends any more where only ends are left.
         is_stopping : callable
             Returns whether the job is to stop amid its sources; who changes that wakes the mailbox.
-
-        Returns
-        -------
-        bool
-            Whether origins are left, which another run goes on with.
         """
         mailbox, left = self.mailbox, list(origins)
         for origin in left:
@@ -78,7 +73,7 @@ class SystemJobClock:
         while left:
             if is_stopping():
                 yield from self._stop_all(left)
-                return True
+                return
             found = False
             for origin in left:
                 if mailbox.was_woken:
@@ -87,14 +82,13 @@ class SystemJobClock:
                 if not origin.is_available():
                     continue
                 if holds_ends and origin.comes_to_end and all(other.comes_to_end for other in left):
-                    return True
+                    return
                 origin.emit()
                 found |= not origin.found_nothing
             left = _not_ended(left)
             yield
             if left and not found and not is_stopping():
                 mailbox.wait(POLL_SECONDS if any(origin.found_nothing for origin in left) else None)
-        return False
 
     def _stop_all(self, origins: Sequence[Origin]) -> Iterator[None]:
         """Let what is on its way from functions go, until they have returned."""

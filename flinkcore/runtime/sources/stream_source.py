@@ -43,6 +43,9 @@ _LOG = logging.getLogger(__name__)
 EMISSIONS_AHEAD: Final = 1024
 """How many emissions a function may be ahead of its job; after its cancellation, how many are dropped."""
 
+STOP_POLL_SECONDS: Final = 0.05
+"""So often a job that waits for a function to stop looks whether it has waited for too long."""
+
 CANCELLATION_TIMEOUT_S: Final = 10.0
 """How long a job that ends waits for a cancelled function to return."""
 
@@ -94,6 +97,7 @@ class _EmissionQueue:
         self._emissions: list[Emission] = []
         self._cancelled = False
         self._stopping = False
+        self._woken = False
         self._dropped = 0
         self.ended = False
         self.failure: BaseException | None = None
@@ -134,6 +138,20 @@ class _EmissionQueue:
             self._stopping = True
             self._changed.notify_all()
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing follows what is there."""
+        return self.ended or self._cancelled
+
+    def _is_done_waiting(self) -> bool:
+        return bool(self._emissions) or self.ended or self._cancelled or self._woken
+
+    def wake(self) -> None:
+        """Let `take` wait no longer."""
+        with self._changed:
+            self._woken = True
+            self._changed.notify_all()
+
     def end(self, failure: BaseException | None) -> None:
         """Note that nothing follows."""
         with self._changed:
@@ -147,10 +165,12 @@ class _EmissionQueue:
             self._changed.notify_all()
 
     def take(self, wait: bool) -> list[Emission]:
-        """Return all emissions; if there are none, wait for one, or for the end, unless they are no more taken."""
+        """Return all emissions; if there are none, wait for one, or the end, or to be woken; amid a stop briefly."""
         with self._changed:
-            while wait and not (self._emissions or self.ended or self._cancelled):
-                self._changed.wait()
+            if wait:
+                timeout_s = STOP_POLL_SECONDS if self._stopping else None
+                self._changed.wait_for(self._is_done_waiting, timeout_s)
+                self._woken = False
             taken, self._emissions = self._emissions, []
             if len(taken) >= EMISSIONS_AHEAD:
                 self._changed.notify()
@@ -402,7 +422,7 @@ class StreamSource:
         Returns
         -------
         Emission or None
-            None after the last one; if it does not wait, also if there is none yet.
+            None after the last one, and if there is none yet: it does not wait, was woken, or the function is to stop.
 
         Raises
         ------
@@ -421,8 +441,17 @@ class StreamSource:
         with _named_failure(self._name, "run", BaseException):
             raise failure
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing follows."""
+        return not self._taken and self._queue.has_ended
+
+    def wake(self) -> None:
+        """Let the thread of the job wait for the function no longer; may be called in any thread."""
+        self._queue.wake()
+
     def peek(self, ahead: int) -> Emission | None:
-        """Wait for an emission behind the next one, and return it; None: there are not so many."""
+        """Wait for an emission behind the next one, and return it; None: there are not so many, or it was woken."""
         while len(self._taken) <= ahead:
             taken = self._queue.take(wait=True)
             if not taken:

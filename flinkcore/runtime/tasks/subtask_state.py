@@ -54,12 +54,15 @@ class RestoredSubtasks:
         Raises a SchemaError for a snapshot that the operator cannot have.
     next_tick_ms : int or None
         When assigners of watermarks emit next; 0 where there are no ticks, None: an interval from now.
+    is_drained : bool
+        Whether event time had come to its end, so that all watermarks begin anew.
     """
 
     checkpoint: Checkpoint
     uids: Mapping[StreamNode, str]
     checks: Mapping[StreamNode, Check]
     next_tick_ms: int | None
+    is_drained: bool
 
     def restore(self, setup: OperatorSetup, operator: AbstractStreamOperator) -> None:
         """Restore what an operator holds, before it is opened.
@@ -75,6 +78,8 @@ class RestoredSubtasks:
         watermark_ms = backends_of(setup, operator).restore(
             self.checkpoint, uid, setup.index, setup.node.parallelism, self.checks.get(setup.node)
         )
+        if self.is_drained:
+            return
         if isinstance(operator, UnkeyedFunctionOperator):
             operator.restore_watermark(watermark_ms)
         states, before = self._states(setup)
@@ -105,7 +110,7 @@ class RestoredSubtasks:
         CheckpointError
             If what the checkpoint says is not of these inputs.
         """
-        if setup.node.collects:
+        if setup.node.collects or self.is_drained:
             return
         with refused_as(f"{self.checkpoint.storage.path}, operator {self.uids[setup.node]!r}"):
             found = _inputs_of(setup, *self._states(setup))

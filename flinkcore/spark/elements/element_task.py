@@ -18,7 +18,7 @@ from flinkcore.runtime.copies import copied_function
 from flinkcore.runtime.elements import StreamElement, StreamRecord
 from flinkcore.runtime.task_metrics import TaskMetric
 from flinkcore.runtime.tasks.operator_setup import JobContext
-from flinkcore.runtime.tasks.stream_graph import StreamEdge, channel_place, is_async
+from flinkcore.runtime.tasks.stream_graph import StreamEdge, channel_place, is_async, source_indices
 from flinkcore.runtime.tasks.stream_task import StreamTask
 from flinkcore.runtime.tasks.task_output import InputChannel
 from flinkcore.spark.elements.messages import PROGRAM, REPORTS, Message, MessageWriter, RunRow
@@ -241,7 +241,7 @@ class ElementTask:
         inputs = [self._task.channel(number, 0) for number in range(len(self._vertex.head.inputs))]
         collects = [channel.collect for channel in inputs]
         record: StreamRecord[Any] = StreamRecord(None)
-        receive = self._clock.receive
+        receive, n_barriers = self._clock.receive, 0
         for key, kind, value, timestamp in messages:
             receive(key)
             if kind < ELEMENT:
@@ -250,14 +250,27 @@ class ElementTask:
                 collects[kind](record)
             elif kind == END:
                 self._task.end_channel()
-            elif kind != BARRIER:
+            elif kind == BARRIER:
+                n_barriers += 1
+            else:
                 channel, element = value
                 inputs[kind - ELEMENT].process(element, channel)
-        if self._stop_ms is None and not self._task.has_ended:
+        is_complete = self._task.has_ended if self._stop_ms is None else n_barriers == len(self._senders())
+        if not is_complete:
             raise FlinkcoreError(
-                f"channels of task {self._number} ({self._vertex.head.name}) have not ended; this is a defect of "
+                f"not all messages to task {self._number} ({self._vertex.head.name}) have come; this is a defect of "
                 "flinkcore, the result must not be used"
             )
+
+    def _senders(self) -> set[int]:
+        """Return the numbers of the tasks that send to this one."""
+        first_task = {node: vertex.first_task for vertex in self._job.vertices for node in vertex.nodes}
+        return {
+            first_task[edge.source] + index
+            for edges in self._vertex.head.inputs
+            for edge in edges
+            for index in source_indices(edge, self._task.index)
+        }
 
     def _end(self) -> None:
         """Close the task, send its report, and give the last rows."""
@@ -266,8 +279,8 @@ class ElementTask:
         parts: list[OperatorPart] = []
         if self._stop_ms is not None:
             assert self._checkpoints is not None
-            origin = self._origins[-1] if self._origins else None
-            parts = self._checkpoints.write(self._task, self._job.vertices, origin, prepared)
+            source = self._origins[-1].snapshot(is_amid=False) if self._origins else None
+            parts = self._checkpoints.write(self._task, self._job.vertices, source, prepared)
             self._writer.move_to(root_key(self._clock.now_ms, ChainCause.STOP, self._number))
             for target in self._targets:
                 self._writer.send(target, BARRIER, None)
