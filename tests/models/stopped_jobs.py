@@ -3,14 +3,12 @@
 They give the same in each run: timestamps ascend, and what comes out is ordered.
 """
 
-import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from flinkcore.common import Time, TimestampAssigner, Types, WatermarkStrategy
 from flinkcore.common.boundedness import Boundedness
-from flinkcore.common.serializer import Serializer
 from flinkcore.datastream import (
     CheckpointedFunction,
     DataStream,
@@ -20,7 +18,6 @@ from flinkcore.datastream import (
     StreamExecutionEnvironment,
     TumblingEventTimeWindows,
 )
-from flinkcore.datastream.connectors import RecordsBySplits, SourceReader, SourceReaderBase, SplitReader
 from flinkcore.datastream.connectors.base import Source, SourceSplit
 from flinkcore.datastream.state import ListStateDescriptor, ValueStateDescriptor
 
@@ -58,63 +55,6 @@ class ListSource(Source):
 
     def create_splits(self, parallelism: int) -> list[ListSplit]:
         return [ListSplit(f"split {first}", tuple(range(first, self.stop, 3))) for first in range(3)]
-
-
-class ListSerializer(Serializer):
-    """Writes a split as JSON."""
-
-    name = "list"
-
-    def serialize(self, value: Any) -> bytes:
-        return json.dumps([value.split_id, value.numbers]).encode()
-
-    def deserialize(self, data: bytes) -> Any:
-        split_id, numbers = json.loads(data)
-        return ListSplit(split_id, tuple(map(int, numbers)))
-
-
-class ListReader(SplitReader[int, ListSplit]):
-    def __init__(self) -> None:
-        self.left: dict[str, list[int]] = {}
-
-    def fetch(self) -> RecordsBySplits[int]:
-        records = {split_id: [left.pop(0)] for split_id, left in self.left.items() if left}
-        return RecordsBySplits(records, {split_id for split_id, left in self.left.items() if not left})
-
-    def handle_splits_additions(self, splits: Sequence[ListSplit]) -> None:
-        for split in splits:
-            self.left[split.split_id] = list(split.numbers)
-
-    def close(self) -> None:
-        """Nothing is held."""
-
-
-class Emitter:
-    def emit_record(self, element: int, output: Any, split_state: list[int]) -> None:
-        output.collect(element)
-        split_state.pop(0)
-
-
-class Reader(SourceReaderBase[int, ListSplit, list[int]]):
-    def initialized_state(self, split: ListSplit) -> list[int]:
-        return list(split.numbers)
-
-    def to_split_type(self, split_id: str, split_state: list[int]) -> ListSplit:
-        return ListSplit(split_id, tuple(split_state))
-
-    def on_split_finished(self, finished_splits: Any) -> None:
-        """There is nothing to do."""
-
-
-@dataclass(frozen=True)
-class ReadSource(ListSource):
-    """The same, with a reader of its own."""
-
-    def create_reader(self, context: Any) -> SourceReader[Any, Any]:
-        return Reader(ListReader(), Emitter())
-
-    def split_serializer(self) -> Serializer:
-        return ListSerializer()
 
 
 class Numbers(ParallelSourceFunction, CheckpointedFunction):
@@ -180,9 +120,6 @@ STOPPED_JOBS: dict[str, Callable[[StreamExecutionEnvironment, int], DataStream]]
     "stopped_collection": lambda env, stop: _windows(env.from_collection(list(range(stop)), Types.LONG())),
     "stopped_splits": lambda env, stop: _timers(
         env.from_source(ListSource(stop), ASCENDING, "splits", Types.LONG())
-    ),
-    "stopped_reader": lambda env, stop: _timers(
-        env.from_source(ReadSource(stop), ASCENDING, "reader", Types.LONG())
     ),
     "stopped_function": lambda env, stop: _timers(env.add_source(Numbers(stop), type_info=Types.LONG())),
 }
