@@ -107,10 +107,12 @@ cdef class CallContext:
 
     @cython.binding(False)
     def timestamp(self):
-        """Return the timestamp of the element, None if it has none, or of the timer; in ms since the epoch."""
+        """Return the timestamp of the element, -2**63 if it has none, or of the timer; in ms since the epoch."""
         cdef object subject = self.subject
+        cdef object timestamp
         if type(subject) is StreamRecord:
-            return (<StreamRecord> subject).timestamp
+            timestamp = (<StreamRecord> subject).timestamp
+            return NO_TIMESTAMP if timestamp is None else timestamp
         if subject is None:
             raise kept_context("timestamp")
         return subject.timestamp_ms

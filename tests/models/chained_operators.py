@@ -46,7 +46,7 @@ class Follower(KeyedProcessFunction):
         timers = ctx.timer_service()
         self.seen.add(value.number)
         yield self._told("result", value.number, ctx)
-        if value.number % 3 == 0 and ctx.timestamp() is not None:
+        if value.number % 3 == 0 and ctx.timestamp() != MIN_TIMESTAMP:
             timers.register_event_time_timer(ctx.timestamp() + value.number % 5)
         if value.number % 3 == 1:
             timers.register_processing_time_timer(timers.current_processing_time() + value.number % 7)

@@ -17,7 +17,7 @@ from models.early_ends import EndsEarly
 from models.even_timestamps import EvenTimestamps
 from models.small_batches import reading_batches_of
 
-from flinkcore.common import Duration, OutputTag, Time, WatermarkStrategy
+from flinkcore.common import MIN_TIMESTAMP, Duration, OutputTag, Time, WatermarkStrategy
 from flinkcore.datastream import (
     DataStream,
     EventTimeSessionWindows,
@@ -246,10 +246,10 @@ DELAYED = pa.schema({"user": pa.string(), "n": pa.int64()})
 SIDE = OutputTag("side", pa.schema({"user": pa.string()}))
 
 
-def test_results_of_processing_time_timers_have_no_timestamp() -> None:
+def test_results_of_processing_time_timers_have_no_timestamp_which_contexts_give_as_the_minimum() -> None:
     delayed = log(ROWS).key_by("user").process(Delays(), DELAYED)
     rows = delayed.key_by("user").process(Sees(), SEEN).to_arrow().to_pylist()
-    assert {row["timestamp"] for row in rows} == {None}
+    assert {row["timestamp"] for row in rows} == {MIN_TIMESTAMP}
     assert [(row["value"], row["clock"]) for row in rows] == [(n, n) for n in (5, 6, 7, 19, 20, 37)]
     windows = delayed.key_by("user").window(TumblingEventTimeWindows.of(Time.milliseconds(10)))
     with pytest.raises(DataError, match="results of processing-time timers have none"):

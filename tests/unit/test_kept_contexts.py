@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from flinkcore.common import Duration, Time, WatermarkStrategy
+from flinkcore.common import MIN_TIMESTAMP, Duration, Time, WatermarkStrategy
 from flinkcore.datastream import (
     BroadcastProcessFunction,
     CoProcessFunction,
@@ -130,7 +130,7 @@ def test_a_context_refuses_between_elements(kind: Any, harness_of: Any) -> None:
         assert function.told == [[7], [7]]
         assert refuses_all(function.kept) == (2 if kind is Keyed else 1)
         harness.process_element("b")
-        assert function.told[2:] == [[None], [None]]
+        assert function.told[2:] == [[MIN_TIMESTAMP], [MIN_TIMESTAMP]]
         harness.process_watermark(30)
         assert refuses_all(function.kept) == (5 if kind is Keyed else 1)
 

@@ -99,14 +99,14 @@ def test_no_results_are_none() -> None:
         assert harness.get_output() == []
 
 
-def test_a_record_without_a_timestamp_gives_such_records_but_side_outputs_the_minimum() -> None:
+def test_a_record_without_a_timestamp_gives_such_records_but_contexts_and_side_outputs_the_minimum() -> None:
     def body(value: Any, ctx: Any) -> Iterator[Any]:
         yield ctx.timestamp()
         yield SIDE, 1
 
     with keyed(body) as harness:
         harness.process_element(("k", "v"))
-        assert harness.get_output() == [StreamRecord(None)]
+        assert harness.get_output() == [StreamRecord(MIN_TIMESTAMP)]
         assert harness.get_side_output(SIDE) == [StreamRecord(1, MIN_TIMESTAMP)]
 
 
@@ -320,7 +320,7 @@ def test_a_function_without_keys_sees_the_times_and_no_timers() -> None:
         assert harness.get_output() == [
             StreamRecord(("a", 1, MIN_TIMESTAMP, 3), 1),
             Watermark(7),
-            StreamRecord(("b", None, 7, 3)),
+            StreamRecord(("b", MIN_TIMESTAMP, 7, 3)),
         ]
 
 

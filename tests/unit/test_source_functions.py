@@ -89,7 +89,7 @@ def timed(source: Emitting, ctx: Context) -> None:
     [
         (
             TimeCharacteristic.EventTime,
-            [("a", None, MIN_TIMESTAMP, 1), ("b", 70, MIN_TIMESTAMP, 2), ("c", 70, 60, 303)],
+            [("a", MIN_TIMESTAMP, MIN_TIMESTAMP, 1), ("b", 70, MIN_TIMESTAMP, 2), ("c", 70, 60, 303)],
         ),
         (
             TimeCharacteristic.IngestionTime,
@@ -98,9 +98,9 @@ def timed(source: Emitting, ctx: Context) -> None:
         (
             TimeCharacteristic.ProcessingTime,
             [
-                ("a", None, MIN_TIMESTAMP, 1),
-                ("b", None, MIN_TIMESTAMP, 2),
-                ("c", None, MIN_TIMESTAMP, 303),
+                ("a", MIN_TIMESTAMP, MIN_TIMESTAMP, 1),
+                ("b", MIN_TIMESTAMP, MIN_TIMESTAMP, 2),
+                ("c", MIN_TIMESTAMP, MIN_TIMESTAMP, 303),
             ],
         ),
     ],

@@ -20,8 +20,13 @@ class _Context(ABC):
     """The element that is processed; valid during the call only."""
 
     @abstractmethod
-    def timestamp(self) -> int | None:
-        """Return the timestamp of the element, None if it has none, or of the timer; in ms since the epoch."""
+    def timestamp(self) -> int:
+        """Return the timestamp of the element or timer, in ms since the epoch.
+
+        Notes
+        -----
+        Of an element without a timestamp it is -2**63, as in PyFlink; Java's contexts have null there.
+        """
 
 
 class _TimerServiceContext(_Context):
