@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -37,6 +38,13 @@ _SPLIT_COLOURS: Final = [
 ]
 _SHOWN_KEYS: Final = 12
 _LAST_DATE_MS: Final = 8_640_000_000_000_000
+_DAY_MS: Final = 86_400_000
+_ROUND_MS: Final = (
+    *(1, 10, 100, 1_000, 10_000, 60_000, 600_000, 3_600_000, 21_600_000),
+    *(days * _DAY_MS for days in (1, 7, 30, 365, 3_650, 36_500, 365_000)),
+)
+"""Durations that people know, for the ticks of an axis."""
+
 _UNITS: Final = (("days", 86_400_000), ("hours", 3_600_000), ("minutes", 60_000), ("seconds", 1_000))
 
 
@@ -174,10 +182,12 @@ def _event_time(log: SummarisedLog) -> Chart:
             cell["events"] = f"{format_timestamp(cell['least'])} to {format_timestamp(cell['greatest'])}"
         cell["mark"] = "none yet" if cell["watermark"] is None else format_timestamp(cell["watermark"])
     clock = _clock(log)
+    drawn_from = _drawn_from(least[has_events], greatest[has_events], dates(watermark[_is_time(watermark)]))
     y = {
         "type": "temporal",
         "title": "event time (UTC)",
-        "scale": {"type": "utc", "nice": False},
+        "scale": {"type": "utc", "nice": False}
+        | ({} if drawn_from is None else {"domainMin": drawn_from, "clamp": True}),
         "axis": _TIME_AXIS,
     }
     newest = np.maximum.accumulate(summary.greatest_ms, axis=1)
@@ -204,11 +214,21 @@ def _event_time(log: SummarisedLog) -> Chart:
         f"Event times of {first} to {last} (blue: the range of those that arrive at a time), and the merged watermark "
         "(orange). A watermark that stands still holds all windows back."
     )
+    if drawn_from is not None:
+        text += f" What lies before {format_timestamp(drawn_from)} is drawn at the edge."
     if len(log.split_names) > 1:
         text += " The lines are the newest event time of each split: click on a name to see it alone."
     return Chart(
         "Event time and watermark", text, _base(cells, layer=layers, resolve=_OWN_COLOURS, height=320)
     )
+
+
+def _drawn_from(least: Int64s, greatest: Int64s, watermark: Int64s) -> int | None:
+    """Where the axis of event time begins, if older events are so far away that nothing else could be seen."""
+    newer = np.concatenate([greatest, watermark])
+    first, last = int(newer.min()), int(newer.max())
+    span = max(last - first, 1)
+    return first - span if first - int(least.min()) > 8 * span else None
 
 
 _OWN_COLOURS: Final[Spec] = {"scale": {"color": "independent"}}
@@ -290,7 +310,8 @@ def _delays(log: SummarisedLog) -> Chart:
     is_time = _is_time(watermark)
     trails = np.where(is_time, grid.edges_ms[1:] - 1 - np.where(is_time, watermark, 0), 0)
     shown = np.concatenate([greatest[has_events], trails[is_time]])
-    unit, unit_ms = _unit(float(np.quantile(np.abs(shown), 0.9)))
+    typical_ms = _typical(shown, trails[is_time])
+    unit, unit_ms = _unit(typical_ms)
     cells = [
         {
             "clock": clock,
@@ -319,9 +340,11 @@ def _delays(log: SummarisedLog) -> Chart:
     y = {
         "type": "quantitative",
         "title": f"behind the clock ({unit})",
-        "scale": _far_scale(shown / unit_ms),
-        "axis": {"format": "~s" if unit == "ms" else ",~g"},
+        "scale": {"zero": True},
+        "axis": {"format": "~s" if unit == "ms" else ",~r"},
     }
+    if typical_ms and float(np.abs(shown).max()) > 8 * typical_ms:
+        y |= _far_scale(np.concatenate([shown, least[has_events]]), typical_ms, unit_ms)
     own = _split_lines(
         log, summary.delays_ms / np.maximum(summary.events, 1), summary.events > 0, unit_ms=unit_ms
     )
@@ -356,13 +379,28 @@ def _delays(log: SummarisedLog) -> Chart:
     )
 
 
-def _far_scale(values: npt.NDArray[np.float64]) -> Spec:
-    """Linear, unless a few values are so far away that nothing else could be seen."""
-    size = np.abs(values)
+def _typical(values: npt.NDArray[Any], usual: npt.NDArray[Any]) -> float:
+    """How large values mostly are; where some in most cells are far away from what is usual, how large that is."""
+    size, usual_size = np.abs(values), np.abs(usual)
     typical = float(np.quantile(size, 0.9)) if len(size) else 0.0
-    if typical and float(size.max()) > 8 * typical:
-        return {"type": "symlog", "constant": max(typical / 4, 1e-6)}
-    return {"zero": True}
+    least = float(np.quantile(usual_size, 0.9)) if len(usual_size) else 0.0
+    return least if least and float(size.max()) > 100 * least else typical
+
+
+def _far_scale(values_ms: npt.NDArray[Any], typical_ms: float, unit_ms: int) -> Spec:
+    """A scale on which what is usual can be seen, although a few values are far away; its ticks are durations."""
+    first_ms, last_ms = min(int(values_ms.min()), 0), int(values_ms.max())
+    ticks = [0, *(sign * ms for ms in _ROUND_MS for sign in (1, -1) if ms >= typical_ms / 4)]
+    shown = sorted(ms for ms in ticks if first_ms <= ms <= last_ms)
+    labels = {ms: "0" if ms == 0 else f"{'-' * (ms < 0)}{shown_duration(abs(ms))}" for ms in shown}
+    return {
+        "title": "behind the clock",
+        "scale": {"type": "symlog", "constant": max(typical_ms / unit_ms / 4, 1e-6)},
+        "axis": {
+            "values": [ms / unit_ms for ms in shown],
+            "labelExpr": f"{json.dumps(labels)}[round(datum.value * {unit_ms})]",
+        },
+    }
 
 
 def _words(ms: float) -> str:
@@ -818,7 +856,7 @@ def charts_of_frontier(frontier: LatenessFrontier) -> list[Chart]:
         y = {
             "type": "quantitative",
             "title": f"behind the end of the window ({unit})",
-            "axis": {"format": ",~g"},
+            "axis": {"format": ",~r"},
         }
         text = (
             "How long after the end of its window a result fires for the first time, under each bound: whoever waits "
@@ -858,7 +896,7 @@ def _by_bound(
         "type": "quantitative",
         "title": f"bound of out-of-orderness ({unit}, spread out towards 0)",
         "scale": {"type": "sqrt", "nice": False},
-        "axis": {"format": ",~g"},
+        "axis": {"format": ",~r"},
     }
     own = [{"bound": frontier.own_bound_ms / bound_unit_ms, "text": f"your {_words(frontier.own_bound_ms)}"}]
     return _base(

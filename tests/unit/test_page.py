@@ -248,6 +248,36 @@ def test_times_beyond_the_dates_of_browsers_are_drawn_at_their_ends(tmp_path: Pa
     assert max(time for time in times if time is not None) == 8_640_000_000_000_000
 
 
+def scale_of(spec: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = spec["layer"][0]["encoding"]["y"]["scale"]
+    return found
+
+
+def test_times_that_are_far_away_do_not_hide_the_others(tmp_path: Path) -> None:
+    start_ms = 1_700_000_000_000
+    clock = [start_ms + 100 * n for n in range(3_000)]
+    log = pa.table(
+        {
+            "ts": [0 if n % 20 == 4 else ms + 86_400_000 * (n % 2) for n, ms in enumerate(clock)],
+            "arrival": clock,
+            "key": ["a"] * 3_000,
+            "source": [n % 2 for n in range(3_000)],
+        }
+    )
+    drawn = charts(page_of(windows(events(log)), tmp_path))
+    span_ms = 86_400_000 + 299_000
+    first_ms = scale_of(drawn["Event time and watermark"])["domainMin"]
+    assert start_ms - 2 * span_ms < first_ms < start_ms
+    delays = drawn["Delay of events and of the watermark"]
+    assert scale_of(delays)["type"] == "symlog"
+    axis = delays["layer"][0]["encoding"]["y"]["axis"]
+    assert [label in axis["labelExpr"] for label in ('"-6 h"', '"0"', '"10 s"', '"3,650 days"')] == [True] * 4
+    assert '"36,500 days"' not in axis["labelExpr"]
+    assert "domainMin" not in scale_of(
+        charts(page_of(windows(events()), tmp_path))["Event time and watermark"]
+    )
+
+
 def test_results_of_functions_are_counted_and_not_drawn(tmp_path: Path) -> None:
     schema = pa.schema([("ts", pa.int64()), ("key", pa.string())])
     stream = events().select("ts", "key").key_by("key").process(Passing(), schema)
