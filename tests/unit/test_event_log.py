@@ -17,7 +17,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
 
-from flinkcore.common import text_files
+from flinkcore.common import WatermarkStrategy, text_files
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.split_origin import FILE
 from flinkcore.common.text_files import CsvRows, csv_contents
@@ -77,6 +77,35 @@ def test_a_column_that_is_not_there_is_an_error_that_lists_those_that_are(settin
         SchemaError, match=f"{setting}= names column 'TS', which the log does not have: ts, at, origin"
     ):
         EventLog.of(TABLE, timestamp="ts", **{setting: "TS"})
+
+
+@pytest.mark.parametrize(
+    ("first_line", "advice"),
+    [
+        ("a,b", ""),
+        (
+            "17706,u1",
+            ". If the first line of the file is no header, put one before it, with the names of the columns",
+        ),
+        ("ts;user", ". If ';' stands between columns, give format_options={'delimiter': ';'}"),
+    ],
+)
+def test_a_csv_file_without_a_header_or_with_another_delimiter_is_told(tmp_path, first_line, advice):
+    (tmp_path / "log.csv").write_text(f"{first_line}\n1,2\n" if "," in first_line else f"{first_line}\n1;2\n")
+    with pytest.raises(SchemaError) as error:
+        EventLog.of(tmp_path / "log.csv", timestamp="ts", arrival="at")
+    assert str(error.value).endswith(f"{first_line.replace(',', ', ')}{advice}")
+
+
+def test_a_time_column_that_is_text_because_of_one_row_is_told():
+    events = StreamExecutionEnvironment().from_event_log(
+        pa.table({"ts": ["1770681594542", "ts"]}), timestamp="ts"
+    )
+    message = (
+        "not ISO 8601 .* but a number as text: all are, or another row holds a word, such as a second header"
+    )
+    with pytest.raises(DataError, match=message):
+        events.assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps()).to_arrow()
 
 
 def test_data_that_is_neither_paths_nor_arrow_is_an_error():

@@ -76,6 +76,12 @@ def test_events_meet_the_watermark_and_the_split_that_holds_it() -> None:
     assert column(events, "position") == [0, 0, 1, 1, 3, 2]
 
 
+def test_where_there_is_no_watermark_yet_the_split_without_one_is_told() -> None:
+    told = str(counted(ROWS, split="split").why("k"))
+    assert "no watermark yet: split 'b' has none\n" in told
+    assert "held by split 'a'\n" in told
+
+
 def test_a_late_event_has_the_least_bound_and_lateness_that_save_it() -> None:
     history = counted(ROWS).why("k")
     assert column(history.events, "fate") == ["in window", "in window", "in window", "late", "late", "late"]

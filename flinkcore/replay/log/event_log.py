@@ -2,9 +2,10 @@
 
 import math
 import os
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import pyarrow as pa
 
@@ -16,6 +17,10 @@ from flinkcore.errors import ConfigurationError, SchemaError
 from flinkcore.replay.log.chunks import Chunk
 from flinkcore.replay.log.lake_files import table_files
 from flinkcore.replay.log.log_sources import LogFiles, TableSource
+from flinkcore.replay.log.text_formats import CsvFormat
+
+_DELIMITERS: Final = (";", "\t", "|")
+_NUMBER: Final = re.compile(r"[-+]?\d+(\.\d*)?")
 
 
 @dataclass(frozen=True)
@@ -206,9 +211,23 @@ class EventLog:
         if column not in schema.names:
             raise SchemaError(
                 f"{wanted_by} names column {column!r}, which the log does not have: "
-                f"{', '.join(schema.names) or 'it has none'}"
+                f"{', '.join(schema.names) or 'it has none'}{self._doubt_of_header()}"
             )
         return schema.field(column).type
+
+    def _doubt_of_header(self) -> str:
+        """What may be wrong with the first line of a CSV file, to go on with."""
+        if not isinstance(self.source, LogFiles) or self.source.format.name != CsvFormat.name:
+            return ""
+        names = self.schema.names
+        marks = [mark for mark in _DELIMITERS if len(names) == 1 and mark in names[0]]
+        if marks:
+            return (
+                f". If {marks[0]!r} stands between columns, give format_options={{'delimiter': {marks[0]!r}}}"
+            )
+        if any(_NUMBER.fullmatch(name) for name in names):
+            return ". If the first line of the file is no header, put one before it, with the names of the columns"
+        return ""
 
     def chunks(self, target: int) -> list[Chunk]:
         """Cut the log into about ``target`` chunks in log order: at least one per file, big Parquet and Arrow

@@ -124,6 +124,11 @@ def nanoseconds_within(column: pa.Array) -> Int64s:
     return _view(column, np.int64) % per_ms * (_PER_MS["ns"] // per_ms)
 
 
+_NUMBER_AS_TEXT: Final = (
+    " but a number as text: all are, or another row holds a word, such as a second header"
+)
+
+
 def no_time(value: pa.Scalar, column: str) -> str:
     """Say why a value is no time.
 
@@ -135,9 +140,11 @@ def no_time(value: pa.Scalar, column: str) -> str:
         What messages call its column.
     """
     if pa.types.is_string(value.type):
+        text = value.as_py()
+        is_number = text.strip().lstrip("-").isdigit()
         return (
-            f"time column {column!r} holds {value.as_py()!r}, which is not ISO 8601 (such as "
-            "2001-01-31T12:00:00.250Z)"
+            f"time column {column!r} holds {text!r}, which is not ISO 8601 (such as 2001-01-31T12:00:00.250Z)"
+            f"{_NUMBER_AS_TEXT if is_number else ''}"
         )
     number = value.value if pa.types.is_timestamp(value.type) else value.as_py()
     return f"time column {column!r} holds {number} ({value.type}), which does not fit into 64 bits of milliseconds"
