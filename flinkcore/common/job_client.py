@@ -108,7 +108,8 @@ class JobClient:
 
         Notes
         -----
-        Follows ``pyflink.common.JobClient.stop_with_savepoint``. Flink's savepoints cannot be read, nor written.
+        Follows ``pyflink.common.JobClient.stop_with_savepoint``, which in PyFlink 2.3 calls a method that Java has no more.
+        Flink's savepoints cannot be read, nor written.
         """
         directory = self._savepoint_directory if savepoint_directory is None else savepoint_directory
         if directory is None:
