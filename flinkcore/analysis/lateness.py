@@ -139,7 +139,7 @@ def lateness_of(
         why_no_waits=None
         if log.log.arrival is not None
         else "the log has no arrival, and positions are no clock",
-        doubts=tuple(_doubts(time_plane, own_ms, log.log.arrival is not None)),
+        doubts=tuple(_doubts(time_plane, own_ms, largest, log.log.arrival is not None)),
         names_splits=log.log.split is not None,
         _highest_ms=highest,
         _shown_ms=shown_ms,
@@ -148,7 +148,7 @@ def lateness_of(
     )
 
 
-def _doubts(time_plane: TimePlane, own_ms: int, has_arrivals: bool) -> Iterator[str]:
+def _doubts(time_plane: TimePlane, own_ms: int, largest_ms: int, has_arrivals: bool) -> Iterator[str]:
     """What looks wrong of the times of a log, in words."""
     splits = time_plane.splits
     live = np.flatnonzero(splits.events > 0)
@@ -161,6 +161,11 @@ def _doubts(time_plane: TimePlane, own_ms: int, has_arrivals: bool) -> Iterator[
             "such rows out, or they count as late events."
         )
     if not has_arrivals:
+        if largest_ms == 0 and int(splits.events.sum()) > 1:
+            yield (
+                "The rows lie in the order of their event times, and no column says when they arrived: which of them "
+                "were late cannot be known. Name the column of when each event reached the system, if there is one."
+            )
         return
     first, last = splits.arrival_range
     if first == last:

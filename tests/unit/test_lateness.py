@@ -297,6 +297,14 @@ def test_times_that_look_wrong_are_told_first(changed: dict[str, Any], told: tup
     assert not times or stream({**times, "split": list("ab") * 5}).lateness().doubts == ()  # not of an epoch
 
 
+def test_a_log_in_order_of_event_time_without_arrivals_says_nothing_of_lateness() -> None:
+    told = "The rows lie in the order of their event times, and no column says when they arrived"
+    in_order = {name: sorted(values) for name, values in ROWS.items()}
+    assert [doubt[: len(told)] for doubt in stream(in_order, arrival=None).lateness().doubts] == [told]
+    for frontier in (stream(in_order), stream(arrival=None, rate=1.0)):
+        assert frontier.lateness().doubts == ()
+
+
 def test_rows_that_are_no_events_are_told() -> None:
     log = pa.table(ROWS)
     log = log.append_column("none", pa.array([*range(1, len(log)), None], pa.int64()))
