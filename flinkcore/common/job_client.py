@@ -108,7 +108,7 @@ class JobClient:
 
         Notes
         -----
-        Follows ``pyflink.common.JobClient.stop_with_savepoint``, which in PyFlink 2.3 calls a method that Java has no more.
+        Follows ``pyflink.common.JobClient.stop_with_savepoint``, which in PyFlink 2.3 calls a method that Java has not.
         Flink's savepoints cannot be read, nor written.
         """
         directory = self._savepoint_directory if savepoint_directory is None else savepoint_directory
