@@ -18,7 +18,7 @@ from models.keyed_logs import (
     table_of,
 )
 
-from flinkcore.common import Duration, Row, WatermarkStrategy
+from flinkcore.common import Duration, Row, Time, WatermarkStrategy
 from flinkcore.datastream import (
     DataStream,
     KeyedBroadcastProcessFunction,
@@ -99,6 +99,29 @@ def test_what_cannot_be_a_key_is_refused_when_the_job_is_planned(
 def test_a_harness_refuses_a_key_type_at_once(kind: pa.DataType) -> None:
     with pytest.raises(SchemaError, match="not supported"):
         JavaKeys(128, kind)
+
+
+def test_a_struct_whose_fields_are_never_null_is_a_key_of_windows(tmp_path: Path) -> None:
+    inner = pa.struct([pa.field("a", pa.int64(), nullable=False), pa.field("b", pa.string(), nullable=False)])
+    required = pa.struct([pa.field("inner", inner, nullable=False)])
+
+    def results(keys: pa.DataType, first: int, last: int, **checkpoints: Path) -> pa.Table:
+        given = [{"inner": {"a": i % 3, "b": "x"}} for i in range(first, last)]
+        log = pa.table({"ts": pa.array(range(first, last)), "k": pa.array(given, keys)})
+        stream = StreamExecutionEnvironment().set_parallelism(2).from_event_log(log, timestamp="ts")
+        assigned = stream.assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps())
+        windows = assigned.key_by("k").window(TumblingEventTimeWindows.of(Time.milliseconds(8)))
+        return windows.aggregate(n=count()).execute(**checkpoints).to_arrow()
+
+    nullable = pa.struct([("inner", pa.struct([("a", pa.int64()), ("b", pa.string())]))])
+    expected = results(nullable, 0, 30)
+    assert results(required, 0, 30).equals(expected)
+    assert expected.schema.field("k").type == nullable
+    before = results(required, 0, 20, stop_with_checkpoint=tmp_path / "cut")
+    after = results(required, 20, 30, restore_from=tmp_path / "cut")
+    assert sorted(map(repr, before.to_pylist() + after.to_pylist())) == sorted(
+        map(repr, expected.to_pylist())
+    )
 
 
 def test_a_row_has_the_key_group_of_its_struct_column() -> None:

@@ -123,7 +123,7 @@ class WindowAggregation:
         types = [pa.array(column).type for column in accumulators.take()]
         return pa.schema(
             [
-                *(pa.field(key, events.field(key).type) for key in keys),
+                *(pa.field(key, given_key_type(events.field(key).type)) for key in keys),
                 ("window_start", bound),
                 ("window_end", bound),
                 *zip(names, types, strict=True),
@@ -443,6 +443,13 @@ others make bad rows; `repeating_columns`: those of its results, besides the key
 `side_outputs`, and the schemas of results and side outputs, where events come with these columns, keys and type of
 time; `check` raises a SchemaError or ConfigurationError if it cannot run over events with these columns.
 """
+
+
+def given_key_type(key_type: pa.DataType) -> pa.DataType:
+    """Return the type of a column of keys in results: of a struct, fields may be null that never are in the log."""
+    if not pa.types.is_struct(key_type):
+        return key_type
+    return pa.struct([(field.name, given_key_type(field.type)) for field in key_type])
 
 
 def bound_type(time_type: pa.DataType) -> pa.DataType:
