@@ -161,6 +161,67 @@ def test_columns_of_spark_behind_other_steps_are_refused(spark: Any) -> None:
         SparkExecutionEnvironment(spark).from_event_log(log, timestamp="ended", format="csv")
 
 
+def test_columns_may_have_any_name_that_spark_takes(spark: Any) -> None:
+    names = ["end.ed", "re`ceived", "the meter", "dist.`ance`"]
+    log = dataframe_of(spark, seconds(rides(60)).rename_columns(names))
+
+    def windows(stream: DataStream) -> DataStream:
+        strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_seconds(20))
+        keyed = stream.assign_timestamps_and_watermarks(strategy).key_by("the meter")
+        return keyed.window(TumblingEventTimeWindows.of(Time.minutes(1))).aggregate(
+            **{"me.t`res": sum_("dist.`ance`")}
+        )
+
+    embedded = StreamExecutionEnvironment().from_event_log(
+        seconds(rides(60)).rename_columns(names), timestamp=names[0], arrival=names[1]
+    )
+    expected = content(windows(embedded).to_arrow())
+    env = SparkExecutionEnvironment(spark)
+    by_name = env.from_event_log(log, timestamp=names[0], arrival=names[1], position=names[3])
+    assert content(windows(by_name).to_arrow()) == expected
+    by_column = env.from_event_log(log, timestamp=F.col("`end.ed`"), arrival=F.col("`re``ceived`"))
+    assert records(windows(by_column).to_dataframe()) == expected
+
+
+def test_a_column_is_found_in_another_case_and_named_if_there_are_several(spark: Any) -> None:
+    log = dataframe_of(spark, seconds(rides(60)))
+    env = SparkExecutionEnvironment(spark)
+    stream = env.from_event_log(log, timestamp=F.col("Ended"), arrival=F.col("RECEIVED"))
+    assert content(per_minute(stream).to_arrow()) == expected(rides(60))
+    more = dataframe_of(spark, seconds(rides(60))).select("ended", F.col("distance").alias("far"))
+    joined = log.join(more, log.ended == more.ended)
+    with pytest.raises(SchemaError, match=r"'ended' occurs more than once"):
+        per_minute(env.from_event_log(joined, timestamp=log.ended, arrival=log.received)).execute()
+    with pytest.raises(ConfigurationError, match=r"timestamp= takes one column, and .* is 4 of them"):
+        env.from_event_log(log, timestamp=F.col("*"))
+
+
+def test_a_struct_of_columns_without_nulls_is_a_key(spark: Any, tmp_path: Path) -> None:
+    columns = ["id * 900 AS ended", "id * 1000 AS received", "struct(id < 100 AS a, 'x' AS b) AS meter"]
+    log = spark.range(0, 200, 1, 2).selectExpr(*columns, "id AS distance")
+    assert [field.nullable for field in log.schema["meter"].dataType] == [False, False]
+    log.write.parquet(str(tmp_path / "log"))
+    env = SparkExecutionEnvironment(spark).set_parallelism(2)
+    embedded = StreamExecutionEnvironment().from_event_log(
+        str(tmp_path / "log"), timestamp="ended", arrival="received"
+    )
+    expected = per_minute(embedded).to_arrow()
+    for dataframe in (log, spark.read.parquet(str(tmp_path / "log"))):
+        results = per_minute(env.from_event_log(dataframe, timestamp="ended", arrival="received")).to_arrow()
+        assert results.schema == expected.schema
+        assert content(results) == content(expected)
+
+
+def test_a_column_of_which_spark_gives_no_values_is_named(spark: Any) -> None:
+    log = dataframe_of(spark, rides(3)).withColumn("age", F.expr("make_ym_interval(1, 2)"))
+    env = SparkExecutionEnvironment(spark)
+    with pytest.raises(
+        SchemaError, match=r"no values of the column 'age' \(interval year to month\): .*\.drop\('age'\)"
+    ):
+        per_minute(env.from_event_log(log, timestamp="ended")).execute()
+    assert per_minute(env.from_event_log(log.drop("age"), timestamp="ended")).to_arrow().num_rows
+
+
 # ---- plans that Spark does not compute alike each time -------------------------------------------------------
 
 
@@ -490,6 +551,37 @@ def test_rows_that_arrive_together_are_in_the_order_of_columns_and_then_of_their
         assert row["numbers"] == [other["number"] for other in inside]
         assert row["values"] == [other["value"] for other in inside]
     assert found
+
+
+TOLD_APART = {
+    "zero": "cast(IF(is_odd, '-0.0', '0.0') AS double)",
+    "zeros": "array(cast(IF(is_odd, '-0.0', '0.0') AS float))",
+    "map": "map(1, IF(is_odd, 'null', NULL))",
+    "struct": "named_struct('a', IF(is_odd, 'x, y', 'x'), 'b', IF(is_odd, 'z', 'y, z'), 'm', map(1, 1))",
+}
+if hasattr(F, "collate"):
+    TOLD_APART["text"] = "collate(IF(is_odd, 'a', 'A'), 'UTF8_LCASE')"
+
+
+def test_values_that_spark_sorts_as_equal_have_one_order_too(spark: Any) -> None:
+    # In each part the rows differ in one column alone.
+    values = [
+        f"IF(part = {part}, {TOLD_APART[name]}, NULL) AS {name}" for part, name in enumerate(TOLD_APART)
+    ]
+    numbers = spark.range(0, 60, 1, 1).selectExpr("id % 5 AS part", "id div 5 % 2 = 1 AS is_odd", "id")
+    log = numbers.selectExpr("1000 AS ts", "part", "id", *values)
+    env = SparkExecutionEnvironment(spark).set_parallelism(1)
+
+    def in_order(dataframe: Any) -> list[str]:
+        stream = env.from_event_log(dataframe, timestamp="ts", arrival="ts", position="part")
+        keyed = stream.assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps()).key_by(
+            "part"
+        )
+        windows = keyed.window(TumblingEventTimeWindows.of(Time.seconds(1)))
+        return content(windows.aggregate(**{name: collect(name) for name in TOLD_APART}).to_arrow())
+
+    # Spark's sort keeps the order of what it takes for equal.
+    assert in_order(log) == in_order(log.orderBy(F.desc("id")).coalesce(1))
 
 
 def test_without_arrivals_the_columns_give_the_order(spark: Any) -> None:

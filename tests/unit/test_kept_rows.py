@@ -53,7 +53,7 @@ def keep(monkeypatch: pytest.MonkeyPatch) -> Any:
         monkeypatch.setattr(
             kept_rows, "TaskContext", type("Contexts", (), {"get": staticmethod(lambda: context())})
         )
-        task = PackTask(time_pass(arrival), TABLE.schema)
+        task = PackTask(time_pass(arrival), TABLE.schema, tuple(TABLE.column_names))
         return list(task(iter(table.to_batches(max_chunksize=batch_rows))))
 
     return packed
@@ -107,6 +107,11 @@ def test_a_partition_without_rows_is_a_chunk_without_rows(keep: Any) -> None:
 
 
 class BehindConnect35:
+    columns = TABLE.column_names
+
+    def toDF(self, *names: str) -> "BehindConnect35":
+        return self
+
     def mapInArrow(self, *arguments: Any) -> "BehindConnect35":
         return self
 

@@ -7,18 +7,24 @@ from inspect import signature
 from typing import Any, Final
 
 import pyarrow as pa
+from pyspark.errors import PySparkTypeError
 from pyspark.sql import functions as F
+from pyspark.sql import types
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import ArrayType, AtomicType, StructField
 
 from flinkcore.datastream.transformations import LogData
-from flinkcore.errors import ConfigurationError
+from flinkcore.errors import ConfigurationError, SchemaError
 from flinkcore.replay.log.column_ops import COMPUTED_PREFIX
 from flinkcore.replay.log.plain_columns import plain_schema
 
 # Spark 4 and later require a time zone for timestamps; their values do not depend on it.
 _SCHEMA_ZONE: Final = {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}
-
+_BY_BYTES: Final = "UTF8_BINARY"
+_NEVER_TOLD_APART: Final = (
+    types.FloatType,
+    types.DoubleType,
+    *([types.VariantType] if hasattr(types, "VariantType") else []),
+)
 
 POSITION: Final = f"{COMPUTED_PREFIX}position"
 """Column with the numbers of rows in the order of `position=`."""
@@ -48,13 +54,13 @@ class DataFrameLog(LogData):
         """Return the DataFrame with columns of the log; in its order, if it has one."""
         wanted = list(dict.fromkeys(names))
         of_log = [name for name in wanted if name != POSITION]
-        rows = self.dataframe.select(*map(_quoted, of_log))
+        rows = self.dataframe.select(*map(quoted, of_log))
         if not self.ordered_by:
             return rows
         # What is the same in all columns that are read may come in any order.
-        by_content = [_orderable(field) for field in rows.schema]
+        by_content = [_told_apart(F.col(quoted(field.name)), field.dataType) for field in rows.schema]
         ordered = rows.sort(*self.ordered_by, *by_content)
-        return ordered.withColumn(POSITION, F.monotonically_increasing_id()).select(*map(_quoted, wanted))
+        return ordered.withColumn(POSITION, F.monotonically_increasing_id()).select(*map(quoted, wanted))
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         return self.schema.empty_table().__arrow_c_stream__(requested_schema)
@@ -106,8 +112,12 @@ class DataFrameLog(LogData):
             "timestamp", "arrival" or "split".
         expression : pyspark.sql.Column
         """
-        (name,) = self.dataframe.select(expression).columns
-        if str(expression) == f"Column<'{name}'>" and not self._is_constant(expression, name):
+        names = self.dataframe.select(expression).columns
+        if len(names) != 1:
+            raise ConfigurationError(f"{setting}= takes one column, and {expression} is {len(names)} of them")
+        (name,) = names
+        is_name = str(expression) == f"Column<'{name}'>" and self.dataframe.columns.count(name) == 1
+        if is_name and not self._is_constant(expression, name):
             return self, name
         computed = f"{COMPUTED_PREFIX}{setting}: {name}"
         return DataFrameLog(self.dataframe.withColumns({computed: expression}), self.ordered_by), computed
@@ -120,7 +130,7 @@ class DataFrameLog(LogData):
         position : iterable of str or pyspark.sql.Column
             The first one counts most.
         """
-        ordered_by = tuple(F.col(_quoted(given)) if isinstance(given, str) else given for given in position)
+        ordered_by = tuple(F.col(quoted(given)) if isinstance(given, str) else given for given in position)
         self.dataframe.sort(*ordered_by)  # which refuses columns that there are not
         return DataFrameLog(self.dataframe, ordered_by)
 
@@ -142,17 +152,65 @@ def is_spark_column(value: object) -> bool:
 
 
 def log_schema(dataframe: Any) -> pa.Schema:
-    """Return the schema of a Spark DataFrame as it comes to Python."""
-    return plain_schema(to_arrow_schema(dataframe.schema, **_SCHEMA_ZONE))
+    """Return the schema of a Spark DataFrame as it comes to Python.
+
+    Raises
+    ------
+    SchemaError
+        If Spark gives values of a column to nobody outside, such as intervals of months.
+    """
+    try:
+        return plain_schema(to_arrow_schema(dataframe.schema, **_SCHEMA_ZONE))
+    except PySparkTypeError as error:
+        raise SchemaError(_refused_columns(dataframe.schema)) from error
 
 
-def _quoted(name: str) -> str:
+def _refused_columns(schema: types.StructType) -> str:
+    refused = []
+    for field in schema:
+        try:
+            to_arrow_schema(types.StructType([field]), **_SCHEMA_ZONE)
+        except PySparkTypeError:
+            refused.append(field)
+    told = ", ".join(f"{field.name!r} ({field.dataType.simpleString()})" for field in refused)
+    names = ", ".join(repr(field.name) for field in refused)
+    return f"Spark gives Python no values of the column {told}: leave it out with .drop({names}), or cast it before"
+
+
+def quoted(name: str) -> str:
+    """Return the name of a column as Spark reads it, whatever is in it."""
     return "`" + name.replace("`", "``") + "`"
 
 
-def _orderable(field: StructField) -> Any:
-    """Return a column by which Spark can sort, in place of one that may have maps in it."""
-    inner, column = field.dataType, F.col(_quoted(field.name))
-    while isinstance(inner, ArrayType):
-        inner = inner.elementType
-    return column if isinstance(inner, AtomicType) else column.cast("string")
+def _told_apart(column: Any, kind: types.DataType) -> Any:
+    """Return a column by which Spark sorts all values apart that differ.
+
+    Maps it cannot sort, zeros of both signs are one to it, and so are texts that a collation takes for equal.
+    """
+    if _are_told_apart(kind):
+        return column
+    if isinstance(kind, types.ArrayType):
+        return F.transform(column, lambda item: _told_apart(item, kind.elementType))
+    if isinstance(kind, types.StructType):
+        parts = [_told_apart(column.getField(field.name), field.dataType) for field in kind]
+        return F.when(column.isNotNull(), F.struct(*parts))
+    if isinstance(kind, types.MapType):
+        entry = types.StructType(
+            [types.StructField("key", kind.keyType), types.StructField("value", kind.valueType)]
+        )
+        return _told_apart(F.map_entries(column), types.ArrayType(entry))
+    if isinstance(kind, types.FloatType | types.DoubleType):
+        return F.struct(column, F.when(column == 0, column.cast("string")))
+    if isinstance(kind, types.StringType):
+        return F.collate(column, _BY_BYTES)
+    return column.cast("string")
+
+
+def _are_told_apart(kind: types.DataType) -> bool:
+    if isinstance(kind, types.ArrayType):
+        return _are_told_apart(kind.elementType)
+    if isinstance(kind, types.StructType):
+        return all(_are_told_apart(field.dataType) for field in kind)
+    if isinstance(kind, types.StringType):
+        return getattr(kind, "collation", _BY_BYTES) == _BY_BYTES
+    return isinstance(kind, types.AtomicType) and not isinstance(kind, _NEVER_TOLD_APART)

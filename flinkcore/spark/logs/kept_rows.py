@@ -121,10 +121,13 @@ class PackTask:
     time_pass
     schema
         Of the log.
+    names
+        Of the columns that come, which have numbers for Spark.
     """
 
     time_pass: TimePass
     schema: pa.Schema
+    names: tuple[str, ...]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the rows to keep."""
@@ -133,7 +136,8 @@ class PackTask:
         packer = RowPacker(context.partitionId())
 
         def packed() -> Iterator[pa.RecordBatch]:
-            for batch in batches:
+            for numbered in batches:
+                batch = pa.RecordBatch.from_arrays(numbered.columns, self.names)
                 packer.add(batch)
                 yield batch
 
@@ -228,8 +232,11 @@ class KeptRows:
             Behind Spark Connect 3.5, which cannot keep rows without computing them again where they are lost.
         """
         release_in_a_thread()
-        task = PackTask(time_pass, time_pass.timed.log.schema)
-        packed = dataframe.mapInArrow(portable(spark, task), _KEPT.struct_type)
+        names = tuple(dataframe.columns)
+        task = PackTask(time_pass, time_pass.timed.log.schema, names)
+        # PySpark's mapInArrow reads names as expressions, and fails at what these have in them.
+        numbered = dataframe.toDF(*map(str, range(len(names))))
+        packed = numbered.mapInArrow(portable(spark, task), _KEPT.struct_type)
         with task_errors_raised():
             try:
                 return cls(packed.localCheckpoint())
