@@ -16,8 +16,8 @@ from flinkcore.analysis.comparison import EXAMPLES, MOST_PAIRS, Comparison, Resu
 from flinkcore.analysis.result_tables import names_of
 from flinkcore.errors import ConfigurationError
 from flinkcore.spark.columnar.spark_types import SparkSchema
-from flinkcore.spark.logs.dataframe_log import log_schema
-from flinkcore.spark.result_dataframes import dataframe_of, quoted, utc_timestamp
+from flinkcore.spark.logs.dataframe_log import log_schema, quoted
+from flinkcore.spark.result_dataframes import dataframe_of, utc_timestamp
 from flinkcore.spark.shipping.task_errors import task_errors_raised
 from flinkcore.spark.shipping.tasks import portable
 
@@ -127,7 +127,9 @@ def compare(
     DataError
         If a value does not fit the type in which it is compared, or the keys do not name a result.
     """
-    sink, replay = _with_alike_times(dataframe_of(expected, "expected"), dataframe_of(found, "found"))
+    sink, replay = _with_alike_times(
+        dataframe_of(expected, "expected", for_user=False), dataframe_of(found, "found", for_user=False)
+    )
     key_names = names_of(keys, "keys")
     comparison = ResultComparison.of(
         log_schema(sink),

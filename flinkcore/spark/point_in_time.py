@@ -15,8 +15,8 @@ from flinkcore.analysis.point_in_time import WITHDRAWN, PointInTimeJoin
 from flinkcore.common import Duration, Time
 from flinkcore.datastream.columnar_windows import ROW_KIND
 from flinkcore.replay.log.column_ops import HIDDEN_PREFIX
-from flinkcore.spark.logs.dataframe_log import log_schema
-from flinkcore.spark.result_dataframes import dataframe_of, quoted
+from flinkcore.spark.logs.dataframe_log import log_schema, quoted
+from flinkcore.spark.result_dataframes import dataframe_of
 
 _NUMBER: Final = f"{HIDDEN_PREFIX}number"
 

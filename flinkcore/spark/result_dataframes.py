@@ -9,18 +9,30 @@ from pyspark.sql import functions as f
 
 from flinkcore.errors import ConfigurationError
 from flinkcore.replay.results.result import JobResult
+from flinkcore.spark.columnar.result import SparkResult
+from flinkcore.spark.logs.dataframe_log import quoted
 
 _EPOCH: Final = "TIMESTAMP_NTZ '1970-01-01 00:00:00'"
 
 
-def dataframe_of(data: Any, name: str) -> DataFrame:
+def dataframe_of(data: Any, name: str, for_user: bool = True) -> DataFrame:
     """Return a DataFrame, or that of a job's result.
+
+    Parameters
+    ----------
+    data : DataFrame or JobResult
+    name : str
+        What messages call it.
+    for_user : bool
+        Whether it is the user who runs it; see `portable`.
 
     Raises
     ------
     ConfigurationError
-        If it is something else; says what it is called.
+        If it is something else.
     """
+    if isinstance(data, SparkResult):
+        return data.dataframe(None, for_user)
     if isinstance(data, JobResult):
         return data.to_dataframe()
     if hasattr(data, "schema") and hasattr(data, "withColumn"):  # of Spark Connect, too
@@ -29,11 +41,6 @@ def dataframe_of(data: Any, name: str) -> DataFrame:
         f"{name} are a DataFrame of Spark, or a result of a job on Spark, not {type(data).__qualname__}; for Arrow "
         "tables take flinkcore.analysis"
     )
-
-
-def quoted(name: str) -> str:
-    """Return the name of a column as Spark reads it, whatever is in it."""
-    return "`" + name.replace("`", "``") + "`"
 
 
 def utc_timestamp(name: str, kind: types.DataType) -> Column:

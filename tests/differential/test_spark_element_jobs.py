@@ -31,7 +31,6 @@ from models.unordered_rows import UnorderedRows
 pytest.importorskip("pyspark")
 
 from pyspark import cloudpickle
-from pyspark.errors import PythonException
 
 from flinkcore.common import (
     Duration,
@@ -413,8 +412,7 @@ def test_a_failing_function_raises_the_error_of_an_embedded_run(spark: Any, fail
     def failure(env: StreamExecutionEnvironment) -> tuple[str, str]:
         with pytest.raises(UserCodeError) as raised:
             list(failing(env.from_collection([1, 2, 3])).execute_and_collect())
-        cause = raised.value.__cause__
-        return str(raised.value), repr(None if isinstance(cause, PythonException) else cause)
+        return str(raised.value), repr(raised.value.__cause__)
 
     assert failure(on_spark(spark, 2)) == failure(embedded(2))
 

@@ -1,7 +1,9 @@
 """Process functions on Spark give the rows that they give embedded, also where tasks die."""
 
 import os
+import re
 import sys
+import traceback
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,7 @@ from models.rows_by_key import rows_by_key
 pytest.importorskip("pyspark")
 
 from pyspark import cloudpickle
+from pyspark.errors import PythonException
 
 from flinkcore.common import Duration, OutputTag, WatermarkStrategy
 from flinkcore.datastream import (
@@ -151,7 +154,14 @@ def test_a_failing_function_is_told_as_embedded(spark: Any, log: Path, embedded:
     with pytest.raises(UserCodeError, match=message) as caught:
         job(SparkExecutionEnvironment(spark), log, function(failing_at=fired)).to_arrow()
     assert isinstance(caught.value.__cause__, ValueError)
-    assert "in on_timer" in str(caught.value.__cause__.__cause__)
+    places = traceback.extract_tb(caught.value.__cause__.__traceback__)
+    assert (places[-1].filename, places[-1].name) == (__file__, "on_timer")
+    stream = job(SparkExecutionEnvironment(spark), log, function(failing_at=fired))
+    with pytest.raises(
+        PythonException, match=rf"ValueError: unlucky\nin on_timer \({re.escape(__file__)}, line \d+\)"
+    ) as of_user:
+        stream.to_dataframe().collect()
+    assert "packed error" not in str(of_user.value)
 
 
 def test_a_function_that_cannot_be_pickled_is_refused(spark: Any, log: Path) -> None:

@@ -129,9 +129,71 @@ def test_every_error_of_a_task_arrives_with_class_message_attributes_and_causes(
     else:
         assert isinstance(found.__cause__, KeyError)
         assert found.__cause__.args == ("user",)
-    account = found.__cause__.__cause__
+    assert found.__cause__.__cause__ is None
+    account = found.__cause__.__context__
     assert isinstance(account, PythonException)
     assert "raise_from_a_task" in str(account) or "in task" in str(account)
+
+
+def test_the_driver_shows_where_a_function_failed_and_nothing_of_sparks() -> None:
+    def halved(value: int) -> int:
+        return value // 0
+
+    failure: BaseException | None = None
+    try:
+        halved(1)
+    except ZeroDivisionError as raised:
+        failure = raised
+    found = arrived(UserCodeError("halved failed at the element 1"), failure)
+    shown = "".join(traceback.format_exception(found))
+    line = halved.__code__.co_firstlineno + 1
+    place = f'File "{__file__}", line {line}, in halved\n    return value // 0\n'
+    assert (
+        shown.index(place) < shown.index("ZeroDivisionError: ") < shown.index("UserCodeError: halved failed")
+    )
+    assert "PythonException" not in shown
+    assert "packed error" not in shown
+
+
+def test_what_a_task_tells_spark_begins_with_the_error_and_the_place_of_the_function() -> None:
+    def halved(value: int) -> int:
+        return value // 0
+
+    def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        try:
+            yield from map(halved, [1])
+        except ZeroDivisionError as failure:
+            failure.__traceback__ = (
+                failure.__traceback__ and failure.__traceback__.tb_next
+            )  # this is no user's
+            raise UserCodeError("halved failed at the element 1") from failure
+
+    line = halved.__code__.co_firstlineno + 1
+    for key in (b"key", None):
+        with pytest.raises(task_errors.TaskError) as caught:
+            list(PacksErrors(task, key)(iter(())))
+        told = str(caught.value).splitlines()
+        assert told[:2] == [
+            "UserCodeError: halved failed at the element 1",
+            f"in halved ({__file__}, line {line})",
+        ]
+        assert "ZeroDivisionError" in str(caught.value)
+        assert ("packed error" in told[-1]) == (key is not None)
+
+
+def test_of_an_endless_recursion_the_innermost_places_travel() -> None:
+    def deeper(value: int) -> int:
+        return deeper(value + 1)
+
+    failure: BaseException | None = None
+    try:
+        deeper(0)
+    except RecursionError as raised:
+        failure = raised
+    found = arrived(UserCodeError("too deep"), failure)
+    assert found.__cause__ is not None
+    places = traceback.extract_tb(found.__cause__.__traceback__)
+    assert [place.name for place in places] == ["deeper"] * task_errors._MOST_PLACES
 
 
 class UserError(Exception):

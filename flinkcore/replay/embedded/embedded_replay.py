@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack
@@ -14,7 +13,7 @@ from flinkcore.common import ExecutionConfig
 from flinkcore.datastream.pipeline_executor import NO_CHECKPOINTS, CheckpointSettings, ProgressChoice
 from flinkcore.datastream.transformations import StreamGraph
 from flinkcore.replay.embedded.log_merge import LogMerge
-from flinkcore.replay.embedded.replay_threads import ReplayThreads
+from flinkcore.replay.embedded.replay_threads import ReplayThreads, cores_here
 from flinkcore.replay.embedded.stage_inputs import (
     SharedItems,
     linked,
@@ -210,7 +209,7 @@ def default_parallelism(configuration: ExecutionConfig, calls_rows: bool = False
     parallelism = configuration.get_parallelism()
     if parallelism != ExecutionConfig.PARALLELISM_DEFAULT:
         return parallelism
-    return 1 if calls_rows else os.cpu_count() or 1
+    return 1 if calls_rows else cores_here()
 
 
 def _chunks(plan: JobPlan, parallelism: int) -> list[Sequence[Chunk]]:

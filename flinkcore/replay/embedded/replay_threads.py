@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -22,6 +23,11 @@ INTERRUPTS = 2
 """So often threads are interrupted before they are left behind, where they are interrupted now and then."""
 
 MOST_INTERRUPT_SECONDS = 10
+
+
+def cores_here() -> int:
+    """Return how many threads run at once on this machine."""
+    return os.cpu_count() or 1
 
 
 class ReplayStoppedError(Exception):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
@@ -15,6 +14,7 @@ import numpy as np
 
 from flinkcore.datastream.pipeline_executor import ProgressChoice
 from flinkcore.errors import FlinkcoreError
+from flinkcore.replay.embedded.replay_threads import cores_here
 from flinkcore.replay.planned_job import ChunkTask, EmbeddedPlannedJob, TimesTask
 from flinkcore.replay.plans.job_plan import JobPlan
 from flinkcore.replay.plans.partial_windows import PartialWindows, partial_windows
@@ -91,7 +91,7 @@ class SparkReplay:
         chunks = chunks_with_times_here(spark, logs)
         self._times_here: EmbeddedPlannedJob | None = None
         if chunks is not None:
-            self._times_here = EmbeddedPlannedJob(plan, os.cpu_count() or 1, self.checkpoints, chunks)
+            self._times_here = EmbeddedPlannedJob(plan, cores_here(), self.checkpoints, chunks)
 
     @cached_property
     def _first_pass(self) -> list[tuple[TimePlane, SparkLog]]:
@@ -217,11 +217,26 @@ class SparkReplay:
         schema: Any,
         progress: ProgressAddress | None = None,
         stopping: StoppingJob | None = None,
+        for_user: bool = False,
     ) -> Any:
-        """Return a DataFrame of what the reduce tasks make of their results; it runs when it is used."""
+        """Return a DataFrame of what the reduce tasks make of their results; it runs when it is used.
+
+        Parameters
+        ----------
+        output
+            What they make of them.
+        schema
+            Columns of that.
+        progress
+            Where tasks report how far they are.
+        stopping
+            The checkpoint with which the job stops.
+        for_user
+            Whether it is part of the user's queries, and not of this package's.
+        """
         pending = None if stopping is None else stopping.pending
         mapped = [
-            (level, log.dataframe.mapInArrow(portable(self._spark, task), BLOCKS.struct_type))
+            (level, log.dataframe.mapInArrow(portable(self._spark, task, for_user), BLOCKS.struct_type))
             for level, log, task in self._map_tasks(progress, stopping)
         ]
         by_id = chooses_partitions(self._logs[0].dataframe)
@@ -244,7 +259,9 @@ class SparkReplay:
             first_partitions = tuple(levels.first_partitions[number] for number in operators)
             stage = ReduceStage(tuple(tasks), first_partitions, slots)
             passed_on = [
-                ordered.mapInArrow(portable(self._spark, stage), schema if is_last else BLOCKS.struct_type)
+                ordered.mapInArrow(
+                    portable(self._spark, stage, for_user), schema if is_last else BLOCKS.struct_type
+                )
             ]
         (results,) = passed_on
         return results

@@ -99,6 +99,18 @@ class SparkResult(JobResult):
             stopping.commit()
 
     def _dataframe(self, tag_id: str | None) -> Any:
+        return self.dataframe(tag_id)
+
+    def dataframe(self, tag_id: str | None, for_user: bool = True) -> Any:
+        """Return an output as a DataFrame.
+
+        Parameters
+        ----------
+        tag_id : str or None
+            The side output; None: the results.
+        for_user : bool
+            As of `SparkReplay.dataframe`.
+        """
         if self._replay.checkpoints.stops:
             raise ConfigurationError(
                 "to_dataframe() cannot stop with a checkpoint, since Spark may run a DataFrame never or several times: "
@@ -107,7 +119,8 @@ class SparkResult(JobResult):
             )
         schema = self._plan.output_schemas()[tag_id]
         self._replay.outlive()
-        return self._replay.dataframe(RowsOutput(tag_id, schema), SparkSchema(schema).struct_type)
+        output, columns = RowsOutput(tag_id, schema), SparkSchema(schema).struct_type
+        return self._replay.dataframe(output, columns, for_user=for_user)
 
     def _write(self, outputs: ResultFiles) -> None:
         with self._replay.begin() as stopping:

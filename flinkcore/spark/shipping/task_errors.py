@@ -1,4 +1,4 @@
-"""Errors of flinkcore from a Spark task, raised again on the driver with their class, attributes and causes.
+"""Errors of flinkcore from a Spark task, raised again on the driver with class, attributes, and causes with tracebacks.
 
 Spark brings an exception to the driver as text. So a task pickles an error of flinkcore into that text, and signs it
 with a key of the driver's: the text can also hold values from a data file, and those must never be unpickled.
@@ -7,6 +7,7 @@ with a key of the driver's: the text can also hold values from a data file, and 
 from __future__ import annotations
 
 import hmac
+import os
 import pickle
 import re
 import secrets
@@ -16,15 +17,19 @@ from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from inspect import currentframe
 from io import BytesIO
-from typing import Any, Final
+from pathlib import Path
+from types import FrameType, FunctionType, TracebackType
+from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark import cloudpickle
 from pyspark.errors import PySparkException
 
-from flinkcore.errors import ConfigurationError, FlinkcoreError, WorkerLostError, in_words
+import flinkcore
+from flinkcore.errors import ConfigurationError, FlinkcoreError, UserCodeError, WorkerLostError, in_words
 from flinkcore.runtime.function_exits import exits_as_errors
 from flinkcore.spark.shipping.worker_environment import NOT_READY
 
@@ -47,6 +52,10 @@ _REFUSED_INTERPRETER: Final = re.compile(
 
 _MISSING_PACKAGE: Final = re.compile(r"ModuleNotFoundError: No module named '(pyarrow|numpy)'")
 _DEEPEST: Final = 8
+_MOST_PLACES: Final = 50
+"""Of a longer traceback, as of an endless recursion, the innermost places are sent."""
+
+_PACKAGE: Final = str(Path(flinkcore.__file__).parent) + os.sep
 _KEY: Final = secrets.token_bytes(32)
 _LOST: Final = re.compile(
     r"Python worker exited unexpectedly|Python worker failed to connect back|ExecutorLostFailure"
@@ -56,9 +65,12 @@ _LOST_ROWS: Final = re.compile(r"CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND|Checkpoint bl
 
 _PACKED: Final = re.compile(r"\[packed error ([A-Za-z0-9+/=]+) ([0-9a-f]{64})\]")
 
+Place: TypeAlias = tuple[str, int, str]
+"""File, line, and name of the function."""
+
 
 class TaskError(Exception):
-    """Raised by a task in place of an error of flinkcore; its message has the traceback, and the pickled error."""
+    """Raised by a task in place of an error of flinkcore: its text begins with that in words, and where it arose."""
 
 
 @dataclass(frozen=True)
@@ -69,12 +81,12 @@ class PacksErrors:
     ----------
     task : callable
         Takes and yields record batches.
-    key : bytes
-        Signs errors.
+    key : bytes or None
+        Signs errors; None: nobody raises them again, and they stay what they are.
     """
 
     task: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
-    key: bytes = _KEY
+    key: bytes | None = _KEY
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Run the task.
@@ -88,18 +100,47 @@ class PacksErrors:
             with exits_as_errors():
                 yield from self.task(batches)
         except FlinkcoreError as error:
-            raise self._packed(error) from None
+            raise TaskError(self._text(error)) from None
 
-    def _packed(self, error: FlinkcoreError) -> TaskError:
+    def _text(self, error: FlinkcoreError) -> str:
+        place = _place_of_user(error)
+        where = "" if place is None else "\nin {2} ({0}, line {1})".format(*place)
+        # With causes, which Spark leaves out of its message.
+        told = "".join(traceback.format_exception(error)).strip()
+        text = f"{in_words(error)}{where}\n\n{told}"
+        if self.key is None:
+            return text
         packed = b64encode(zlib.compress(_pickled(error, 0))).decode()
-        # As text, since Spark leaves causes out of its message.
-        text = "".join(traceback.format_exception(error)).strip()
-        return TaskError(f"{text}\n[packed error {packed} {_signature(self.key, packed)}]")
+        return f"{text}\n[packed error {packed} {_signature(self.key, packed)}]"
+
+
+def _places(error: BaseException) -> list[Place]:
+    """The places of a traceback, the innermost last."""
+    codes = [(frame.f_code, line) for frame, line in traceback.walk_tb(error.__traceback__)]
+    return [(code.co_filename, line, code.co_name) for code, line in codes[-_MOST_PLACES:]]
+
+
+def _place_of_user(error: BaseException) -> Place | None:
+    """Where a function of the user's raised what is behind an error, or called what did; None if none did."""
+    if not isinstance(error, UserCodeError):
+        return None
+    failure: BaseException = error
+    while failure.__cause__ is not None:
+        failure = failure.__cause__
+    of_user = (place for place in _places(failure) if not _is_of_package(place[0]))
+    return next(of_user, None)
+
+
+def _is_of_package(file: str) -> bool:
+    return file.startswith(_PACKAGE) or file.endswith(".pyx")
 
 
 @contextmanager
 def task_errors_raised() -> Iterator[None]:
-    """Raise the error that flinkcore raised in a task; its innermost cause is Spark's exception, with the traceback."""
+    """Raise the error that flinkcore raised in a task, with its causes and the tracebacks that these had there.
+
+    Spark's own exception, which repeats them, is no cause of the error but the context of the innermost one.
+    """
     error = None
     try:
         yield
@@ -125,7 +166,7 @@ def _packed_in(account: Exception) -> BaseException | None:
             innermost = error
             while innermost.__cause__ is not None:
                 innermost = innermost.__cause__
-            innermost.__cause__ = account
+            innermost.__context__, innermost.__suppress_context__ = account, True
             return error
     return None
 
@@ -235,7 +276,9 @@ class _ErrorPickler(cloudpickle.CloudPickler):  # type: ignore[misc]
             return RuntimeError, (in_words(value),)
         cause = value.__cause__
         caused_by = None if cause is None else _pickled(cause, self._depth + 1)
-        return _read, (_alone(value, self._depth), in_words(value), caused_by)
+        # The places at which flinkcore found a failure out would stand between that and the driver's own.
+        places = _places(value) if self._depth else []
+        return _read, (_alone(value, self._depth), in_words(value), caused_by, places)
 
 
 def _alone(error: BaseException, depth: int) -> bytes | None:
@@ -251,11 +294,24 @@ def _alone(error: BaseException, depth: int) -> bytes | None:
     return pickled if same and len(pickled) <= MOST_BYTES else None
 
 
-def _read(alone: bytes | None, words: str, caused_by: bytes | None) -> BaseException:
+def _read(alone: bytes | None, words: str, caused_by: bytes | None, places: list[Place]) -> BaseException:
     error: BaseException = RuntimeError(words)
     if alone is not None:
         with suppress(Exception):  # the driver may lack its module
             error = pickle.loads(alone)
     if caused_by is not None:
         error.__cause__ = pickle.loads(caused_by)
-    return error
+    return error.with_traceback(_traceback(places))
+
+
+def _traceback(places: list[Place]) -> TracebackType | None:
+    """A traceback that shows these places; its frames have no variables."""
+    found: TracebackType | None = None
+    for file, line, name in reversed(places):
+        code = _own_frame.__code__.replace(co_filename=file, co_name=name, co_firstlineno=line)
+        found = TracebackType(found, FunctionType(code, globals())(), -1, line)
+    return found
+
+
+def _own_frame() -> FrameType | None:
+    return currentframe()

@@ -87,7 +87,7 @@ def _leave_imports_out_of_collections() -> None:
         gc.freeze()
 
 
-def portable(spark: Any, task: BatchFunction) -> BatchFunction:
+def portable(spark: Any, task: BatchFunction, for_user: bool = False) -> BatchFunction:
     """Wrap a task so that a worker finds flinkcore before it unpickles the task.
 
     Before the first task of a session its executors are looked at; see `SentFiles.for_tasks`.
@@ -97,6 +97,8 @@ def portable(spark: Any, task: BatchFunction) -> BatchFunction:
     spark : pyspark.sql.SparkSession
     task : callable
         Takes and yields record batches.
+    for_user : bool
+        Whether it is the user's query that runs it, so that nobody raises its errors again (`task_errors_raised`).
 
     Raises
     ------
@@ -113,7 +115,7 @@ def portable(spark: Any, task: BatchFunction) -> BatchFunction:
         ) from failure
     builds, wheels, modules, archives = SentFiles.of(spark).for_tasks(spark)
     least = least_versions()
-    pickled = pickle.dumps(PacksErrors(shipped))
+    pickled = pickle.dumps(PacksErrors(shipped, None) if for_user else PacksErrors(shipped))
 
     # A nested function is pickled by value, and so must be what it refers to in flinkcore.
     def run(batches: Any) -> Any:
