@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 from models.merged_events import merging_events, merging_lots_of
 from pyspark import cloudpickle
+from pyspark.sql.types import LongType, StructField, StructType
 
 from flinkcore.errors import FlinkcoreError
 from flinkcore.replay.plans.job_plan import JobPlan
@@ -187,9 +188,8 @@ def run_all(spark: Any, replays: list[SmallReplay]) -> list[list[PartitionOutput
     maps, reduces = ([cloudpickle.dumps(task) for task in tasks] for tasks in zip(*pairs, strict=True))
     mapped = numbers.mapInArrow(portable(spark, ManyMapTasks(maps, bounds[:-1])), BLOCKS.struct_type)
     exchanged = to_partitions(mapped, SPARK_TASKS, "slot").sortWithinPartitions(*BLOCKS_ORDER)
-    rows = exchanged.mapInArrow(
-        portable(spark, ManyReduceTasks(reduces, bounds[:-1])), f"of long, {TASK_ROWS.ddl}"
-    ).collect()
+    schema = StructType([StructField("of", LongType()), *TASK_ROWS.struct_type])
+    rows = exchanged.mapInArrow(portable(spark, ManyReduceTasks(reduces, bounds[:-1])), schema).collect()
     outputs = [PartitionOutput() for _ in range(bounds[-1])]
     parts: dict[int, OperatorPart] = {}
     for row in rows:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import pyarrow as pa
 from pyspark.sql import types as spark
-from pyspark.sql.pandas.types import from_arrow_type
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from flinkcore.errors import DataError, SchemaError
 from flinkcore.replay.results.table_types import SAME, WIDENED
@@ -27,7 +29,6 @@ class SparkSchema:
     ----------
     arrow : pyarrow.Schema
         Arrow's types of those of Spark.
-    struct_type : pyspark.sql.types.StructType
 
     Raises
     ------
@@ -37,12 +38,11 @@ class SparkSchema:
 
     def __init__(self, schema: pa.Schema) -> None:
         self.arrow = pa.schema([(field.name, _accepted(field.type, field.name)) for field in schema])
-        self.struct_type = spark.StructType(
-            [
-                spark.StructField(field.name, from_arrow_type(field.type, prefer_timestamp_ntz=True))
-                for field in self.arrow
-            ]
-        )
+
+    @cached_property
+    def struct_type(self) -> spark.StructType:
+        """The same as Spark has it."""
+        return from_arrow_schema(self.arrow, prefer_timestamp_ntz=True)
 
     def cast(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the batch in Spark's types.

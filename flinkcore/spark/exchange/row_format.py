@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import types
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
 
 _ARROW_TYPES: Final = {
     "int": pa.int32(),
@@ -15,13 +17,6 @@ _ARROW_TYPES: Final = {
     "boolean": pa.bool_(),
     "string": pa.string(),
     "binary": pa.binary(),
-}
-_SPARK_TYPES: Final = {
-    "int": types.IntegerType(),
-    "long": types.LongType(),
-    "boolean": types.BooleanType(),
-    "string": types.StringType(),
-    "binary": types.BinaryType(),
 }
 
 
@@ -35,19 +30,17 @@ class RowFormat:
 
     Attributes
     ----------
-    ddl : str
     schema : pyarrow.Schema
-    struct_type : pyspark.sql.types.StructType
-        The same, which Spark need not parse.
     """
 
     def __init__(self, ddl: str) -> None:
-        self.ddl = ddl
         columns = [column.split() for column in ddl.split(",")]
         self.schema = pa.schema([(name, _ARROW_TYPES[kind]) for name, kind in columns])
-        self.struct_type = types.StructType(
-            [types.StructField(name, _SPARK_TYPES[kind]) for name, kind in columns]
-        )
+
+    @cached_property
+    def struct_type(self) -> StructType:
+        """The same for Spark, which need not parse it; tasks have no use for it."""
+        return from_arrow_schema(self.schema)
 
     def batch(self, *columns: Sequence[Any]) -> pa.RecordBatch:
         """Return rows, given as one sequence of shape (n_rows,) per column."""
