@@ -30,7 +30,7 @@ from flinkcore.datastream.connectors.file_system import FileSink
 from flinkcore.datastream.functions import KeyedProcessFunction, RuntimeContext
 from flinkcore.datastream.state import ValueStateDescriptor
 from flinkcore.datastream.transformations import StreamGraph
-from flinkcore.errors import ConfigurationError, UserCodeError
+from flinkcore.errors import ConfigurationError, UserCodeError, WorkerLostError
 from flinkcore.examples.flights import LATE, hourly_flights
 from flinkcore.replay.plans.job_plan import make_plan
 from flinkcore.replay.results.report import ReplayReport
@@ -301,6 +301,37 @@ def test_processes_killed_in_each_phase_of_a_job_of_three_operators_change_nothi
     assert rows(result.to_arrow()) == rows(embedded.to_arrow())
     assert result.report == embedded.report
     assert sorted(marker.name for marker in markers.iterdir()) == sorted(phases)
+
+
+def executors_of(spark: Any) -> set[str]:
+    found = spark.sparkContext._jsc.sc().getExecutorIds()
+    return {found.apply(number) for number in range(found.size())}
+
+
+def test_rows_of_a_dataframe_that_are_lost_with_executors_are_told_of_and_another_run_gives_them(
+    spark: Any,
+) -> None:
+    def totals(env: StreamExecutionEnvironment, log: Any) -> DataStream:
+        stream = env.from_event_log(log, timestamp="n", arrival="n")
+        assigned = stream.assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps())
+        return (
+            assigned.key_by("user")
+            .window(TumblingEventTimeWindows(500))
+            .aggregate(rows=count(), total=sum_("n"))
+        )
+
+    log = spark.range(0, 4000, 1, 4).selectExpr("id % 13 AS user", "id AS n").where("rand() < 2")
+    stream = totals(SparkExecutionEnvironment(spark).set_parallelism(2), log)
+    result = stream.execute()
+    assert result._replay.time_planes[0].events == 4000
+    lost = executors_of(spark)
+    for number in lost:
+        assert spark.sparkContext._jsc.sc().killAndReplaceExecutor(number)
+    wait_until(lambda: not lost & executors_of(spark))
+    with pytest.raises(WorkerLostError, match=r"rows of the DataFrame .* is gone.*Run the job again"):
+        result.to_arrow()
+    table = pa.table({"user": [n % 13 for n in range(4000)], "n": range(4000)})
+    assert rows(stream.to_arrow()) == rows(totals(StreamExecutionEnvironment(), table).to_arrow())
 
 
 def test_reduce_task_that_dies_is_done_again(
