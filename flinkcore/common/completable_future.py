@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from threading import Condition
 from typing import Generic, TypeVar, cast
 
+from flinkcore.common.interruptible_condition import InterruptibleCondition
 from flinkcore.errors import JobCancelledError
 
 T = TypeVar("T")
@@ -19,7 +19,7 @@ class CompletableFuture(Generic[T]):
     """
 
     def __init__(self) -> None:
-        self._changed = Condition()
+        self._changed = InterruptibleCondition()
         self._done = False
         self._cancelled = False
         self._value: T | None = None

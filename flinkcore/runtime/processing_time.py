@@ -11,6 +11,7 @@ from heapq import heapify, heappop, heappush
 from itertools import count
 from typing import Any, SupportsIndex
 
+from flinkcore.common.interruptible_condition import InterruptibleCondition
 from flinkcore.errors import ConfigurationError, LifecycleError, TimerError
 from flinkcore.runtime.output import OutputFullError
 
@@ -401,7 +402,7 @@ class SystemProcessingTimeService(ProcessingTimeService):
         self._on_error = on_error
         self._task_lock = lock
         # Notified when a timer was added, or the status or `_running` has changed.
-        self._changed = threading.Condition(self._schedule.lock)
+        self._changed = InterruptibleCondition(self._schedule.lock)
         self._running = False
         self._thread: threading.Thread | None = None
 

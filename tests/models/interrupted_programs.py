@@ -15,6 +15,9 @@ import flinkcore
 
 INSTALLED = Path(flinkcore.__file__).parents[1]
 
+RESTARTED = "import signal; signal.siginterrupt(signal.SIGINT, False)\n"
+"""Waits are restarted after a signal, as libraries such as polars have it: Python sees the signal when one ends."""
+
 
 class Interrupted(NamedTuple):
     """How a program ended: what it printed after its first line, its errors, and how long the end took."""
@@ -39,7 +42,7 @@ def interrupted(program: str, *arguments: str, first_line: str, seconds: float =
 @contextmanager
 def _started(program: str, arguments: tuple[str, ...]) -> Iterator[subprocess.Popen[str]]:
     process = subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(program), *arguments],
+        [sys.executable, "-c", RESTARTED + textwrap.dedent(program), *arguments],
         cwd=INSTALLED,
         env=os.environ | {"PYTHONPATH": str(INSTALLED)},
         stdout=subprocess.PIPE,

@@ -70,3 +70,79 @@ def test_ctrl_c_ends_a_replay_soon(kind: str, ending: str, parallelism: int, tmp
     assert "KeyboardInterrupt" in end.errors
     assert end.seconds < 10
     assert not list(results.glob("*.parquet"))
+
+
+WAITING = """
+    import asyncio
+    import sys
+    import time
+    import pyarrow as pa
+    from flinkcore.common import Types, WatermarkStrategy
+    from flinkcore.datastream import AsyncDataStream, SinkFunction, SourceFunction, StreamExecutionEnvironment
+    from flinkcore.datastream.functions import AsyncFunction, KeyedProcessFunction
+    from flinkcore.common.time import Time
+
+    kind, clock = sys.argv[1:]
+
+    def wait_for_long():
+        print("waits", flush=True)
+        for _ in range(600):
+            time.sleep(0.1)
+
+    class Silent(SourceFunction):
+        def run(self, ctx):
+            wait_for_long()
+        def cancel(self):
+            pass
+
+    class Slow(KeyedProcessFunction):
+        def process_element(self, value, ctx):
+            wait_for_long()
+            yield value.key,
+
+    class Unanswered(AsyncFunction):
+        async def async_invoke(self, value):
+            print("waits", flush=True)
+            await asyncio.sleep(60)
+
+    class Sink(SinkFunction):
+        def invoke(self, value):
+            pass
+
+    env = StreamExecutionEnvironment.get_execution_environment()
+    env.configure({"flinkcore.clock": clock})
+    if kind == "function":
+        log = pa.table({"at": [1, 2], "key": [1, 1]})
+        events = env.set_parallelism(2).from_event_log(log, timestamp="at", arrival="at")
+        events = events.assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps())
+        events.key_by("key").process(Slow(), pa.schema({"key": pa.int64()})).execute().to_arrow()
+    elif kind == "call":
+        stream = env.from_collection([1], Types.INT())
+        AsyncDataStream.unordered_wait(stream, Unanswered(), Time.seconds(90), 2, Types.INT()).add_sink(Sink())
+        env.execute()
+    else:
+        env.add_source(Silent()).add_sink(Sink())
+        if kind == "source":
+            env.execute()
+        else:
+            env.execute_async().get_job_execution_result().result()
+    print("finished", flush=True)
+"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "clock"),
+    [
+        ("function", "arrival"),
+        ("call", "arrival"),
+        ("call", "system"),
+        ("source", "arrival"),
+        ("source", "system"),
+        ("client", "system"),
+    ],
+)
+def test_ctrl_c_ends_a_program_that_waits(kind: str, clock: str) -> None:
+    end = interrupted(WAITING, kind, clock, first_line="waits", seconds=0.5)
+    assert "KeyboardInterrupt" in end.errors
+    assert "finished" not in end.output
+    assert end.seconds < 20

@@ -10,12 +10,13 @@ from contextlib import closing, contextmanager
 from contextvars import copy_context
 from functools import partial
 from os import PathLike
-from threading import Condition, Lock, Thread, current_thread, main_thread
+from threading import Lock, Thread, current_thread, main_thread
 from types import FrameType
 from typing import Any, Final, NoReturn
 
 from flinkcore.common.completable_future import CompletableFuture
 from flinkcore.common.execution_config import ExecutionConfig
+from flinkcore.common.interruptible_condition import InterruptibleCondition
 from flinkcore.common.job_execution_result import JobExecutionResult
 from flinkcore.common.job_id import JobID
 from flinkcore.common.job_status import JobStatus
@@ -193,7 +194,7 @@ class _JobThread:
         self._is_cancelled = False
         self._started_ns = time.monotonic_ns()
         self._lock = Lock()
-        self._changed = Condition(self._lock)
+        self._changed = InterruptibleCondition(self._lock)
         self._elements: list[Any] = []
         self._taken: Iterator[Any] = iter(())
         self._all_taken = True

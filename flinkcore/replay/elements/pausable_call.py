@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from contextvars import Context, copy_context
 from functools import partial
-from threading import Condition, Lock
+from threading import Lock
 from typing import Generic, TypeVar
 
+from flinkcore.common.interruptible_condition import InterruptibleCondition
 from flinkcore.replay.embedded.replay_threads import ReplayThreads
 
 Given = TypeVar("Given")
@@ -27,7 +28,7 @@ class PausableCall(Generic[Given]):
     def __init__(self) -> None:
         lock = Lock()
         self._lock = lock
-        self._turn = Condition(lock)
+        self._turn = InterruptibleCondition(lock)
         self._threads = ReplayThreads()
         self._threads.wake(lock, self._turn)
         self._given: list[Given] = []

@@ -8,6 +8,7 @@ from functools import partial
 from threading import Condition, Lock
 from typing import Any, Generic, TypeVar
 
+from flinkcore.common.interruptible_condition import InterruptibleCondition
 from flinkcore.replay.embedded.replay_threads import ReplayThreads
 
 STEPS_AHEAD = 4
@@ -68,7 +69,7 @@ class PartitionThreads(Generic[Read, Prepared, Done]):
         self._partitions = partitions
         self._lock = lock = Lock()
         self._changed = Condition(lock)
-        self._done = Condition(lock)
+        self._done = InterruptibleCondition(lock)
         self._threads = threads
         threads.wake(lock, self._changed, self._done)
         self._steps: dict[int, _Step] = {}

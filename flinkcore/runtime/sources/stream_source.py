@@ -6,9 +6,10 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from threading import Condition, RLock, Thread
+from threading import RLock, Thread
 from typing import Any, Final
 
+from flinkcore.common.interruptible_condition import InterruptibleCondition
 from flinkcore.common.timestamp_assigner import as_timestamp
 from flinkcore.common.typeinfo import TypeInformation
 from flinkcore.common.watermark import Watermark
@@ -93,7 +94,7 @@ class _EmissionQueue:
 
     def __init__(self, wake: Callable[[], None] | None) -> None:
         self._wake = wake
-        self._changed = Condition()
+        self._changed = InterruptibleCondition()
         self._emissions: list[Emission] = []
         self._cancelled = False
         self._stopping = False

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from threading import Condition, Lock
+from threading import Lock
 from time import monotonic
 from typing import Any, Final
 
+from flinkcore.common.interruptible_condition import InterruptibleCondition
 from flinkcore.errors import FlinkcoreError, TimerError
 from flinkcore.runtime.elements import StreamElement, StreamRecord
 from flinkcore.runtime.processing_time import (
@@ -42,7 +43,7 @@ class JobMailbox:
     ----------
     was_woken : bool
         Whether there is mail, or something else to look for, since `run`.
-    lock, changed : Lock, Condition
+    lock, changed : Lock, InterruptibleCondition
         What the thread waits with: whoever stops the job notifies it.
 
     Notes
@@ -57,7 +58,7 @@ class JobMailbox:
         self._in_order: list[TaskMailbox] = []
         self.was_woken = False
         self.lock = Lock()
-        self.changed = Condition(self.lock)
+        self.changed = InterruptibleCondition(self.lock)
 
     def of_task(self, task: int) -> TaskMailbox:
         """Return the mailbox of the task of a number."""
