@@ -130,7 +130,8 @@ class SparkExecutionEnvironment(StreamExecutionEnvironment):
                 data = data.with_order(_columns_of(position, data.dataframe.columns))
         elif position is not None:
             raise ConfigurationError(
-                "position= orders the rows of a DataFrame: those of files and tables are in the order in which they lie"
+                "position= orders the rows of a DataFrame: those of files and tables are in the order in which they "
+                "lie. For another one, let Spark read them: from_event_log(spark.read.parquet(...), position=...)"
             )
         return super().from_event_log(
             data,
