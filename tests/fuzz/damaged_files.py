@@ -395,7 +395,7 @@ def _are_first_rows(found: pa.Table, rows: pa.Table) -> bool:
     """Return whether a file has the first rows of the undamaged one, of which text formats may infer other types."""
     try:
         return bool(found.equals(rows.slice(0, found.num_rows).cast(found.schema)))
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError):
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, ValueError):
         return False
 
 

@@ -228,7 +228,8 @@ class TaskCheckpoints:
         emitted: dict[StreamNode, tuple[int, bool]] = {}
         if source is not None:
             snapshot, head = source.snapshot, task.vertex.head
-            emitted[head] = snapshot.watermark_ms, source.is_idle
+            own_ms = snapshot.watermark_ms if stop is Stop.AMID else without_end(snapshot.watermark_ms)
+            emitted[head] = own_ms, source.is_idle
             if stop is Stop.DRAINED:
                 snapshot = _without_watermarks(snapshot)
             parts.append(writer.write(uids[head], task.index, snapshot))
