@@ -621,12 +621,12 @@ class InterruptAtLine:
 def test_ctrl_c_at_any_line_loses_no_element(tmp_path: Path) -> None:
     # In a process of its own: CPython 3.11 may hang where it traces functions that have run often.
     here = Path(__file__).parent
-    program = "import sys; sys.path[:0] = sys.argv[2:]; from test_stopped_jobs import *; interrupt_at_lines(sys.argv[1])"
+    program = "import sys; sys.path[:0] = sys.argv[2:]; import test_stopped_jobs as t; t.interrupt_lines(sys.argv[1])"
     command = [sys.executable, "-c", program, str(tmp_path), str(here), str(here.parent)]
     subprocess.run(command, check=True, timeout=120)
 
 
-def interrupt_at_lines(folder: str) -> None:
+def interrupt_lines(folder: str) -> None:
     goes_on: list[int] = []
     for line in range(1, 19):
         path, taken = Path(folder, str(line)), list[Any]()
