@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.errors import PythonException
 from pyspark.sql import Row
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StructField, StructType
 
 from flinkcore.errors import SchemaError
 from flinkcore.replay.log.plain_columns import plain_schema
@@ -76,6 +76,18 @@ class LocalFrame:
 
         schema = None if self.schema is None else StructType([self.schema[name] for name in names])
         return LocalFrame([of(partition) for partition in self.partitions], schema)
+
+    def toDF(self, *names: str) -> LocalFrame:
+        """The same columns by other names."""
+
+        def of(partition: Partition) -> Partition:
+            return lambda: (batch.rename_columns(list(names)) for batch in partition())
+
+        fields = [
+            StructField(name, field.dataType, field.nullable)
+            for name, field in zip(names, self.schema, strict=True)
+        ]
+        return LocalFrame([of(partition) for partition in self.partitions], StructType(fields))
 
     def localCheckpoint(self) -> LocalFrame:
         """The rows of this evaluation."""

@@ -33,7 +33,7 @@ class Inactivity(KeyedProcessFunction):
 
     def process_element(self, value: dict[str, Any], ctx: KeyedProcessFunction.Context) -> None:
         assert_type(ctx.timer_service(), TimerService)
-        assert_type(ctx.timestamp(), int | None)
+        assert_type(ctx.timestamp(), int)
         timers = CoalescingTimerService(ctx.timer_service(), 1000)
         due = self.due.value()
         if due is not None:

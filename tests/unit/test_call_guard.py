@@ -378,6 +378,7 @@ NEVER_WITHOUT_THE_GIL = {
     "CurrentKey",
     "CurrentKeyValues",
     "ExtractedTimestamps",
+    "FieldsConversion",
     "FilterCall",
     "FunctionTimers",
     "KeyedCall",
