@@ -1,18 +1,21 @@
-"""What every bound of out-of-orderness loses, of a log of Parquet files: `lateness()`, embedded.
+"""What every bound of out-of-orderness loses, of a log of Parquet files: `lateness()`, embedded and on Spark.
 
 The log has events of one split, or of interleaved ones, out of order by up to four seconds; late are events for their
-watermark, and for windows of ten seconds. CPU time is that of this process. `FLINKCORE_BENCH_LATENESS` sets the number
-of events (20 M), `FLINKCORE_BENCH_SPLITS` that of the splits (64).
+watermark, and for windows of ten seconds. CPU time is that of this process, on Spark with its JVM and Python workers,
+in a warm session. `FLINKCORE_BENCH_LATENESS` sets the number of events (20 M), `FLINKCORE_BENCH_SPLITS` that of the
+splits (64).
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from benchmarks.measuring import measure
+from benchmarks.processes import cpu_seconds
 from benchmarks.timed_log import TimedLog
 from flinkcore.common import Duration, Time, WatermarkStrategy
 from flinkcore.datastream import StreamExecutionEnvironment, TumblingEventTimeWindows
@@ -21,13 +24,16 @@ EVENTS = int(os.environ.get("FLINKCORE_BENCH_LATENESS", 20_000_000))
 SPLITS = int(os.environ.get("FLINKCORE_BENCH_SPLITS", 64))
 THREADS = 2
 
-pytestmark = pytest.mark.benchmark(group=f"lateness under every bound, from Parquet, {THREADS} threads")
+pytestmark = [
+    pytest.mark.benchmark(group=f"lateness under every bound, from Parquet, {THREADS} threads"),
+    pytest.mark.parametrize("split", [None, "split"], ids=["one split", f"{SPLITS} splits"]),
+]
 
 
-@pytest.mark.parametrize("split", [None, "split"], ids=["one split", f"{SPLITS} splits"])
-def test_lateness(benchmark: Any, split: str | None) -> None:
+def measure_lateness(
+    benchmark: Any, environment: Any, split: str | None, **clock: Callable[[], float]
+) -> None:
     log = TimedLog(EVENTS, SPLITS)
-    environment = StreamExecutionEnvironment.get_execution_environment().set_parallelism(THREADS)
     strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_seconds(1))
 
     def run() -> Any:
@@ -36,6 +42,23 @@ def test_lateness(benchmark: Any, split: str | None) -> None:
         ).assign_timestamps_and_watermarks(strategy)
         return events.lateness([TumblingEventTimeWindows.of(Time.seconds(10))])
 
-    frontier = measure(benchmark, EVENTS, "event", run)
+    frontier = measure(benchmark, EVENTS, "event", run, **clock)
     assert frontier.events == EVENTS
     assert 0 < frontier.bound_that_loses(0).to_millis() <= log.disorder_ms
+
+
+def test_lateness(benchmark: Any, split: str | None) -> None:
+    environment = StreamExecutionEnvironment.get_execution_environment().set_parallelism(THREADS)
+    measure_lateness(benchmark, environment, split)
+
+
+def test_lateness_on_spark(benchmark: Any, split: str | None) -> None:
+    pytest.importorskip("pyspark")
+    from benchmarks.flinkcore_bids import spark_session
+    from flinkcore.spark import SparkExecutionEnvironment
+
+    session = spark_session(THREADS)
+    try:
+        measure_lateness(benchmark, SparkExecutionEnvironment(session), split, cpu_clock=cpu_seconds)
+    finally:
+        session.stop()

@@ -146,6 +146,11 @@ def test_a_streaming_dataframe_is_no_log() -> None:
 class Evaluated:
     """A DataFrame that is evaluated, and whose rows cannot be collected."""
 
+    columns = ("ts", "key")
+
+    def toDF(self, *names: str) -> "Evaluated":
+        return self
+
     def mapInArrow(self, *arguments: Any) -> "Evaluated":
         return self
 
