@@ -15,7 +15,7 @@ import pytest
 from fuzz.budget import Fuzz
 from fuzz.trials import Trials
 from hypothesis import strategies as st
-from models.checkpoint_trials import ALL_JOBS, run_job
+from models.checkpoint_trials import ALIGNED, ALL_JOBS, run_job
 from models.forged_checkpoints import (
     read_content,
     read_table,
@@ -24,6 +24,9 @@ from models.forged_checkpoints import (
     write_table,
 )
 from models.stopped_jobs import STOPPED_JOBS
+
+from flinkcore.errors import CheckpointError
+from flinkcore.runtime.checkpoint import Checkpoint
 
 OTHER_ROWS = {
     "keyed_state": {"value", "namespace", "a row less"},
@@ -312,6 +315,25 @@ def test_forged_tables_are_noticed(
         row=st.integers(0, 30),
         number=st.sampled_from(NUMBERS),
     )
+
+
+@pytest.mark.parametrize("job", [ALIGNED, "connected_by_key", "elements_windows", "stopped_splits"])
+def test_each_table_and_part_that_is_left_out_is_noticed(
+    checkpoints: Checkpoints, job: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "c"
+    shutil.copytree(checkpoints[job][0], path)
+    parts = read_content(path)["parts"]
+    tables = [(number, at) for number, part in enumerate(parts) for at in range(len(part["tables"]))]
+    for number, at in [*tables, *((number, -1) for number in range(len(parts)))]:
+        content = read_content(checkpoints[job][0])
+        if at < 0:
+            del content["parts"][number]
+        else:
+            del content["parts"][number]["tables"][at]
+        write_content(path, content)
+        with pytest.raises(CheckpointError):
+            Checkpoint.open(path)
 
 
 @pytest.mark.parametrize("job", ["windows_alone", "connected_by_key", "stopped_splits"])

@@ -59,7 +59,7 @@ def test_the_overview_tells_all_there_is(path: Path, capsys: pytest.CaptureFixtu
     assert text == (
         f"""\
 checkpoint {path}
-written NOW, format version 1, 8 key groups
+written NOW, format version 2, 8 key groups
 
 operator 'op': 2 subtasks, watermark 1970-01-02 00:00:00.000Z to 1970-01-03 00:00:00.000Z
   value state 'count': int | str by int, 3 entries

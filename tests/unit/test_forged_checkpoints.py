@@ -152,6 +152,36 @@ def test_a_manifest_that_contradicts_itself_is_refused(
     assert main(["checkpoint", "show", str(tmp_path)]) == 1
 
 
+def lists(*subtasks: list[int]) -> list[OperatorSnapshot]:
+    """An operator without keys, some of whose subtasks have a list."""
+    states = [{"l": OperatorStateSnapshot(DistributionMode.UNION, own)} if own else {} for own in subtasks]
+    return [OperatorSnapshot(operator_state=state) for state in states]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda c: c["parts"][1]["tables"].pop(), r"op of n_tables .* is \[0, 1, 1\], and \[0, 0, 1\] are"),
+        (lambda c: c["parts"].pop(2), r"op of n_tables .* is \[0, 1, 1\], and \[0, 1\] are"),
+        (lambda c: c["parts"].pop(), "n_tables of the checkpoint has the unknown member 'other'"),
+        (lambda c: c["n_tables"].pop("other"), "n_tables of the checkpoint lacks 'other'"),
+        (lambda c: c["n_tables"]["op"].pop(), r"op of n_tables .* is \[0, 1\], and \[0, 1, 1\] are"),
+        (lambda c: c["n_tables"].update(op=3), "op of n_tables .* is 3, no array"),
+        (lambda c: c.update(n_tables=[3]), "n_tables of the checkpoint is no JSON object"),
+        (lambda c: c.pop("n_tables"), "the checkpoint lacks 'n_tables'"),
+    ],
+)
+def test_a_table_or_a_subtask_that_is_left_out_is_noticed(
+    tmp_path: Path, change: Callable[[Content], Any], message: str
+) -> None:
+    write_checkpoint(tmp_path, {"op": lists([], [1], [2, 3]), "other": lists([4])})
+    content = read_content(tmp_path)
+    change(content)
+    write_content(tmp_path, content)
+    with pytest.raises(CheckpointError, match=message):
+        Checkpoint.open(tmp_path)
+
+
 def test_files_of_a_failed_attempt_may_be_left(tmp_path: Path) -> None:
     written(tmp_path)
     table = first_tables(read_content(tmp_path))[0]

@@ -211,7 +211,7 @@ def _count(content: Any, where: str) -> int:
 
 
 FORMAT = "flinkcore checkpoint"
-VERSION = 1
+VERSION = 2
 MANIFEST_NAME = re.compile(r"manifest-(\d{6,18})\.json")
 MAX_MANIFEST_BYTES: Final = 1 << 26
 """Enough for some 100,000 tables."""
@@ -377,6 +377,7 @@ class CheckpointManifest:
             "max_parallelism": self.max_parallelism,
             "written_ms": self.written_ms,
             "parts": [part.to_content() for part in self.parts],
+            "n_tables": self._table_counts(),
             "job": self.job,
         }
         text = _canonical(content)
@@ -428,13 +429,15 @@ class CheckpointManifest:
         try:
             manifest = cls._of_content(content)
             manifest.refuse_gaps()
+            manifest._refuse_other_counts(content["n_tables"])
         except (DataError, RecursionError) as failure:
             raise CheckpointError(f"{where} describes no complete checkpoint: {failure}") from failure
         return manifest
 
     @classmethod
     def _of_content(cls, content: Any) -> "CheckpointManifest":
-        checkpoint = JsonObject(content, "the checkpoint", ("max_parallelism", "written_ms", "parts", "job"))
+        members = ("max_parallelism", "written_ms", "parts", "n_tables", "job")
+        checkpoint = JsonObject(content, "the checkpoint", members)
         parts = tuple(
             OperatorPart.of_content(part, f"parts[{number}]")
             for number, part in enumerate(checkpoint.items("parts"))
@@ -448,6 +451,23 @@ class CheckpointManifest:
             parts,
             job,
         )
+
+    def _table_counts(self) -> dict[str, list[int]]:
+        """Return how many tables each subtask of an operator has written, so that none can be left out unnoticed.
+
+        Some tables are there only if a job had something to write, and of some operators whole parts.
+        """
+        return {uid: [len(part.tables) for part in parts] for uid, parts in self.parts_by_operator().items()}
+
+    def _refuse_other_counts(self, content: Any) -> None:
+        listed = self._table_counts()
+        written = JsonObject(content, "n_tables of the checkpoint", listed)
+        for uid, counts in listed.items():
+            if written.items(uid) != counts:
+                raise written.refused(
+                    uid,
+                    f"and {counts} are listed: a table or a subtask is left out, or is that of another one",
+                )
 
 
 def _values_at_most(data: bytes) -> int:
