@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from models.element_steps import STEPS, Element
 from models.examples import examples
@@ -368,7 +368,19 @@ def emitted(parts: Sequence[Sequence[Element]], parallelism: int) -> list[int]:
     idleness=st.sampled_from([None, 2, 9]),
     interval=st.sampled_from([0, 1, 4]),
     rate=st.sampled_from([100, 1000]),
+    are_found_late=st.booleans(),
     by_messages=PLACES,
+)
+@example(
+    parts=[[(0, "a", 0), (0, "a", 0)], [(0, "b", 0)]],
+    cuts=[1],
+    steps=["map"],
+    parallelism=1,
+    idleness=None,
+    interval=1,
+    rate=100,
+    are_found_late=True,
+    by_messages=[False] * 4,
 )
 def test_a_job_over_a_source_of_several_splits_gives_the_elements_of_the_whole_in_their_order(
     parts: list[list[Element]],
@@ -378,6 +390,7 @@ def test_a_job_over_a_source_of_several_splits_gives_the_elements_of_the_whole_i
     idleness: int | None,
     interval: int,
     rate: int,
+    are_found_late: bool,
     by_messages: list[bool],
 ) -> None:
     strategy = STRATEGY if idleness is None else STRATEGY.with_idleness(Duration.of_millis(idleness))
@@ -388,11 +401,14 @@ def test_a_job_over_a_source_of_several_splits_gives_the_elements_of_the_whole_i
     def build(_: int, start: int, stop: int) -> DataStream:
         before, here = order[:start], order[:stop]
         given_here = [part[before.count(n) : here.count(n)] for n, part in enumerate(parts)]
-        # One that has not begun keeps its place among the others; with subtasks each split keeps its own.
-        ended = {n for n, part in enumerate(parts) if before.count(n) == len(part) and parallelism == 1}
+        # With several subtasks those that have ended are there, so that others stay with their own.
+        left_out = {n for n, part in enumerate(parts) if before.count(n) == len(part) and parallelism == 1}
+        if are_found_late:
+            last = max(here, default=-1)
+            left_out |= set(range(last + 1, len(parts)))
         env = environment(parallelism, interval)
         env.get_config().set_arrival_rate(rate)
-        stream = env.from_source(InSplits(given_here, ended), strategy, "listed", ELEMENT)
+        stream = env.from_source(InSplits(given_here, left_out), strategy, "listed", ELEMENT)
         for step in steps:
             stream = STEPS[step](stream)
         return stream

@@ -627,6 +627,33 @@ class InParts(Source):
         return [NumberSequenceSplit(str(number), *part) for number, part in enumerate(self.parts)]
 
 
+def test_a_split_that_is_found_behind_a_cut_is_read_in_the_round_of_polls_of_the_cut(tmp_path: Path) -> None:
+    def numbers(*parts: tuple[int, int]) -> DataStream:
+        env = environment()
+        env.get_config().set_arrival_rate(100)
+        return env.from_source(InParts(parts), BY_VALUE, "numbers", Types.LONG()).process(WithTime())
+
+    whole = [(1, 10), (5, 10), (8, 10), (2, 20), (6, 20)]
+    assert list(numbers((1, 2), (5, 6), (8, 8)).execute_and_collect()) == whole
+    assert stopped(numbers((1, 1)), tmp_path / "a") == whole[:1]
+    second = numbers((2, 1), (5, 5)).execute_and_collect(
+        restore_from=tmp_path / "a", stop_with_checkpoint=tmp_path / "b"
+    )
+    assert list(second) == whole[1:2]
+    nothing = numbers((2, 1), (6, 5)).execute_and_collect(
+        restore_from=tmp_path / "b", stop_with_checkpoint=tmp_path / "c"
+    )
+    assert list(nothing) == []
+    assert resumed(numbers((2, 2), (6, 6), (8, 8)), tmp_path / "c") == whole[2:]
+    # Without one, the next round begins.
+    assert resumed(numbers((2, 2)), tmp_path / "a") == [(2, 20)]
+
+
+class WithTime(ProcessFunction):
+    def process_element(self, value: int, ctx: Any) -> Iterator[Any]:
+        yield value, ctx.timer_service().current_processing_time()
+
+
 def test_a_reader_of_its_own_goes_on_with_splits_that_have_come_since(tmp_path: Path) -> None:
     def told(**splits: list[tuple[int, int]]) -> DataStream:
         stream = environment().from_source(TimestampedSource(splits), BY_VALUE, "own", Types.LONG())

@@ -474,9 +474,12 @@ class ElementCheckpoints:
         furthest = max(places, key=lambda place: place.last_ms)
         is_of_arrivals = self._configuration.get_clock() == "arrival"
         last = (self.clock.now_ms, self.clock.last_origin) if is_of_arrivals else None
+        known = {each[0] for held in watermarks if held is not None for each in held.splits}
         parts: list[tuple[Sequence[SourceSplit], RestoredSource]] = []
         for index, of_subtask in enumerate(splits):
             place = places[index] if len(places) == parallelism else furthest._replace(polls=0, turn=[])
+            if not place.created_for:
+                place = place.with_new(split.split_id for split in of_subtask if split.split_id not in known)
             held = where_it_was(watermarks, index, parallelism, _watermark_of_source)
             of_splits = watermarks_that_go_on(watermarks, held, of_subtask)
             parts.append((of_subtask, RestoredSource(place, of_splits, self._next_tick_ms, last)))

@@ -8,7 +8,7 @@ emitted is left out.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -60,7 +60,7 @@ class SourcePlace(NamedTuple):
     last_ms : int
         When the last one was, in ms since the epoch; -2**63 if there was none.
     polls : int
-        How many splits have had their turn in a round of polls that goes on; 0: there is none.
+        How many splits have had their turn in a round of polls that goes on if there are more; 0: there is none.
     created_for : int
         The number of subtasks that its splits were created for, so that the same ones are created again; 0: the next
         run has others.
@@ -93,6 +93,10 @@ class SourcePlace(NamedTuple):
             ):
                 return found._replace(turn=list(found.turn))
         raise SchemaError(f"it has {list(elements)!r:.80} in place of the place of a source")
+
+    def with_new(self, split_ids: Iterable[str]) -> SourcePlace:
+        """Return the place of a run that has further splits, whose turn comes in a round that goes on."""
+        return self._replace(turn=[*self.turn, *split_ids]) if self.polls else self
 
     def not_before(
         self, last: tuple[int, int] | None, arrival_ms: Callable[[int], int], origin: int

@@ -85,8 +85,13 @@ class SourceArrivals(Origin):
         self.next_arrival_ms: int | None = start_ms
         now_ms = self._arrival_ms(self._position)
         self._schedule_next(now_ms, InputStatus.MORE_AVAILABLE)
-        if self._polls and not self.at_end:
+        if self._round_goes_on and not self.at_end:
             self._next_position, self.next_arrival_ms = self._position, now_ms
+
+    @property
+    def _round_goes_on(self) -> bool:
+        """Whether splits are left of the last round of polls."""
+        return 0 < self._polls < self._operator.readable_splits
 
     def _schedule_next(self, now_ms: int, status: InputStatus) -> None:
         """Set the time of the next poll: that of a further record, or, if there may be none, 1 ms later."""
@@ -108,7 +113,7 @@ class SourceArrivals(Origin):
 
     @property
     def continuation(self) -> tuple[int, int]:
-        position = self._position if self._polls else self._position + 1
+        position = self._position if self._round_goes_on else self._position + 1
         return self._arrival_ms(position), self.number
 
     def goes_beyond(self, place: tuple[int, int]) -> bool:
@@ -123,13 +128,13 @@ class SourceArrivals(Origin):
             self.end()
             return
         self._position, self._last_ms = self._next_position, now_ms
-        status, polls = InputStatus.MORE_AVAILABLE, self._polls
-        self._polls = 0
+        status, polls = InputStatus.MORE_AVAILABLE, self._polls if self._round_goes_on else 0
         while status is InputStatus.MORE_AVAILABLE and (polls == 0 or polls < operator.readable_splits):
             if polls and self._holds_end and operator.is_at_end:
-                self._polls = polls  # what the next run has comes in this round
                 break
             status, polls = operator.emit_next(), polls + 1
+        may_go_on = status is InputStatus.MORE_AVAILABLE and self._holds_end and operator.is_at_end
+        self._polls = polls if may_go_on else 0  # splits that the next run has besides come in this round
         if status is InputStatus.END_OF_INPUT and not self._holds_end:
             self._note_end()
             return
