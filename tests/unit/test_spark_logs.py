@@ -96,6 +96,13 @@ def test_the_driver_reads_times_in_columns_of_a_short_log_where_executors_share_
     assert chunks_with_times_here(ON_THIS_MACHINE, [log_of(parquet, SHORT_LOG_BYTES + 2)]) is None
 
 
+def test_the_driver_reads_times_in_columns_of_files_too_small_to_be_cut(tmp_path: Path) -> None:
+    for number in range(2):
+        pq.write_table(ROWS, tmp_path / f"{number}.parquet")
+    log = log_of(str(tmp_path), SHORT_LOG_BYTES)
+    assert chunks_with_times_here(ON_THIS_MACHINE, [log]) == [chunks_of(log)]
+
+
 def test_the_driver_reads_times_of_a_small_log_wherever_the_executors_are(parquet: str, text: str) -> None:
     for path in (parquet, text):
         log = log_of(path, SMALL_LOG_BYTES)

@@ -25,6 +25,7 @@ class AvroFormat:
     """
 
     name = "avro"
+    is_columnar = False
     _advice = "The file is truncated, damaged or not Avro: write it again, or take it out of the log"
 
     def schema(self, file: LogFile) -> pa.Schema | None:

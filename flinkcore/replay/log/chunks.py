@@ -69,6 +69,11 @@ class Chunk(ABC):
     first_row: int | None
 
     @property
+    def is_columnar(self) -> bool:
+        """Whether some columns are read without decoding the others."""
+        return True
+
+    @property
     def is_checked(self) -> bool:
         """Whether reading it again may give other rows unnoticed by `read`, so that a replay compares them."""
         return False
@@ -229,6 +234,10 @@ class FileChunk(Chunk):
     @property
     def file_name(self) -> str:
         return self.file.name
+
+    @property
+    def is_columnar(self) -> bool:
+        return self.format.is_columnar
 
 
 @dataclass(frozen=True)

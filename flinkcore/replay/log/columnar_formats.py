@@ -38,6 +38,7 @@ class ParquetFormat:
     int96_unit: str | None = None
 
     name = "parquet"
+    is_columnar = True
     _advice = "The file is truncated, damaged or not Parquet: write it again, or take it out of the log"
 
     def schema(self, file: LogFile) -> pa.Schema | None:
@@ -245,6 +246,7 @@ class ArrowFormat:
     beginning."""
 
     name = "arrow"
+    is_columnar = True
     _advice = (
         "The file is truncated, damaged or not an Arrow IPC file, stream or Feather V2 file: write it again, "
         "or take it out of the log"

@@ -117,9 +117,13 @@ _REMEDIES = {
 
 
 class FileFormat(Protocol):
-    """What an event log asks of a file format; implementations are small and picklable."""
+    """What an event log asks of a file format; implementations are small and picklable.
+
+    ``is_columnar``: whether some columns are read without decoding the others.
+    """
 
     name: str
+    is_columnar: bool
 
     def schema(self, file: LogFile) -> pa.Schema | None:
         """Return the plain schema from the footer or the first block; None if the file is empty and has

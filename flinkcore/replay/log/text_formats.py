@@ -60,6 +60,7 @@ class CsvFormat:
     """
 
     name = "csv"
+    is_columnar = False
     _advice = (
         "The file is truncated, damaged or not CSV with a header row: repair it or take it out of the log"
     )
@@ -198,6 +199,7 @@ class JsonFormat:
     """
 
     name = "json"
+    is_columnar = False
     _advice = (
         "The file is truncated, damaged or not JSON lines (one object per line): repair it or take it out of "
         "the log"

@@ -70,9 +70,8 @@ class SparkLog:
         chunks, size = self.log.all_chunks, self.log.size_bytes
         if all(isinstance(chunk, TableChunk) for chunk in chunks):
             return chunks
-        # Of files that tell their rows, the times are read alone; others are read whole.
-        has_columns = all(chunk.rows is not None for chunk in chunks)
-        most = SHORT_LOG_BYTES if executors_are_here and has_columns else SMALL_LOG_BYTES
+        reads_times_alone = all(chunk.is_columnar for chunk in chunks)
+        most = SHORT_LOG_BYTES if executors_are_here and reads_times_alone else SMALL_LOG_BYTES
         return chunks if size is not None and size <= most else None
 
 
