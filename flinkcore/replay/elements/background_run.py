@@ -301,7 +301,7 @@ class _JobThread:
                     if not self._take():
                         break
                 except (KeyboardInterrupt, SystemExit) as interrupted:
-                    if interrupt is not None or not self._stop_with_own_checkpoint():
+                    if not self._stop_with_own_checkpoint():
                         raise
                     interrupt = interrupted
         except (KeyboardInterrupt, SystemExit):
