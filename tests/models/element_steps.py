@@ -4,9 +4,10 @@ from collections.abc import Callable
 from typing import Any
 
 from models.awaited import awaited
-from models.timed_elements import LATE, STRATEGY, Joined, Timers, Windows
+from models.early_ends import ends_early
+from models.timed_elements import LATE, STRATEGY, First, Joined, Timers, Windows
 
-from flinkcore.common import Time
+from flinkcore.common import Time, WatermarkStrategy
 from flinkcore.datastream import (
     DataStream,
     EventTimeSessionWindows,
@@ -15,6 +16,9 @@ from flinkcore.datastream import (
 )
 
 Element = tuple[int, str, int]
+
+ENDS_EARLY = WatermarkStrategy.for_generator(ends_early("tick")).with_timestamp_assigner(First())
+"""Watermarks that come to the maximum amid the job."""
 
 
 def as_element(value: Any) -> Element:
@@ -39,6 +43,7 @@ STEPS: dict[str, Callable[[DataStream], DataStream]] = {
     "twice": lambda s: s.union(s),
     "new chain": lambda s: s.map(lambda v: v).start_new_chain(),
     "watermarks": lambda s: s.assign_timestamps_and_watermarks(STRATEGY),
+    "watermarks that end": lambda s: s.assign_timestamps_and_watermarks(ENDS_EARLY),
     "timers": lambda s: s.key_by(lambda v: v[1]).process(Timers()).map(as_element),
     "side output": lambda s: _with_side_output(s),
     "windows": lambda s: (

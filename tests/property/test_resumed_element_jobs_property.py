@@ -14,7 +14,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from models.element_steps import STEPS, Element
+from models.early_ends import ends_early
+from models.element_steps import ENDS_EARLY, STEPS, Element
 from models.examples import examples
 from models.memory_disk import MEMORY
 from models.message_jobs import collected_by_messages
@@ -157,6 +158,7 @@ def test_at_another_parallelism_a_job_gives_the_elements_of_the_whole(
     ),
     cuts=st.lists(st.integers(0, 30), min_size=1, max_size=3),
     steps=st.lists(st.sampled_from(sorted(STEPS)), min_size=1, max_size=2),
+    ends=st.sampled_from([None, None, "event", "tick"]),
     idleness=st.sampled_from([None, 3, 40]),
     interval=st.sampled_from([0, 1, 7]),
     by_rate=st.booleans(),
@@ -167,6 +169,7 @@ def test_a_job_over_a_log_gives_the_elements_of_the_whole_in_their_order(
     rows: list[tuple[int, int, int, str]],
     cuts: list[int],
     steps: list[str],
+    ends: str | None,
     idleness: int | None,
     interval: int,
     by_rate: bool,
@@ -181,6 +184,8 @@ def test_a_job_over_a_log_gives_the_elements_of_the_whole_in_their_order(
     entries.sort(key=lambda entry: (entry[2], entry[3]))
     first = len(entries) - len(rows)
     strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(2))
+    if ends is not None:
+        strategy = WatermarkStrategy.for_generator(ends_early(ends))
     if idleness is not None:
         strategy = strategy.with_idleness(Duration.of_millis(idleness))
 
@@ -365,6 +370,7 @@ def emitted(parts: Sequence[Sequence[Element]], parallelism: int) -> list[int]:
     cuts=st.lists(st.integers(0, 40), min_size=1, max_size=3),
     steps=st.lists(st.sampled_from(sorted(STEPS)), min_size=1, max_size=2),
     parallelism=st.sampled_from([1, 1, 2, 3]),
+    may_end_early=st.booleans(),
     idleness=st.sampled_from([None, 2, 9]),
     interval=st.sampled_from([0, 1, 4]),
     rate=st.sampled_from([100, 1000]),
@@ -376,10 +382,23 @@ def emitted(parts: Sequence[Sequence[Element]], parallelism: int) -> list[int]:
     cuts=[1],
     steps=["map"],
     parallelism=1,
+    may_end_early=False,
     idleness=None,
     interval=1,
     rate=100,
     are_found_late=True,
+    by_messages=[False] * 4,
+)
+@example(
+    parts=[[(0, "a", 0), (0, "a", 0)]],
+    cuts=[2],
+    steps=["side output"],
+    parallelism=2,
+    may_end_early=False,
+    idleness=2,
+    interval=1,
+    rate=100,
+    are_found_late=False,
     by_messages=[False] * 4,
 )
 def test_a_job_over_a_source_of_several_splits_gives_the_elements_of_the_whole_in_their_order(
@@ -387,13 +406,16 @@ def test_a_job_over_a_source_of_several_splits_gives_the_elements_of_the_whole_i
     cuts: list[int],
     steps: list[str],
     parallelism: int,
+    may_end_early: bool,
     idleness: int | None,
     interval: int,
     rate: int,
     are_found_late: bool,
     by_messages: list[bool],
 ) -> None:
-    strategy = STRATEGY if idleness is None else STRATEGY.with_idleness(Duration.of_millis(idleness))
+    strategy = ENDS_EARLY if may_end_early else STRATEGY
+    if idleness is not None:
+        strategy = strategy.with_idleness(Duration.of_millis(idleness))
     if parallelism > 1:  # splits that have ended are there again, so that others stay with their subtasks
         parts = parts[:parallelism]
     order = emitted(parts, parallelism)

@@ -9,9 +9,10 @@ import pyarrow.compute as pc
 import pytest
 from models.checkpoint_trials import run_job
 from models.checkpointed_numbers import CheckpointedNumbers
+from models.early_ends import ends_early
 from models.forged_checkpoints import forge, forge_table, with_column
 from models.text_files import line_sink, lines_in
-from models.timed_elements import BY_VALUE, RULES, STRATEGY, Ruled
+from models.timed_elements import BY_VALUE, RULES, STRATEGY, Ruled, ValueIsTime
 from models.timestamped_source import TimestampedSource
 
 from flinkcore.common import (
@@ -36,6 +37,7 @@ from flinkcore.datastream import (
 )
 from flinkcore.datastream.aggregates import count
 from flinkcore.datastream.connectors.base import Sink, SinkWriter, Source, WriterContext
+from flinkcore.datastream.connectors.collection import CollectionSplit
 from flinkcore.datastream.connectors.file_system import FileSink
 from flinkcore.datastream.connectors.number_seq import NumberSequenceSource, NumberSequenceSplit
 from flinkcore.datastream.functions import ProcessWindowFunction
@@ -625,6 +627,53 @@ class InParts(Source):
 
     def create_splits(self, parallelism: int) -> list[NumberSequenceSplit]:
         return [NumberSequenceSplit(str(number), *part) for number, part in enumerate(self.parts)]
+
+
+@pytest.mark.parametrize("place", ["columns", "log", "source", "assigner"])
+@pytest.mark.parametrize("at", ["event", "tick"])
+def test_what_comes_behind_a_maximum_watermark_is_late_on_both_sides_of_a_cut(
+    place: str, at: str, tmp_path: Path
+) -> None:
+    times = [1, 7, 9, 12, 30]  # a multiple of 7 is the last that the generator waits for
+    strategy = WatermarkStrategy.for_generator(ends_early(at))
+
+    def counted(first: int, last: int) -> list[int]:
+        env, part = environment(), times[first:last]
+        window = TumblingEventTimeWindows.of(Time.milliseconds(10))
+        arrivals = range(first + 1, first + 1 + len(part))
+        table = pa.table({"ts": pa.array(part, pa.int64()), "at": pa.array(arrivals, pa.int64())})
+        log = env.from_event_log(table, timestamp="ts", arrival="at")
+        if place == "columns":
+            windows = log.assign_timestamps_and_watermarks(strategy).window_all(window)
+            result = windows.aggregate(n=count()).execute(**checkpoints(first, last))
+            return [row["n"] for row in result.to_arrow().to_pylist()]
+        timed = strategy.with_timestamp_assigner(ValueIsTime())
+        numbers = {
+            "log": lambda: log.assign_timestamps_and_watermarks(strategy).map(lambda row: row.ts),
+            "source": lambda: env.from_source(OneList(part), timed, "numbers", Types.LONG()),
+            "assigner": lambda: env.from_collection(part, Types.LONG()).assign_timestamps_and_watermarks(
+                timed
+            ),
+        }[place]().map(lambda number: 1, Types.LONG())
+        added = numbers.window_all(window).reduce(lambda left, right: left + right)
+        return list(added.execute_and_collect(**checkpoints(first, last)))
+
+    def checkpoints(first: int, last: int) -> dict[str, Any]:
+        before = {"restore_from": tmp_path / str(first)} if first else {}
+        return before | ({"stop_with_checkpoint": tmp_path / str(last)} if last < len(times) else {})
+
+    whole = counted(0, len(times))
+    assert whole == [2]
+    for cut in range(1, len(times)):
+        assert counted(0, cut) + counted(cut, len(times)) == whole
+
+
+class OneList(Source):
+    def __init__(self, numbers: list[int]) -> None:
+        self.numbers = numbers
+
+    def create_splits(self, parallelism: int) -> list[CollectionSplit]:
+        return [CollectionSplit("0", self.numbers)]
 
 
 def test_a_split_that_is_found_behind_a_cut_is_read_in_the_round_of_polls_of_the_cut(tmp_path: Path) -> None:

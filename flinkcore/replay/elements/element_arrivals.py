@@ -40,10 +40,13 @@ class SourceSnapshot(NamedTuple):
     snapshot : OperatorSnapshot
     is_idle : bool
         Whether its output is.
+    has_ended : bool
+        Whether its end has come.
     """
 
     snapshot: OperatorSnapshot
     is_idle: bool
+    has_ended: bool
 
 
 class Arrivals(ABC):
@@ -91,6 +94,11 @@ class Origin(Arrivals):
     is_waiting: bool = False
     found_nothing: bool = False
     had_ended: bool = False
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the end has come."""
+        return self.next_arrival_ms is None
 
     @property
     def comes_to_end(self) -> bool:
@@ -239,14 +247,14 @@ class SplitArrivals(Origin):
         left_out = ENDED if self.next_arrival_ms is None else gone - self._left_out_before
         splits = [SplitPosition(0, gone, left_out if is_amid else 0)]
         if self._context is None:
-            return SourceSnapshot(OperatorSnapshot(splits=splits), False)
+            return SourceSnapshot(OperatorSnapshot(splits=splits), False, self.has_ended)
         from flinkcore.runtime.tasks.subtask_state import own_state
 
         state = {CONTEXT: own_state(0, self._context.snapshot_state())}
         snapshot = OperatorSnapshot(
             watermark_ms=self._context.watermark_ms, operator_state=state, splits=splits
         )
-        return SourceSnapshot(snapshot, self._context.is_idle)
+        return SourceSnapshot(snapshot, self._context.is_idle, self.has_ended)
 
     def emit_all(self, clock: JobClock) -> Iterator[None]:
         """Let all elements go on their way, each at its time, and stop now and then."""

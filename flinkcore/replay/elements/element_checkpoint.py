@@ -226,10 +226,12 @@ class TaskCheckpoints:
         writer, uids = self.pending.writer(), self._uids(vertices)
         parts: list[OperatorPart] = []
         emitted: dict[StreamNode, tuple[int, bool]] = {}
+        has_ended = task.has_ended if source is None else source.has_ended
+        begins_anew = has_ended and stop is Stop.AT_END
         if source is not None:
             snapshot, head = source.snapshot, task.vertex.head
-            own_ms = snapshot.watermark_ms if stop is Stop.AMID else without_end(snapshot.watermark_ms)
-            emitted[head] = own_ms, source.is_idle
+            own_ms = snapshot.watermark_ms
+            emitted[head] = without_end(own_ms) if begins_anew else own_ms, source.is_idle
             if stop is Stop.DRAINED:
                 snapshot = _without_watermarks(snapshot)
             parts.append(writer.write(uids[head], task.index, snapshot))
@@ -241,7 +243,7 @@ class TaskCheckpoints:
                 snapshot = backends_of(subtask.setup, subtask.operator).snapshot(MIN_TIMESTAMP)
             else:
                 own_ms, is_idle = stream_state(subtask, emitted)
-                emitted[node] = own_ms if stop is Stop.AMID else without_end(own_ms), is_idle
+                emitted[node] = without_end(own_ms) if begins_anew else own_ms, is_idle
                 snapshot = snapshot_of(subtask, emitted[node][0], emitted, stop is Stop.AMID)
             if node in prepared:
                 snapshot = _with_committables(snapshot, node, prepared[node])

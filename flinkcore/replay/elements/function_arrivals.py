@@ -177,7 +177,7 @@ class FunctionArrivals(Origin):
                 CONTEXT: own_state(self._index, context.snapshot_state()),
             },
         )
-        return SourceSnapshot(snapshot, context.is_idle)
+        return SourceSnapshot(snapshot, context.is_idle, self.has_ended)
 
     def wake(self) -> None:
         self._source.wake()

@@ -282,7 +282,7 @@ class LogArrivals(Origin):
         cut = self._reading.time_plane.cut
         assert cut is not None
         if self._watermarks is None:
-            return SourceSnapshot(OperatorSnapshot(time_plane=cut.to_table()), False)
+            return SourceSnapshot(OperatorSnapshot(time_plane=cut.to_table()), False, self.has_ended)
         splits, watermark_ms = self._watermarks.snapshot()
         values = self._reading.time_plane.split_values
         states = [
@@ -294,7 +294,7 @@ class LogArrivals(Origin):
             operator_state={SPLITS: broadcast_state(states)},
             time_plane=cut.to_table(),
         )
-        return SourceSnapshot(snapshot, self._watermarks.is_idle)
+        return SourceSnapshot(snapshot, self._watermarks.is_idle, self.has_ended)
 
     def emit_all(self, clock: JobClock) -> Iterator[None]:
         """Let all events go on their way, each at its time, and stop now and then."""

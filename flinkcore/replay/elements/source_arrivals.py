@@ -193,7 +193,7 @@ class SourceArrivals(Origin):
             },
             splits=self._positions() if is_amid and self.next_arrival_ms is not None else (),
         )
-        return SourceSnapshot(snapshot, is_idle)
+        return SourceSnapshot(snapshot, is_idle, self.has_ended)
 
     def _positions(self) -> list[SplitPosition]:
         """Return where the splits are that have not ended."""

@@ -26,6 +26,11 @@ class StreamOneInputProcessor:
     channels : int
         Number of input channels, at least 1; all are active at first.
 
+    Attributes
+    ----------
+    ended : set of int
+        The channels that have come to their end.
+
     Raises
     ------
     ConfigurationError
@@ -40,6 +45,7 @@ class StreamOneInputProcessor:
     def __init__(self, operator: Input, channels: int) -> None:
         self._operator = operator
         self._valve = StatusWatermarkValve(channels)
+        self.ended: set[int] = set()
         self._watermark_gauge = WatermarkGauge()
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from flinkcore.datastream.element_transformations import (
@@ -339,11 +340,12 @@ class StreamTask:
     def channel(self, input_index: int, number: int) -> InputChannel:
         """Return a channel of an input of the first operator."""
         collect, process = self._subtasks[self.vertex.head].input(input_index)
-        channel = InputChannel(collect, process, number, self.end_channel)
+        channel = InputChannel(collect, process, number, partial(self.end_channel, input_index, number))
         return channel if self._mailbox is None else self._mailbox.before(channel)
 
-    def end_channel(self) -> None:
-        """Note that a channel has ended."""
+    def end_channel(self, input_index: int, number: int) -> None:
+        """Note that a channel of an input of the first operator has ended."""
+        self._subtasks[self.vertex.head].input_processors[input_index].ended.add(number)
         self._open_channels -= 1
         if self._open_channels == 0:
             self._end()

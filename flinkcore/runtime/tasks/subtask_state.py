@@ -169,7 +169,7 @@ def _chained_to(subtask: Subtask) -> StreamNode:
 
 
 def without_end(watermark_ms: int) -> int:
-    """Return a watermark; of one that has come to its end, which it may have only for now, that before the first."""
+    """Return the watermark of what has ended, which may be only for now: before the first one, if it is the last."""
     return MIN_TIMESTAMP if watermark_ms == MAX_TIMESTAMP else watermark_ms
 
 
@@ -190,7 +190,7 @@ def snapshot_of(
         What operators before it in its chain have emitted last; at another parallelism they may be in other chains.
     is_amid : bool
         Whether the job is stopped amid its sources; else those that have ended may have more in the next run, and then
-        join again when they have caught up with the watermark.
+        join again when they have caught up with the watermark. A maximum watermark that came otherwise stays.
 
     Raises
     ------
@@ -210,12 +210,17 @@ def snapshot_of(
         inputs = [[own_ms, [[setup.node.parallelism, [setup.index, own_ms, int(is_idle)]]]]]
     states[INPUTS] = own_state(setup.index, inputs)
     if isinstance(operator, TimestampsAndWatermarksOperator):
-        held, emitted_ms, is_idle = operator.snapshot_state()
-        emitted_ms = emitted_ms if is_amid else without_end(emitted_ms)
-        states[ASSIGNER] = own_state(setup.index, (held, emitted_ms, is_idle))
+        held, _, is_idle = operator.snapshot_state()
+        states[ASSIGNER] = own_state(setup.index, (held, watermark_ms, is_idle))
     if isinstance(operator, TwoInputStreamOperator):
-        combined = operator.watermarks()
-        states[COMBINED] = own_state(setup.index, combined if is_amid else map(without_end, combined))
+        *by_input_ms, is_first_idle, is_second_idle, _ = operator.watermarks()
+        if not is_amid:
+            by_input_ms = [
+                without_end(own_ms) if _has_ended(processor) else own_ms
+                for own_ms, processor in zip(by_input_ms, subtask.input_processors, strict=True)
+            ]
+        combined = *by_input_ms, is_first_idle, is_second_idle, watermark_ms
+        states[COMBINED] = own_state(setup.index, combined)
     return replace(snapshot, operator_state=states)
 
 
@@ -391,13 +396,21 @@ def _of_all(streams: Sequence[_Stream]) -> _Stream:
     return _Stream(first.parallelism, by_source)
 
 
+def _has_ended(processor: StreamOneInputProcessor) -> bool:
+    """Return whether all channels of an input have ended."""
+    return len(processor.ended) == len(processor.state()[0])
+
+
 def _input_state(
     setup: OperatorSetup, edges: Sequence[StreamEdge], processor: StreamOneInputProcessor, is_amid: bool
 ) -> list[Any]:
     channels, last_ms = processor.state()
     if not is_amid:
-        channels = [(without_end(own_ms), is_idle) for own_ms, is_idle in channels]
-        last_ms = without_end(last_ms)
+        last_ms = without_end(last_ms) if _has_ended(processor) else last_ms
+        channels = [
+            (without_end(own_ms) if channel in processor.ended else own_ms, is_idle)
+            for channel, (own_ms, is_idle) in enumerate(channels)
+        ]
     streams, first = [], 0
     for edge in edges:
         sources = source_indices(edge, setup.index)

@@ -156,7 +156,7 @@ class ElementTask:
         def process(element: StreamElement[Any], number: int) -> None:
             send(ELEMENT + input_index, (number, element))
 
-        return InputChannel(collect, process, channel, partial(send, END, None))
+        return InputChannel(collect, process, channel, partial(send, END, (input_index, channel)))
 
     def _channel_to_program(self, giver: str) -> InputChannel:
         collect = self._collect_of(giver)
@@ -249,7 +249,7 @@ class ElementTask:
                 record.timestamp = timestamp
                 collects[kind](record)
             elif kind == END:
-                self._task.end_channel()
+                self._task.end_channel(*value)
             elif kind == BARRIER:
                 n_barriers += 1
             else:
