@@ -21,6 +21,7 @@ from flinkcore.runtime.java_keys import JavaKeys
 from flinkcore.runtime.key_context import KeyContext
 from flinkcore.runtime.operators import AbstractStreamOperator
 from flinkcore.runtime.operators.function_calls import KeySelector
+from flinkcore.runtime.operators.process_operators import UnkeyedFunctionOperator
 from flinkcore.runtime.output import Output
 from flinkcore.runtime.processing_time import DrivenProcessingTimeService, ProcessingTimeService
 from flinkcore.runtime.state import DefaultKeyedStateStore, KeyedStateBackend, OperatorStateBackend
@@ -463,7 +464,13 @@ class AbstractStreamOperatorTestHarness(ClockedTestHarness[OUT]):
         if not isinstance(state, OperatorSubtaskState):
             state = OperatorSubtaskState.read(state)
         self._watermark_ms = state.restore(self._backends, self._task)
+        self._restore_watermark(self._watermark_ms)
         self._initialized = True
+
+    def _restore_watermark(self, watermark_ms: int) -> None:
+        """Let the operator have the watermark of a snapshot, as far as its timers do not."""
+        if isinstance(self._operator, UnkeyedFunctionOperator):
+            self._operator.restore_watermark(watermark_ms)
 
     def _open_subtask(self) -> None:
         store = None if self._keyed_state is None else DefaultKeyedStateStore(self._keyed_state)
@@ -578,9 +585,8 @@ def checked_record(value: Any, timestamp: int | None) -> StreamRecord[Any]:
 
 def checked_watermark(watermark: int | Watermark) -> Watermark:
     """Return a watermark; raise a DataError if it is invalid."""
-    if isinstance(watermark, Watermark):
-        return watermark
-    return Watermark(checked_timestamp(watermark, "watermark"))
+    timestamp = watermark.timestamp if isinstance(watermark, Watermark) else watermark
+    return Watermark(checked_timestamp(timestamp, "watermark"))
 
 
 def checked_status(status: WatermarkStatus) -> WatermarkStatus:

@@ -42,6 +42,10 @@ class AbstractTwoInputTestHarness(AbstractStreamOperatorTestHarness[OUT]):
         """Return the operator."""
         return self._operator
 
+    def _restore_watermark(self, watermark_ms: int) -> None:
+        super()._restore_watermark(watermark_ms)
+        self._operator.restore_watermarks((watermark_ms, watermark_ms), (False, False), watermark_ms)
+
     def process_both_watermarks(self, watermark: int | Watermark) -> None:
         """Process a watermark of the first input, then of the second.
 

@@ -10,6 +10,8 @@ import pytest
 from flinkcore.common import PickleSerializer, Watermark
 from flinkcore.datastream import (
     BroadcastProcessFunction,
+    CoProcessFunction,
+    KeyedCoProcessFunction,
     KeyedProcessFunction,
     ProcessFunction,
     RuntimeContext,
@@ -25,8 +27,11 @@ from flinkcore.testing import (
     OperatorSubtaskState,
     StreamOperatorParameters,
     TaskInfo,
+    TwoInputStreamOperatorTestHarness,
     assert_output,
     for_broadcast_process_function,
+    for_co_process_function,
+    for_keyed_co_process_function,
     for_keyed_process_function,
     for_process_function,
 )
@@ -86,6 +91,43 @@ def test_state_timers_and_watermark_go_on_in_another_harness(kept: Any) -> None:
         assert_output(restored.take_output(), [StreamRecord(("a", [1, 2]), 100), Watermark(100)])
         restored.set_processing_time(100)
         assert_output(restored.take_output(), [StreamRecord(("a", [1, 2]))])
+
+
+class Watermarks(ProcessFunction, CoProcessFunction, KeyedCoProcessFunction):
+    """Gives the watermark that it sees."""
+
+    def process_element(self, value: Any, ctx: Any) -> Any:
+        yield ctx.timer_service().current_watermark()
+
+    process_element1 = process_element2 = process_element
+
+
+def test_functions_without_keys_see_the_watermark_of_the_snapshot() -> None:
+    harness = for_process_function(Watermarks())
+    harness.process_watermark(7)
+    restored = for_process_function(Watermarks(), restore_from=harness.snapshot())
+    restored.process_element("a")
+    assert restored.extract_output_values() == [restored.get_current_watermark()] == [7]
+
+
+@pytest.mark.parametrize("keyed", [False, True])
+def test_the_watermark_of_two_inputs_goes_on_from_that_of_the_snapshot(keyed: bool) -> None:
+    def made(**settings: Any) -> TwoInputStreamOperatorTestHarness[str, str, int]:
+        if keyed:
+            return for_keyed_co_process_function(Watermarks(), str, str, **settings)
+        return for_co_process_function(Watermarks(), **settings)
+
+    harness = made()
+    harness.process_both_watermarks(7)
+    restored = made(restore_from=harness.snapshot())
+    restored.process_element1("a")
+    restored.process_both_watermarks(5)
+    restored.process_element2("a")
+    restored.process_watermark2(9)
+    assert restored.take_output() == [StreamRecord(7), StreamRecord(7)]
+    restored.process_watermark1(8)
+    assert restored.take_output() == [Watermark(8)]
+    assert restored.get_current_watermark() == 8
 
 
 def test_a_snapshot_is_not_changed_by_what_comes_after_it() -> None:

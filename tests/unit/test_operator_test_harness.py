@@ -370,6 +370,7 @@ def test_what_is_no_time_is_refused(timestamp: Any) -> None:
         for call in (
             lambda: harness.process_element(1, timestamp),
             lambda: harness.process_watermark(timestamp),
+            lambda: harness.process_watermark(Watermark(timestamp)),
             lambda: harness.set_processing_time(timestamp),
         ):
             with pytest.raises(DataError, match=message):
