@@ -1,5 +1,8 @@
 """StateTtlConfig and its builder."""
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
 from flinkcore.common import Duration, Time
@@ -99,6 +102,27 @@ def test_a_time_to_live_is_at_least_a_millisecond(ttl: Time) -> None:
 def test_incremental_cleanup_takes_at_least_one_key(cleanup_size: int) -> None:
     with pytest.raises(ConfigurationError, match="incremental clean-up takes at least 1 key"):
         StateTtlConfig.new_builder(Time.seconds(1)).cleanup_incrementally(cleanup_size, False)
+
+
+@pytest.mark.parametrize(
+    ("set_up", "message"),
+    [
+        (lambda builder: builder.set_update_type("OnReadAndWrite"), "UpdateType, not 'OnReadAndWrite'"),
+        (lambda builder: builder.set_state_visibility(1), "StateVisibility, not 1"),
+        (lambda builder: builder.set_ttl_time_characteristic(True), "TtlTimeCharacteristic, not True"),
+        (lambda builder: builder.cleanup_incrementally(2.5, False), "at least 1 key at a time, not 2.5"),
+    ],
+)
+def test_settings_of_another_type_are_refused(set_up: Callable[[Any], Any], message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        set_up(StateTtlConfig.new_builder(Time.seconds(1))).build()
+
+
+@pytest.mark.parametrize("ttl_config", [Time.seconds(1), StateTtlConfig.new_builder(Time.seconds(1))])
+def test_a_state_takes_a_configuration_as_its_time_to_live(ttl_config: Any) -> None:
+    descriptor: ValueStateDescriptor[int] = ValueStateDescriptor("seen")
+    with pytest.raises(ConfigurationError, match=r"'seen' is a StateTtlConfig, such as .* not "):
+        descriptor.enable_time_to_live(ttl_config)
 
 
 def test_a_disabled_configuration_leaves_a_state_without_a_time_to_live() -> None:

@@ -79,8 +79,19 @@ class StateDescriptor(ABC):
         """Return the name of the state."""
         return self.name
 
-    def enable_time_to_live(self, ttl_config: StateTtlConfig) -> None:
-        """Let the content expire; to be called before the state is asked for."""
+    def enable_time_to_live(self, ttl_config: StateTtlConfig | None) -> None:
+        """Let the content expire, or not (None); to be called before the state is asked for.
+
+        Raises
+        ------
+        ConfigurationError
+            If it is no StateTtlConfig.
+        """
+        if ttl_config is not None and not isinstance(ttl_config, StateTtlConfig):
+            raise ConfigurationError(
+                f"the time to live of the state {self.name!r} is a StateTtlConfig, such as "
+                f"StateTtlConfig.new_builder(Time.hours(1)).build(), not {ttl_config!r}"
+            )
         self._ttl_config = ttl_config
 
     @property

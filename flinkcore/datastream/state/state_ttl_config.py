@@ -36,7 +36,7 @@ class StateTtlConfig:
     Raises
     ------
     ConfigurationError
-        If the time to live is no Time or Duration, or below 1 ms.
+        If the time to live is no Time or Duration, or below 1 ms; or another setting is of another type.
 
     Notes
     -----
@@ -124,9 +124,10 @@ class StateTtlConfig:
             for_every_record: bool
 
             def __post_init__(self) -> None:
-                if self.cleanup_size < 1:
+                size = self.cleanup_size
+                if isinstance(size, bool) or not isinstance(size, int) or size < 1:
                     raise ConfigurationError(
-                        f"incremental clean-up takes at least 1 key at a time, not {self.cleanup_size}"
+                        f"incremental clean-up takes at least 1 key at a time, not {size!r}"
                     )
 
             def get_cleanup_size(self) -> int:
@@ -204,6 +205,15 @@ class StateTtlConfig:
     ttl_ms: int = field(init=False)
 
     def __post_init__(self) -> None:
+        for given, kind in (
+            (self.update_type, self.UpdateType),
+            (self.state_visibility, self.StateVisibility),
+            (self.ttl_time_characteristic, self.TtlTimeCharacteristic),
+        ):
+            if not isinstance(given, kind):
+                raise ConfigurationError(
+                    f"a time to live takes one of StateTtlConfig.{kind.__name__}, not {given!r}"
+                )
         object.__setattr__(self, "ttl_ms", timeout_ms(self.ttl, "the time to live of a state"))
 
     @staticmethod
