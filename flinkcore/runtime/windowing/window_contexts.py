@@ -117,7 +117,7 @@ class OperatorTriggerContext(Trigger.OnMergeContext, Evictor.EvictorContext):
         if merge_namespaces is None:
             raise ConfigurationError(
                 f"the state {state_descriptor.name!r} is a {state_descriptor.type.value} state, which does not merge: "
-                "a trigger of windows that merge takes a reducing, aggregating or list state without a time to live"
+                "a trigger of windows that merge takes a reducing, aggregating or list state"
             )
         merge_namespaces(self.window, self.merged_windows)
 
