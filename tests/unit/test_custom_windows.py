@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import numpy as np
 import pytest
 from models.window_programs import TEN, Count, Surroundings, record, values, windows_of
 
@@ -66,6 +67,25 @@ class Unhashable(Window):
         return 1
 
 
+class Until(Window):
+    def __init__(self, end: Any) -> None:
+        self.end = end
+
+    def max_timestamp(self) -> int:
+        return self.end  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("end", [None, "9", 1.5, MAX_TIMESTAMP + 1, MIN_TIMESTAMP - 1])
+def test_a_window_that_ends_at_no_time_is_an_error(around: Surroundings, end: Any) -> None:
+    operator = around.windows(windows_of(ByValue(), trigger=CountTrigger.of(1), pre_aggregation=Count()))
+    operator.process_element(record("a", [Until(9)], 6))
+    with pytest.raises(
+        UserCodeError, match=r"ByValue.assign_windows failed at .* the key 'a' .* max_timestamp"
+    ):
+        operator.process_element(record("a", [Until(end)], 6))
+    assert values(around) == [1]
+
+
 @pytest.mark.parametrize("windows", [None, 7, [(0, 10)], ["a"], [Unhashable()]])
 def test_an_assigner_that_gives_no_windows_is_an_error(around: Surroundings, windows: Any) -> None:
     operator = around.windows(windows_of(ByValue()))
@@ -97,6 +117,17 @@ def test_a_session_gap_that_is_no_length_of_time_is_an_error(around: Surrounding
     operator = around.windows(windows_of(EventTimeSessionWindows.with_dynamic_gap(Gap())))
     with pytest.raises(UserCodeError, match=rf"extract gave {gap!r} as the gap of .* the key 'a'"):
         operator.process_element(record("a", gap, 3))
+
+
+def test_a_session_gap_may_be_an_integer_of_numpy(around: Surroundings) -> None:
+    operator = around.windows(windows_of(EventTimeSessionWindows.with_dynamic_gap(Gap())))
+    for timestamp in (3, 8, 14):
+        operator.process_element(record("a", np.int32(5), timestamp))
+    operator.process_watermark(Watermark(30))
+    assert [(window, len(held)) for _, window, held in values(around)] == [
+        (TimeWindow(3, 13), 2),
+        (TimeWindow(14, 19), 1),
+    ]
 
 
 def test_a_gap_extractor_that_raises_is_named(around: Surroundings) -> None:

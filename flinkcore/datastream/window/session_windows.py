@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from flinkcore.common.time import Duration, Time, interval_ms
+from flinkcore.common.timestamp_assigner import as_timestamp
 from flinkcore.datastream.window.window_assigner import (
     EventTimeWindowAssigner,
     MergingWindowAssigner,
@@ -96,11 +97,12 @@ class _DynamicGapSessions(_SessionWindows):
             raise UserCodeError(
                 f"{self._called()} failed to give the gap of a session: {in_words(failure)}"
             ) from failure
-        if isinstance(gap, bool) or not isinstance(gap, int) or gap <= 0:
+        gap_ms = as_timestamp(gap)
+        if gap_ms is None or gap_ms <= 0:
             raise UserCodeError(
                 f"{self._called()} gave {gap!r} as the gap of a session: it is to return an int of ms above zero"
             )
-        return [time_window(time_ms, time_ms + gap)]
+        return [time_window(time_ms, time_ms + gap_ms)]
 
     def _called(self) -> str:
         kind = type(self.extractor).__qualname__

@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Collection, Hashable, Iterator
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from flinkcore.common.constants import MIN_TIMESTAMP
+from flinkcore.common.timestamp_assigner import as_timestamp
 from flinkcore.common.watermark import Watermark
 from flinkcore.datastream.functions import AggregateFunction, Results, RuntimeContext
 from flinkcore.datastream.functions.join_functions import called_function
@@ -15,8 +16,11 @@ from flinkcore.datastream.state import (
     StateDescriptor,
 )
 from flinkcore.datastream.window import (
+    CountWindow,
+    GlobalWindow,
     MergingWindowAssigner,
     TimestampedValue,
+    TimeWindow,
     TriggerResult,
     Window,
     WindowOperation,
@@ -56,6 +60,7 @@ from flinkcore.runtime.windowing.window_contexts import (
 
 TIMER_SERVICE_NAME = "window-timers"
 CONTENTS = "window-contents"
+_BUILT_IN_WINDOWS: Final = frozenset((TimeWindow, CountWindow, GlobalWindow))
 
 
 class WindowOperator(KeyedFunctionOperator[WindowFunctions], OneInputStreamOperator):
@@ -100,7 +105,6 @@ class WindowOperator(KeyedFunctionOperator[WindowFunctions], OneInputStreamOpera
         self._assigner = operation.assigner
         self._is_event_time = operation.assigner.is_event_time()
         self._merging: MergingWindows | None = None
-        self._window_types: set[type] = set()
         self._process: ElementCall = refuse_before_open
         self._process_known_key: KeyedElementCall = _refuse_before_open
         self._pass_watermark: Callable[[int], None] = _pass_nothing
@@ -251,19 +255,13 @@ class WindowOperator(KeyedFunctionOperator[WindowFunctions], OneInputStreamOpera
             if type(windows) is not list:
                 windows = list(windows)
             for window in windows:
-                if type(window) not in self._window_types:
-                    self._admit_window(window)
+                if type(window) not in _BUILT_IN_WINDOWS:
+                    _check_window(window)
         except (DataError, UserCodeError) as failure:
             raise type(failure)(f"{failure} (at {self._results.described(record)})") from failure
         except Exception as failure:
             raise self._results.failed("assign_windows", record, failure, self._assigner) from failure
         return windows
-
-    def _admit_window(self, window: Window) -> None:
-        if not isinstance(window, Window):
-            raise TypeError(f"{shown(window)} is no Window")
-        hash(window)  # it is the namespace of its state
-        self._window_types.add(type(window))
 
     def _add(self, window: Window, record: StreamRecord[Any], timestamp: int) -> None:
         """Add an element to a window whose state is selected."""
@@ -419,6 +417,18 @@ class WindowOperator(KeyedFunctionOperator[WindowFunctions], OneInputStreamOpera
             else "create_accumulator, add, merge or get_result"
         )
         return self._results.failed(method, subject, failure, aggregation)
+
+
+def _check_window(window: Window) -> None:
+    """Raise an error for what cannot be a window, where a user's assigner gives it."""
+    if not isinstance(window, Window):
+        raise TypeError(f"{shown(window)} is no Window")
+    hash(window)  # it is the namespace of its state
+    if as_timestamp(window.max_timestamp()) is None:
+        raise TypeError(
+            f"max_timestamp of {shown(window)} gave {window.max_timestamp()!r}: it is to return an int of 64 bits, in "
+            "milliseconds since the epoch"
+        )
 
 
 def _refuse_before_open(key: Hashable, record: StreamRecord[Any]) -> None:
