@@ -32,6 +32,7 @@ from flinkcore.datastream.window import (
     PurgingTrigger,
     SlidingEventTimeWindows,
     SlidingProcessingTimeWindows,
+    TimeEvictor,
     TimeWindow,
     TimeWindowSerializer,
     TumblingEventTimeWindows,
@@ -126,6 +127,16 @@ def test_a_size_without_unit_is_refused() -> None:
         (lambda: ContinuousEventTimeTrigger.of(Time.seconds(0)), "must be at least 1 ms"),
         (lambda: ContinuousEventTimeTrigger(0), "the interval must be at least 1 ms"),
         (lambda: ContinuousProcessingTimeTrigger(-1), "the interval must be at least 1 ms"),
+        (lambda: ContinuousEventTimeTrigger(2.5), "the interval must be a whole number of milliseconds"),  # type: ignore[arg-type]
+        (lambda: TumblingEventTimeWindows(True), "the size must be a whole number of milliseconds"),
+        (lambda: TumblingEventTimeWindows(Time(5)), r"it is Time\(size_ms=5\)"),  # type: ignore[arg-type]
+        (lambda: TumblingEventTimeWindows(2**63), "the size must be .* not beyond 64 bits"),
+        (lambda: TumblingEventTimeWindows(5, 0.5), "the offset must be a whole number of milliseconds"),  # type: ignore[arg-type]
+        (lambda: SlidingEventTimeWindows(5, "1"), "the slide must be a whole number of milliseconds"),  # type: ignore[arg-type]
+        (lambda: CumulativeEventTimeWindows(10, 5.0), "the step must be a whole number of milliseconds"),  # type: ignore[arg-type]
+        (lambda: EventTimeSessionWindows(2.5), "the gap must be a whole number of milliseconds"),  # type: ignore[arg-type]
+        (lambda: TimeEvictor(Time(5)), "TimeEvictor: the size must be a whole number"),  # type: ignore[arg-type]
+        (lambda: ProcessingTimeoutTrigger(NeverTrigger(), 2.5), "the timeout must be a whole number"),  # type: ignore[arg-type]
         (lambda: PurgingTrigger.of(5), "takes a trigger"),  # type: ignore[arg-type]
         (lambda: ProcessingTimeoutTrigger.of(NeverTrigger(), Time.seconds(-1)), "cannot be negative"),
         (lambda: ProcessingTimeoutTrigger.of(5, Time.seconds(1)), "takes a trigger"),  # type: ignore[arg-type]

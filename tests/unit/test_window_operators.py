@@ -232,6 +232,7 @@ def test_windows_that_merge_have_no_state_of_their_own(around: Surroundings) -> 
         ),
         ({"allowed_lateness_ms": -1}, "allowed_lateness cannot be negative"),
         ({"allowed_lateness_ms": 2**63}, "beyond 64 bits"),
+        ({"allowed_lateness_ms": 1.5}, "allowed lateness must be a whole number of milliseconds"),
         ({"trigger": "count"}, "a trigger is one such as"),
         ({"assigner": 10}, "takes an assigner"),
         ({"evictor": 10}, "an evictor is one such as"),

@@ -8,7 +8,7 @@ from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 from flinkcore.common.time import Duration, Time, interval_ms
 from flinkcore.datastream.window.delta_function import Delta, delta_call
-from flinkcore.datastream.window.window_settings import require_count
+from flinkcore.datastream.window.window_settings import require_count, require_milliseconds
 from flinkcore.datastream.window.windows import Window
 from flinkcore.errors import DataError
 
@@ -174,6 +174,11 @@ class TimeEvictor(_BuiltInEvictor):
     do_evict_after : bool
         True: elements are removed after the window function was called; False: before.
 
+    Raises
+    ------
+    ConfigurationError
+        If the size is no whole number.
+
     Notes
     -----
     Flink's ``org.apache.flink.streaming.api.windowing.evictors.TimeEvictor``.
@@ -181,6 +186,9 @@ class TimeEvictor(_BuiltInEvictor):
 
     window_size_ms: int
     do_evict_after: bool = False
+
+    def __post_init__(self) -> None:
+        require_milliseconds("TimeEvictor", "size", self.window_size_ms)
 
     @staticmethod
     def of(window_size: Time | Duration, do_evict_after: bool = False) -> TimeEvictor:

@@ -17,7 +17,7 @@ from flinkcore.datastream.state import (
     ValueStateDescriptor,
 )
 from flinkcore.datastream.window.delta_function import Delta, delta_call
-from flinkcore.datastream.window.window_settings import require_count
+from flinkcore.datastream.window.window_settings import require_count, require_milliseconds
 from flinkcore.datastream.window.windows import Window
 from flinkcore.errors import ConfigurationError, UnsupportedOperationError
 from flinkcore.metrics import MetricGroup
@@ -333,6 +333,7 @@ class _ContinuousTrigger(_BuiltInTrigger):
     interval: int
 
     def __post_init__(self) -> None:
+        require_milliseconds(type(self).__name__, "interval", self.interval)
         if self.interval <= 0:
             raise ConfigurationError(
                 f"{type(self).__name__}: the interval must be at least 1 ms, it is {self.interval} ms"
@@ -601,6 +602,7 @@ class ProcessingTimeoutTrigger(Trigger[Any, Window]):
 
     def __post_init__(self) -> None:
         _require_trigger("ProcessingTimeoutTrigger", self.nested_trigger)
+        require_milliseconds("ProcessingTimeoutTrigger", "timeout", self.timeout_ms)
         if self.timeout_ms < 0:
             raise ConfigurationError(
                 f"ProcessingTimeoutTrigger: the timeout cannot be negative, it is {self.timeout_ms} ms"

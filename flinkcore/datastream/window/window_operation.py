@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from typing import Any
 
-from flinkcore.common.constants import MAX_TIMESTAMP
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.datastream.functions import (
     AggregateFunction,
@@ -22,6 +21,7 @@ from flinkcore.datastream.window.window_assigner import (
     WindowAssigner,
     require_assigner,
 )
+from flinkcore.datastream.window.window_settings import require_milliseconds
 from flinkcore.errors import ConfigurationError
 
 PreAggregation = ReduceFunction[Any] | AggregateFunction[Any, Any, Any]
@@ -81,9 +81,10 @@ class WindowOperation:
             )
         if self.evictor is not None and not isinstance(self.evictor, Evictor):
             raise ConfigurationError(f"an evictor is one such as CountEvictor.of(10), not {self.evictor!r}")
-        if not 0 <= self.allowed_lateness_ms <= MAX_TIMESTAMP:
+        require_milliseconds("a window operation", "allowed lateness", self.allowed_lateness_ms)
+        if self.allowed_lateness_ms < 0:
             raise ConfigurationError(
-                f"allowed_lateness cannot be negative, or beyond 64 bits, it is {self.allowed_lateness_ms} ms"
+                f"allowed_lateness cannot be negative, it is {self.allowed_lateness_ms} ms"
             )
         if self.late_tag is not None and not isinstance(self.late_tag, OutputTag):
             raise ConfigurationError(f"late rows go to an OutputTag, not to {self.late_tag!r}")

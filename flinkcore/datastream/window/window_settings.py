@@ -3,6 +3,7 @@
 from typing import Final
 
 from flinkcore.common.time import Duration, Time, interval_ms
+from flinkcore.common.timestamp_assigner import as_timestamp
 from flinkcore.errors import ConfigurationError
 
 MAX_COUNT: Final = 2**63 - 1
@@ -16,14 +17,25 @@ def require_count(owner: str, setting: str, count: int, least: int = 1) -> None:
         )
 
 
+def require_milliseconds(owner: str, setting: str, milliseconds: object) -> None:
+    """Raise ConfigurationError unless a length is a whole number of ms, of 64 bits."""
+    if as_timestamp(milliseconds) is None:
+        raise ConfigurationError(
+            f"{owner}: the {setting} must be a whole number of milliseconds and not beyond 64 bits, it is "
+            f"{milliseconds!r}"
+        )
+
+
 def require_above_zero(windows: str, setting: str, milliseconds: int) -> None:
-    """Raise ConfigurationError if a length is not above zero."""
+    """Raise ConfigurationError unless a length is a whole number of ms above zero."""
+    require_milliseconds(windows, setting, milliseconds)
     if milliseconds <= 0:
         raise ConfigurationError(f"{windows}: the {setting} must be above zero, it is {milliseconds} ms")
 
 
 def require_offset_below(windows: str, setting: str, milliseconds: int, offset_ms: int) -> None:
-    """Raise ConfigurationError unless the absolute value of an offset is smaller than a length."""
+    """Raise ConfigurationError unless an offset is a whole number of ms, its absolute value smaller than a length."""
+    require_milliseconds(windows, "offset", offset_ms)
     if abs(offset_ms) >= milliseconds:
         raise ConfigurationError(
             f"{windows} must satisfy abs(offset) < {setting}, but the {setting} is {milliseconds} ms and the offset "
