@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -102,6 +102,13 @@ def add_log_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--split-per-file", action="store_true", help="each file is a split")
     parser.add_argument(
+        "--position",
+        action="append",
+        metavar="COLUMN[:desc]",
+        help="column that orders the rows of a split, such as an offset, where they lie in no order; several times for "
+        "several, the first of which counts most",
+    )
+    parser.add_argument(
         "--on-bad-row",
         choices=["fail", "drop"],
         default="fail",
@@ -183,7 +190,13 @@ def log_of(arguments: argparse.Namespace, times: dict[str, Any]) -> dict[str, An
         "rate": arguments.rate,
         "format": arguments.format,
         "on_bad_row": arguments.on_bad_row,
+        "position": arguments.position and list(map(_position, arguments.position)),
     }
+
+
+def _position(column: str) -> str | tuple[str, Literal["descending"]]:
+    name = column.removesuffix(":desc")
+    return name if name == column else (name, "descending")
 
 
 def events_of(

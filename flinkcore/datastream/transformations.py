@@ -13,6 +13,7 @@ from flinkcore.common.expressions import Expression
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.schemas import Schema, require_row_schema
 from flinkcore.common.settings import NUMBER_OF_KEY_GROUPS, PARALLELISM, PARALLELISM_DEFAULT
+from flinkcore.common.sort_keys import SortKey
 from flinkcore.common.split_origin import SplitOrigin
 from flinkcore.common.typeinfo import TypeInformation, Types
 from flinkcore.common.watermark_strategy import WatermarkStrategy
@@ -199,6 +200,8 @@ class EventLogSource(Transformation):
         Whether it counts where a row lies, as in a file, and not in `LogData`.
     position : str or None
         As of `LogData`.
+    ordered_by : tuple of SortKey
+        What `position=` names: rows lie in no order.
     """
 
     data: Any
@@ -213,6 +216,7 @@ class EventLogSource(Transformation):
     on_bad_row: Literal["fail", "drop"] | OutputTag = "fail"
     has_positions: bool = True
     position: str | None = None
+    ordered_by: tuple[SortKey, ...] = ()
 
     @property
     def operator_name(self) -> str:
@@ -232,13 +236,12 @@ class EventLogSource(Transformation):
         arrival = self.arrival
         if arrival is None:
             arrival = f"by position, {self.rate:g} records/s from {self.arrival_start_ms} ms"
-        order = (
-            ""
-            if not isinstance(self.data, LogData)
-            else ", in order of arrival"
-            if self.arrival is not None
-            else f", in {self.data.order}"
-        )
+        order = ""
+        if self.ordered_by:
+            by = [*(["arrival"] if self.arrival is not None else []), *map(str, self.ordered_by)]
+            order = f", in order of {', then '.join(by)}"
+        elif isinstance(self.data, LogData):
+            order = ", in order of arrival" if self.arrival is not None else f", in {self.data.order}"
         split = "one split" if self.split is None else str(self.split)
         if isinstance(self.split, str):
             split = f"split by {self.split}"

@@ -10,6 +10,7 @@ from typing import Any, Final, Literal, NoReturn
 
 from flinkcore.common import ExecutionConfig, OutputTag
 from flinkcore.common.expressions import Expression
+from flinkcore.common.sort_keys import Position, SortKey, sort_keys
 from flinkcore.common.split_origin import SplitOrigin
 from flinkcore.datastream import DataStream, StreamExecutionEnvironment
 from flinkcore.datastream.pipeline_executor import (
@@ -34,7 +35,7 @@ from flinkcore.spark.elements.element_run import SparkElementRun
 from flinkcore.spark.logs.dataframe_log import DataFrameLog, is_spark_column
 from flinkcore.spark.logs.spark_log import (
     SparkLog,
-    UnreadDataFrame,
+    UnreadLog,
     columns_read,
     how_read,
     logs_of_dataframe,
@@ -77,7 +78,7 @@ class SparkExecutionEnvironment(StreamExecutionEnvironment):
         format_options: Mapping[str, Any] | None = None,
         filesystem: Any = None,
         on_bad_row: Literal["fail", "drop"] | OutputTag = "fail",
-        position: str | Any | Sequence[str | Any] | None = None,
+        position: Position | Any | None = None,
     ) -> DataStream:
         """Return the stream of events of a log, which may be a Spark DataFrame.
 
@@ -95,15 +96,14 @@ class SparkExecutionEnvironment(StreamExecutionEnvironment):
         ----------
         path_or_table, timestamp, arrival, split, rate, arrival_start_ms, format, format_options, filesystem, on_bad_row
             As of :meth:`StreamExecutionEnvironment.from_event_log`.
-        position : str, pyspark.sql.Column or sequence of these, optional
-            What orders rows of a DataFrame that arrive together, such as the offset in a Kafka partition: the first
-            column counts most, and nulls come first. Spark sorts the rows for that.
+        position : str, (str, "descending"), pyspark.sql.Column or sequence of these, optional
+            As of :meth:`StreamExecutionEnvironment.from_event_log`; of a DataFrame also columns of Spark, such as
+            ``F.col("offset").desc()``. Spark sorts the rows of a DataFrame for that.
 
         Raises
         ------
         ConfigurationError
-            If a setting is invalid, the DataFrame is a streaming one, or `position` is given for files or a table,
-            whose rows have positions.
+            If a setting is invalid, or the DataFrame is a streaming one.
         """
         data = path_or_table
         if hasattr(data, "mapInArrow"):
@@ -127,12 +127,7 @@ class SparkExecutionEnvironment(StreamExecutionEnvironment):
             if is_spark_column(split):
                 data, split = data.with_column_of("split", split)
             if position is not None:
-                data = data.with_order(_columns_of(position, data.dataframe.columns))
-        elif position is not None:
-            raise ConfigurationError(
-                "position= orders the rows of a DataFrame: those of files and tables are in the order in which they "
-                "lie. For another one, let Spark read them: from_event_log(spark.read.parquet(...), position=...)"
-            )
+                data, position = data.with_order(_columns_of(position, data.dataframe.columns)), None
         return super().from_event_log(
             data,
             timestamp=timestamp,
@@ -144,18 +139,23 @@ class SparkExecutionEnvironment(StreamExecutionEnvironment):
             format_options=format_options,
             filesystem=filesystem,
             on_bad_row=on_bad_row,
+            position=position,
         )
 
 
 def _columns_of(position: Any, available: Sequence[str]) -> list[Any]:
-    columns = [position] if isinstance(position, str) or is_spark_column(position) else list(position)
+    """Columns of Spark as they are, and sort keys of those that are named."""
+    given = position if isinstance(position, list | tuple) else [position]
+    columns: list[Any] = []
+    if any(map(is_spark_column, given)):
+        columns += [each if is_spark_column(each) else sort_keys([each])[0] for each in given]
+    else:
+        columns += sort_keys(given)
     for column in columns:
-        if not is_spark_column(column) and column not in available:
+        if isinstance(column, SortKey) and column.column not in available:
             raise ConfigurationError(
-                f"position= names {column!r}, which is no column of the DataFrame: {', '.join(available)}"
+                f"position= names {column.column!r}, which is no column of the DataFrame: {', '.join(available)}"
             )
-    if not columns:
-        raise ConfigurationError("position= names no column: leave it out, or name what orders the rows")
     return columns
 
 
@@ -247,7 +247,7 @@ class SparkExecutor:
         if parallelism == ExecutionConfig.PARALLELISM_DEFAULT:
             parallelism = self._default_parallelism()
         sources = log_sources(graph)
-        found: dict[int, SparkLog | UnreadDataFrame] = {}
+        found: dict[int, SparkLog | UnreadLog] = {}
         for together in plan.ways:
             of_ways = self._spark_logs([plan.logs[number] for number in together], sources[together[0]])
             found |= zip(together, of_ways, strict=True)
@@ -255,9 +255,7 @@ class SparkExecutor:
         plan = replace(plan, logs=tuple(log.plan for log in logs))
         return SparkReplay(self._spark, plan, logs, parallelism, progress, checkpoints=job)
 
-    def _spark_logs(
-        self, plans: Sequence[LogPlan], source: EventLogSource
-    ) -> Sequence[SparkLog | UnreadDataFrame]:
+    def _spark_logs(self, plans: Sequence[LogPlan], source: EventLogSource) -> Sequence[SparkLog | UnreadLog]:
         """The log of a source, for each way that it is used on."""
         cores = self._default_parallelism()
         if isinstance(source.data, DataFrameLog):

@@ -19,6 +19,7 @@ from flinkcore.common import OutputTag
 from flinkcore.common.expressions import Expression
 from flinkcore.common.html_text import html_lines
 from flinkcore.common.shown_tables import shown_table
+from flinkcore.common.sort_keys import Position, sort_keys
 from flinkcore.common.split_origin import SplitOrigin
 from flinkcore.datastream import DataStream, StreamExecutionEnvironment
 from flinkcore.datastream.transformations import (
@@ -32,6 +33,7 @@ from flinkcore.errors import ConfigurationError, in_words
 from flinkcore.replay.log.column_ops import HIDDEN_PREFIX, WithColumns
 from flinkcore.replay.log.event_log import EventLog
 from flinkcore.replay.log.event_reader import EventReader
+from flinkcore.replay.log.row_order import POSITION
 from flinkcore.testing.histories import KINDS, Changed, History, LogTimes, legal_histories
 
 Job = Callable[..., DataStream]
@@ -168,6 +170,7 @@ def find_races(
     format_options: Mapping[str, Any] | None = None,
     filesystem: Any = None,
     on_bad_row: Literal["fail", "drop"] = "fail",
+    position: Position | None = None,
     side_outputs: Sequence[OutputTag] = (),
     histories: Collection[str] | None = None,
     interval_ms: int = 200,
@@ -180,7 +183,7 @@ def find_races(
         From the stream of events to the stream of results; of several logs, from the stream of each.
     log : Arrow table, path, or a tuple of these
         What `from_event_log` takes; a small log, which is held in memory and replayed some dozens of times.
-    timestamp, arrival, split, rate, arrival_start_ms, format, format_options, filesystem
+    timestamp, arrival, split, rate, arrival_start_ms, format, format_options, filesystem, position
         As of `from_event_log`, of all logs. Without an arrival "restart", "ties" and "delay" are not possible.
     on_bad_row : "fail" or "drop"
         As of `from_event_log`; rows without an arrival or a split are found before the job filters any.
@@ -221,6 +224,7 @@ def find_races(
                 format_options=format_options,
                 filesystem=filesystem,
                 on_bad_row=on_bad_row,
+                ordered_by=() if position is None else sort_keys(position),
             ),
             timestamp,
         )
@@ -319,9 +323,7 @@ class _Log:
         no_time = WithColumns(((_NO_TIME, pc.scalar(0)),))
         reader = EventReader(log, [no_time], "all")
         batches = [batch for chunk in log.chunks(1) for batch in reader.read(chunk)]
-        rows = pa.Table.from_batches([timed.batch for timed in batches], reader.schema).select(
-            log.schema.names
-        )
+        rows = pa.Table.from_batches([timed.batch for timed in batches], reader.schema)
         values = [timed.split_values[code] for timed in batches for code in timed.split_codes.tolist()]
         known = sorted(set(values), key=lambda value: (value is not None, value))
         numbers = {value: number for number, value in enumerate(known)}
@@ -331,7 +333,13 @@ class _Log:
             np.array([numbers[value] for value in values], np.int64),
             ["the log" if value is None else f"split {value!r}" for value in known],
         )
-        return cls(rows, times)
+        read = cls(rows.select(log.source.schema.names), times)
+        if not log.ordered_by:
+            return read
+        columns = [times.split, rows.column(POSITION).to_numpy()]
+        if times.arrival_ms is not None:
+            columns.append(times.arrival_ms)
+        return read.take(np.lexsort(columns).tolist())
 
     def take(self, rows: Sequence[int]) -> _Log:
         """Some of its rows."""

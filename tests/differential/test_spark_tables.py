@@ -516,7 +516,7 @@ def reports() -> list[tuple[int, str, int, str | None, dict[str, int]]]:
     ]
 
 
-def values_in_order(env: SparkExecutionEnvironment, dataframe: Any, **log: Any) -> list[dict[str, Any]]:
+def values_in_order(env: StreamExecutionEnvironment, dataframe: Any, **log: Any) -> list[dict[str, Any]]:
     stream = env.from_event_log(dataframe, timestamp="ts", **log)
     keyed = stream.assign_timestamps_and_watermarks(
         WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(5))
@@ -611,10 +611,47 @@ def test_an_order_is_of_a_dataframe_and_of_its_columns(spark: Any) -> None:
         env.from_event_log(spark.range(3), timestamp="id", position="offset")
     with pytest.raises(ConfigurationError, match="position= names no column"):
         env.from_event_log(spark.range(3), timestamp="id", position=[])
-    with pytest.raises(ConfigurationError, match="position= orders the rows of a DataFrame"):
-        env.from_event_log(rides(), timestamp="ended", position="received")
+    with pytest.raises(ConfigurationError, match=r"position= takes names of columns, .*, not Column<"):
+        env.from_event_log(rides(), timestamp="ended", position=F.col("received").desc())
     log = env.from_event_log(spark.range(3), timestamp="id", arrival="id", position="id")
     assert "Spark puts its rows into the order of position=" in log.explain()
+
+
+@pytest.mark.parametrize("arrival", ["at", None])
+def test_files_and_tables_have_the_order_that_a_dataframe_of_their_rows_has(
+    spark: Any, tmp_path: Path, arrival: str | None
+) -> None:
+    numbers = list(range(400))
+    columns: dict[str, Any] = {
+        "part": pa.array([("a", "b")[i % 2] for i in numbers]),
+        "ts": pa.array([1000 + i // 8 - i * 7 % 5 for i in numbers]),
+        "at": pa.array([1000 + i // 40 for i in numbers]),
+        "number": pa.array([None if i < 2 else i // 2 for i in numbers]),
+        "value": pa.array([("x", "y")[i // 2 % 2] for i in numbers]),
+    }
+    log = pa.table(columns)
+    shuffled = log.take(pa.array([i * 171 % 400 for i in numbers]))
+    for file in range(3):
+        pq.write_table(shuffled.slice(file * 150, 150), tmp_path / f"{file}.parquet", row_group_size=20)
+    env = SparkExecutionEnvironment(spark).set_parallelism(2)
+    settings: dict[str, Any] = {"arrival": arrival, "split": "part", "position": [("number", "descending")]}
+    in_order = sorted(numbers, key=lambda i: (0 if arrival is None else i // 40, -i))
+    plain = {"arrival": arrival, "split": "part"}
+    expected = values_in_order(StreamExecutionEnvironment(), log.take(pa.array(in_order)), **plain)
+    assert expected
+    assert values_in_order(StreamExecutionEnvironment(), shuffled, **settings) == expected
+    assert values_in_order(env, str(tmp_path), **settings) == expected
+    assert values_in_order(env, shuffled, **settings) == expected
+    assert values_in_order(env, spark.read.parquet(str(tmp_path)), **settings) == expected
+
+
+def test_rows_of_files_that_tie_are_ordered_by_content(spark: Any, tmp_path: Path) -> None:
+    values = [{"ts": 1000 + i // 50, "part": "a", "number": i % 3, "value": str(i)} for i in range(150)]
+    expected = values_in_order(StreamExecutionEnvironment(), pa.Table.from_pylist(values), position="number")
+    for number in range(3):
+        pq.write_table(pa.Table.from_pylist(values[2 - number :: 3]), tmp_path / f"{number}.parquet")
+    env = SparkExecutionEnvironment(spark)
+    assert values_in_order(env, str(tmp_path), position="number") == expected
 
 
 def test_logs_of_one_dataframe_have_each_their_own_order_and_the_same_columns(spark: Any) -> None:

@@ -1,6 +1,7 @@
 """Ways to run one job, and what each gives: rows of every output by key and in order, and the report's counts."""
 
 import json
+import random
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
@@ -58,6 +59,8 @@ class Way:
         How files tell the split: by a "column", by the "folder" that they are in, or each "file" is one.
     lots
         Of how many events Spark's map tasks merge all that can be; 0: they judge for themselves what pays.
+    shuffled
+        Seed of the order in which rows lie, where `position=` says in which they come; 0: they lie in that.
     """
 
     place: str = "embedded"
@@ -68,6 +71,7 @@ class Way:
     files: int = 1
     splits: str = "column"
     lots: int = 0
+    shuffled: int = 0
 
 
 @dataclass(frozen=True)
@@ -398,6 +402,19 @@ def by_key(table: pa.Table, keys: Sequence[str]) -> dict[str, list[str]]:
 
 def source_of(log: Log, rows: list[int], way: Way, folder: Path, session: Any) -> Source | None:
     """Rows of the log as the way wants them; None: they cannot be had so."""
+    source = _source_of(log, shuffled(rows, way), way, folder, session)
+    if source is not None and way.shuffled:
+        # Where no arrival goes back, as in such ways, it orders rows as their numbers do, but for ties.
+        source.options["position"] = ["number", ["at", "number"]][way.shuffled % 2]
+    return source
+
+
+def shuffled(rows: list[int], way: Way) -> list[int]:
+    """Rows as the way wants them to lie."""
+    return random.Random(way.shuffled).sample(rows, len(rows)) if way.shuffled else rows
+
+
+def _source_of(log: Log, rows: list[int], way: Way, folder: Path, session: Any) -> Source | None:
     column = "split" if log.split else None
     if way.source == "table":
         return Source(log.table(rows), column)
@@ -438,6 +455,10 @@ def possible(way: Way, logs: Sequence[Log], job: Job) -> Way:
     if job.of_elements and way.cuts:
         # What these give depends on the parallelism, which may change from part to part.
         way = replace(way, parallelism=(1,))
+    goes_back = any(event.back for log in logs for event in log.events)
+    if goes_back or (way.source == "dataframe" and way.place != "session"):
+        # Arrival orders events ahead of position=; and nothing sorts DataFrames without a session.
+        way = replace(way, shuffled=0)
     wanted = {"folder": FOLDERS, "file": tuple(SPLIT_POOLS)}.get(way.splits)
     if wanted is not None and not all(log.split in wanted for log in logs):
         return replace(way, splits="column")
@@ -507,6 +528,13 @@ def write_json_lines(table: pa.Table, path: Path) -> bool:
     return True
 
 
+def perhaps_shuffled(ways: st.SearchStrategy[Way]) -> st.SearchStrategy[Way]:
+    """Ways of which some have logs whose rows lie in no order."""
+    return st.builds(
+        lambda way, seed: replace(way, shuffled=seed), ways, st.sampled_from([0, 0, 0, 0, 1, 2, 3, 4])
+    )
+
+
 parallelisms = st.sampled_from([1, 2, 3, 7])
 batches = st.sampled_from([1, 2, 5, 100])
 in_parts = st.builds(
@@ -517,42 +545,46 @@ in_parts = st.builds(
     st.sampled_from([2, 100]),
     st.lists(st.integers(0, 1_000), min_size=1, max_size=2).map(tuple),
 )
-ways = st.one_of(
-    st.builds(
-        Way, st.sampled_from(["embedded", "spark"]), st.tuples(parallelisms), st.just("table"), batches
-    ),
-    st.builds(
-        Way,
-        st.sampled_from(["embedded", "spark"]),
-        st.tuples(parallelisms),
-        st.sampled_from(["parquet", "arrow", "json", "csv"]),
-        batches,
-        files=st.sampled_from([1, 1, 2, 3]),
-        splits=st.sampled_from(["column", "column", "file", "folder"]),
-    ),
-    st.builds(
-        Way,
-        st.just("spark"),
-        st.tuples(parallelisms),
-        st.just("dataframe"),
-        batches,
-        files=st.sampled_from([1, 2, 5]),
-    ),
-    in_parts,
-    in_parts.map(lambda way: replace(way, source="parquet", splits="folder")),
-    in_parts.map(lambda way: replace(way, place="spark", source="dataframe", files=2)),
+ways = perhaps_shuffled(
+    st.one_of(
+        st.builds(
+            Way, st.sampled_from(["embedded", "spark"]), st.tuples(parallelisms), st.just("table"), batches
+        ),
+        st.builds(
+            Way,
+            st.sampled_from(["embedded", "spark"]),
+            st.tuples(parallelisms),
+            st.sampled_from(["parquet", "arrow", "json", "csv"]),
+            batches,
+            files=st.sampled_from([1, 1, 2, 3]),
+            splits=st.sampled_from(["column", "column", "file", "folder"]),
+        ),
+        st.builds(
+            Way,
+            st.just("spark"),
+            st.tuples(parallelisms),
+            st.just("dataframe"),
+            batches,
+            files=st.sampled_from([1, 2, 5]),
+        ),
+        in_parts,
+        in_parts.map(lambda way: replace(way, source="parquet", splits="folder")),
+        in_parts.map(lambda way: replace(way, place="spark", source="dataframe", files=2)),
+    )
 )
 ways_that_merge = st.builds(
     lambda way, lots: replace(way, place="spark", lots=lots),
-    st.one_of(ways, in_parts),
+    st.one_of(ways, perhaps_shuffled(in_parts)),
     st.sampled_from([1, 3, 10, 100]),
 )
-ways_of_sessions = st.one_of(
-    st.builds(
-        Way,
-        st.just("session"),
-        st.tuples(st.sampled_from([1, 3])),
-        st.sampled_from(["table", "parquet", "dataframe", "dataframe"]),
-    ),
-    in_parts.map(lambda way: replace(way, place="session")),
+ways_of_sessions = perhaps_shuffled(
+    st.one_of(
+        st.builds(
+            Way,
+            st.just("session"),
+            st.tuples(st.sampled_from([1, 3])),
+            st.sampled_from(["table", "parquet", "dataframe", "dataframe"]),
+        ),
+        in_parts.map(lambda way: replace(way, place="session")),
+    )
 )

@@ -14,8 +14,8 @@ An example is a `Scenario`: one or two logs (`fuzz.logs`), a watermark strategy 
   Python objects from `models.element_steps`. Half of them say when their results were emitted.
 - **Ways**: embedded, or Spark's tasks and exchange in this process (`fuzz.local_spark`), with a budget also a real
   session; parallelism and batch sizes; from a table, a DataFrame, or files of each format, which tell splits by a
-  column, by folders, or by being one; in parts, each restored from the checkpoint of the one before, at another
-  parallelism.
+  column, by folders, or by being one; with rows in order, or in none but for what `position=` names; in parts, each
+  restored from the checkpoint of the one before, at another parallelism.
 
 Each way is compared with the plain one: a table, embedded, with one partition (programs over Python objects: with as
 many, as these may depend on it). Equal must be the kind of the error, if there is one; otherwise rows and side
@@ -148,8 +148,11 @@ def check_all_ways(fuzz: Fuzz, scenario: Scenario, session: Any = None) -> None:
                     fuzz.count(f"(splits by {way.splits})")
                 of_elements = scenario.job.of_elements and way.parallelism[0] > 1
                 plain = expected
-                if of_elements or way.source == "dataframe":
-                    plain = expected_of(scenario, way.parallelism[0] if of_elements else 1, way.source)
+                if way.shuffled:
+                    fuzz.count("(rows in no order)")
+                source = "table" if way.shuffled else way.source
+                if of_elements or source == "dataframe":
+                    plain = expected_of(scenario, way.parallelism[0] if of_elements else 1, source)
                 compare(found, plain, way)
         # Windows over columns refuse times at the ends of int64, which functions get.
         near_the_ends = any(log.base in ("first", "last") for log in scenario.logs)

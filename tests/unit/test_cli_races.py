@@ -118,3 +118,21 @@ def test_the_options_of_logs_are_those_of_other_commands(
     assert "--split and --split-per-file exclude each other" in capsys.readouterr().err
     assert main(["races", f"{program}:firsts", path, "--timestamp", "tss"]) == 1
     assert "--timestamp names column 'tss', which the log does not have" in capsys.readouterr().err
+
+
+def test_an_offset_may_order_the_rows(
+    log: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    program, path, *columns = log
+    rows = pa.table(
+        {"ts": [9, 0, 5], "arrival": [20, 10, 10], "key": ["k"] * 3, "value": [3, 1, 2], "day": [2, 1, 1]}
+    )
+    pq.write_table(rows, path)
+    arguments = ["races", f"{program}:firsts", path, *columns, "--history", "ties"]
+    # value=2 is first, and would not be if rows came as they lie.
+    assert main([*arguments, "--position", "day", "--position", "value:desc"]) == 1
+    assert "\n     5       10  k        2    1\n     0       10  k        1    1\n" in capsys.readouterr().out
+    assert main([*arguments, "--position", "offset"]) == 1
+    assert "position= names column 'offset', which the log does not have" in capsys.readouterr().err
+    assert main([*arguments, "--position", ""]) == 1
+    assert "--position is empty" in capsys.readouterr().err

@@ -11,12 +11,14 @@ import pyarrow as pa
 
 from flinkcore.common.expressions import Expression, is_expression
 from flinkcore.common.output_tag import OutputTag
+from flinkcore.common.sort_keys import SortKey
 from flinkcore.common.split_origin import FILE, SplitOrigin
 from flinkcore.datastream.lake_tables import LakeTable
 from flinkcore.errors import ConfigurationError, SchemaError
 from flinkcore.replay.log.chunks import Chunk
 from flinkcore.replay.log.lake_files import table_files
 from flinkcore.replay.log.log_sources import LogFiles, TableSource
+from flinkcore.replay.log.row_order import POSITION, RowOrder, check_position_type, ranked_chunks
 from flinkcore.replay.log.text_formats import CsvFormat
 
 _DELIMITERS: Final = (";", "\t", "|")
@@ -50,6 +52,9 @@ class EventLog:
         their content; without arrival the order is the one in which they come.
     position : str, optional
         Column of integers, from 0 to 2**59 - 1, by which ties go instead of the content.
+    ordered_by : tuple of SortKey
+        What orders the rows of a split behind their arrival, where they lie in no order: then `has_positions` is False,
+        and `position` the hidden column that `chunks` gives them.
     on_bad_row : "fail", "drop" or OutputTag
         What happens to a row whose timestamp, arrival or split is null, whose timestamp or arrival is text that is
         no time, or whose window would not fit into 64 bits of milliseconds: an error that names it, a count per
@@ -70,6 +75,7 @@ class EventLog:
     on_bad_row: Literal["fail", "drop"] | OutputTag = "fail"
     has_positions: bool = True
     position: str | None = None
+    ordered_by: tuple[SortKey, ...] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.timestamp, str) or not self.timestamp:
@@ -112,6 +118,7 @@ class EventLog:
         on_bad_row: Literal["fail", "drop"] | OutputTag = "fail",
         has_positions: bool = True,
         position: str | None = None,
+        ordered_by: tuple[SortKey, ...] = (),
         format: str | None = None,
         filesystem: Any = None,
         format_options: Mapping[str, Any] | None = None,
@@ -123,7 +130,7 @@ class EventLog:
         data : str, path, sequence of these, LakeTable, LogFiles, or Arrow data
             Paths as :func:`~flinkcore.replay.log.files.discover_files` takes them; a table, or its files; otherwise
             anything with ``__arrow_c_stream__`` or ``__arrow_c_array__``, as ``TableSource.of`` takes it.
-        timestamp, arrival, split, rate, arrival_start_ms, on_bad_row, has_positions, position
+        timestamp, arrival, split, rate, arrival_start_ms, on_bad_row, has_positions, position, ordered_by
             See :class:`EventLog`.
         format : str, optional
             "parquet", "arrow", "avro", "csv" or "json"; by default as the extension says.
@@ -141,7 +148,7 @@ class EventLog:
         SourceError
             If there is no file, or its format is not clear.
         SchemaError
-            If the arrival or split column is missing.
+            If a column of arrivals, splits or positions is missing, or has values that have no order.
         """
         source: LogFiles | TableSource
         if hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__"):
@@ -162,11 +169,22 @@ class EventLog:
                 f"{type(data).__name__}"
             )
         log = cls(
-            source, timestamp, arrival, split, rate, arrival_start_ms, on_bad_row, has_positions, position
+            source,
+            timestamp,
+            arrival,
+            split,
+            rate,
+            arrival_start_ms,
+            on_bad_row,
+            has_positions and not ordered_by,
+            POSITION if ordered_by else position,
+            ordered_by,
         )
         for setting, column in (("arrival", arrival), ("split", split)):
             if isinstance(column, str):
                 log.require(column, f"{setting}=")
+        for key in ordered_by:
+            check_position_type(log.require(key.column, "position="), key.column)
         return log
 
     @property
@@ -175,22 +193,28 @@ class EventLog:
 
         With plain types: dictionaries, views, large, run-end-encoded and extension columns count as their values.
         """
-        return self.source.schema
+        schema = self.source.schema
+        return schema.append(pa.field(POSITION, pa.int64())) if self.ordered_by else schema
+
+    @property
+    def row_order(self) -> RowOrder:
+        """What orders the rows; there are columns that do."""
+        return RowOrder(self.ordered_by, self.split, self.source.schema)
 
     @property
     def by_arrival(self) -> bool:
         """Whether arrival alone orders the rows of a split, and not where they lie."""
-        return not self.has_positions and self.arrival is not None
+        return not self.has_positions and (self.arrival is not None or bool(self.ordered_by))
 
     @property
     def order(self) -> str:
         """What orders the events of a split, in words."""
+        position = ", then ".join(map(str, self.ordered_by)) or "position="
+        if self.position is not None and self.arrival is None:
+            return f"that of {position}, then of the content of the rows, for there is no arrival"
         if self.by_arrival:
-            return (
-                f"arrival, then {'' if self.position is None else 'position=, then '}the content of the rows"
-            )
-        if self.position is not None:
-            return "that of position=, then of the content of the rows, for there is no arrival"
+            then = "" if self.position is None else f"{position}, then "
+            return f"arrival, then {then}the content of the rows"
         if not self.has_positions:
             is_table = isinstance(self.source, LogFiles)
             rows = "of the table's files" if is_table else "in which Spark gave the rows"
@@ -211,7 +235,7 @@ class EventLog:
         if column not in schema.names:
             raise SchemaError(
                 f"{wanted_by} names column {column!r}, which the log does not have: "
-                f"{', '.join(schema.names) or 'it has none'}{self._doubt_of_header()}"
+                f"{', '.join(self.source.schema.names) or 'it has none'}{self._doubt_of_header()}"
             )
         return schema.field(column).type
 
@@ -219,7 +243,7 @@ class EventLog:
         """What may be wrong with the first line of a CSV file, to go on with."""
         if not isinstance(self.source, LogFiles) or self.source.format.name != CsvFormat.name:
             return ""
-        names = self.schema.names
+        names = self.source.schema.names
         marks = [mark for mark in _DELIMITERS if len(names) == 1 and mark in names[0]]
         if marks:
             return (
@@ -231,7 +255,7 @@ class EventLog:
 
     def chunks(self, target: int) -> list[Chunk]:
         """Cut the log into about ``target`` chunks in log order: at least one per file, big Parquet and Arrow
-        files cut.
+        files cut. Where columns order the rows, they give them positions: see :class:`LogRanks`.
 
         Parameters
         ----------
@@ -240,4 +264,5 @@ class EventLog:
         """
         if target < 1:
             raise ConfigurationError(f"the number of chunks is at least 1, not {target}")
-        return self.source.chunks(target)
+        chunks = self.source.chunks(target)
+        return ranked_chunks(self.row_order, chunks) if self.ordered_by else chunks

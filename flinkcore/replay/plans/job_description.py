@@ -81,7 +81,7 @@ def describe_log(plan: LogPlan) -> dict[str, str]:
         "timestamp": timestamp if computed else repr(timestamp),
         "arrivals": _describe_arrivals(log),
         "split": "none" if log.split is None else repr(log.split),
-    } | ({} if log.position is None else {"ties": "by position="})
+    } | ({} if log.position is None else {"ties": f"by {', '.join(map(str, log.ordered_by)) or 'position='}"})
 
 
 def _shown_keys(keys: tuple[str, ...], schema: pa.Schema) -> str:

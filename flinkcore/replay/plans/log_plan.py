@@ -189,6 +189,7 @@ def plan_of_log(
             on_bad_row=source.on_bad_row,
             has_positions=source.has_positions,
             position=source.position,
+            ordered_by=source.ordered_by,
             format=source.format,
             filesystem=source.filesystem,
             format_options=source.format_options,
@@ -332,6 +333,11 @@ def _refuse_replaced(source: EventLogSource, before: tuple[ColumnOp, ...]) -> No
                 f"column {name!r} is computed after from_event_log(timestamp={source.timestamp}) has read it: put "
                 "all of the computation into one of the two, or give another name to the computed column"
             )
+        if name in [key.column for key in source.ordered_by]:
+            raise ConfigurationError(
+                f"column {name!r} is computed behind position=, which orders the rows as they were recorded: give the "
+                "computed column another name"
+            )
         if isinstance(source.split, str) and name == source.split:
             raise ConfigurationError(
                 f"column {name!r} is computed after the splits have been read from it, which are those of the "
@@ -351,6 +357,7 @@ def _refuse_reserved(source: EventLogSource, ops: tuple[ColumnOp, ...], strategy
     used = [name for op in ops for name in (*_assigned(op), *(op.required_columns or ()))]
     for given in (source.timestamp, source.arrival, source.split, strategy.timestamp_column):
         used += _columns_given(given)
+    used += [key.column for key in source.ordered_by]
     for name in used:
         if name.startswith(HIDDEN_PREFIX) and not name.startswith(COMPUTED_PREFIX):
             raise ConfigurationError(

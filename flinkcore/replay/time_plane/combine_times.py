@@ -246,9 +246,10 @@ class _LogTimes:
 
     def add(self, chunk: ChunkTimes, splits: Int32s, *, check_bases: bool) -> tuple[Int32s, Int64s, Int64s]:
         """Add a chunk with these splits; they, and their rows and last arrivals before it."""
-        bases = self._rows_before[splits] + self.rows[splits]
+        bases = self._rows_before[splits]
         arrivals_before = self._arrival_before_ms[splits]
         if not self._by_arrival:
+            bases = bases + self.rows[splits]
             arrivals_before = np.maximum(arrivals_before, self.last_arrival_ms[splits])
         if check_bases and not np.array_equal(bases, chunk.bases):
             raise DataError(

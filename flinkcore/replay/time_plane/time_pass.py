@@ -63,6 +63,11 @@ class TimePass:
         log = self.timed.log
         return ArrivalRate(log.rate, log.arrival_start_ms) if log.arrival is None else None
 
+    @property
+    def counts_rows(self) -> bool:
+        """Whether arrivals follow from how many rows of a split lie in the chunks before."""
+        return self.rate is not None and not self.timed.log.by_arrival
+
     def reader(self) -> EventReader:
         """A reader of the time columns."""
         return self.timed.reader(None, is_placed=False)
@@ -86,6 +91,9 @@ class TimePass:
         self, chunk: Chunk, bases: dict[int, dict[object, int]] | None, warnings: list[str]
     ) -> ChunkTimesBuilder:
         """What summarises a chunk batch by batch; its file's warnings are complete when the batches are."""
+        rows_before = None if bases is None else bases[chunk.index]
+        if self.timed.log.by_arrival:
+            rows_before = self._rows_before_log()
         return ChunkTimesBuilder(
             self.generator,
             summary_interval_ms(
@@ -93,7 +101,7 @@ class TimePass:
             ),
             index=chunk.index,
             rate=self.rate,
-            bases=bases[chunk.index] if bases is not None else None,
+            bases=rows_before,
             restored_arrival_ms=None if self.cut is None else self.cut.last_arrival_ms,
             warnings=warnings,
             is_checked=chunk.is_checked,
@@ -106,10 +114,12 @@ class TimePass:
 
     def position_bases(self, counts: Iterable[ChunkCounts]) -> dict[int, dict[Any, int]]:
         """Rows of each chunk's splits before it; see `flinkcore.replay.time_plane.chunk_times.position_bases`."""
-        before = {}
-        if self.cut is not None:
-            before = dict(zip(self.cut.split_values, self.cut.columns["rows"].tolist(), strict=True))
-        return position_bases(counts, before)
+        return position_bases(counts, self._rows_before_log())
+
+    def _rows_before_log(self) -> dict[Any, int]:
+        if self.cut is None:
+            return {}
+        return dict(zip(self.cut.split_values, self.cut.columns["rows"].tolist(), strict=True))
 
     def combine(self, times: Iterable[ChunkTimes], replay_range: tuple[int, int] | None = None) -> TimePlane:
         """The time plane of all chunks; see `flinkcore.replay.time_plane.combine_times.combine`.
@@ -299,7 +309,7 @@ def _summaries(
 
     bases: list[dict[int, dict[Any, int]] | None] = [None for _ in passes]
     first = passes[0]
-    if first.rate is not None:
+    if first.counts_rows:
         counts = list(on_all(lambda chunk: first.known_counts(chunk) or first.count(chunk)))
         bases = [time_pass.position_bases(counts) for time_pass in passes]
     yield from on_all(lambda chunk: summarised_together(passes, chunk, bases, kept))

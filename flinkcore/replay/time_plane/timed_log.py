@@ -51,9 +51,9 @@ class TimedLog:
         columns
             Those needed of what `before` gives; None: only the timestamp.
         is_placed
-            Whether the positions of rows are needed where only their content gives them.
+            Whether the positions of rows are needed where arrivals are recorded and only their content gives them.
         """
-        if not (self.log.by_arrival and is_placed):
+        if not (self.log.by_arrival and (is_placed or self.log.arrival is None)):
             content: Sequence[str] = ()
         elif self.log.position is None:
             content = self.content_columns()

@@ -38,7 +38,7 @@ from flinkcore.spark.exchange.collecting import collected_in_parts
 from flinkcore.spark.exchange.packed_timeline import PackedTime, PackedTimeline
 from flinkcore.spark.exchange.partitioning import chooses_partitions, to_partitions
 from flinkcore.spark.logs.log_input import FileInput
-from flinkcore.spark.logs.spark_log import SparkLog, UnreadDataFrame, chunks_with_times_here
+from flinkcore.spark.logs.spark_log import SparkLog, UnreadLog, chunks_with_times_here
 from flinkcore.spark.sessions.session import short_job
 from flinkcore.spark.sessions.spark_jobs import SparkJobs
 from flinkcore.spark.shipping.task_errors import task_errors_raised
@@ -72,7 +72,7 @@ class SparkReplay:
         self,
         spark: Any,
         plan: JobPlan,
-        logs: Sequence[SparkLog | UnreadDataFrame],
+        logs: Sequence[SparkLog | UnreadLog],
         parallelism: int,
         progress: ProgressChoice = "off",
         block_rows: int = BLOCK_ROWS,

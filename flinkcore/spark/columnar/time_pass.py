@@ -26,7 +26,7 @@ from flinkcore.spark.exchange.collecting import collected_in_parts
 from flinkcore.spark.exchange.row_format import RowFormat
 from flinkcore.spark.logs.dataframe_log import DataFrameLog
 from flinkcore.spark.logs.log_input import FileInput, LogInput
-from flinkcore.spark.logs.spark_log import SparkLog, UnreadDataFrame
+from flinkcore.spark.logs.spark_log import SparkLog, UnrankedFiles, UnreadDataFrame, UnreadLog
 from flinkcore.spark.shipping.task_errors import task_errors_raised
 from flinkcore.spark.shipping.tasks import portable
 
@@ -63,7 +63,7 @@ class SummariseTask:
 
 def run_time_passes(
     spark: Any,
-    logs: Sequence[SparkLog | UnreadDataFrame],
+    logs: Sequence[SparkLog | UnreadLog],
     cuts: Sequence[TimeCut] = (),
     stops: bool = False,
     ways: Sequence[Sequence[int]] = (),
@@ -110,6 +110,10 @@ def run_time_passes(
                     failing.callback(kept.release)
                     log, told = log.as_kept(spark, kept)
                     evaluated.append((data, log))
+            elif isinstance(log, UnrankedFiles):
+                log = log.ranked(spark)
+                assert log.kept is not None
+                failing.callback(log.kept.release)
             read[together[0]] = log
             read |= {number: log.on_another_way(logs[number].plan) for number in together[1:]}
             found: list[Iterable[ChunkTimes]] = []
@@ -128,7 +132,7 @@ def run_time_passes(
     return list(zip(time_planes, [read[number] for number in numbers], strict=True))
 
 
-def _is_of(log: SparkLog | UnreadDataFrame, data: DataFrameLog) -> bool:
+def _is_of(log: SparkLog | UnreadLog, data: DataFrameLog) -> bool:
     return isinstance(log, UnreadDataFrame) and log.data.has_rows_of(data)
 
 
@@ -154,7 +158,7 @@ def _summaries(
         return log.dataframe.mapInArrow(portable(spark, task), _SUMMARIES.struct_type)
 
     bases: list[dict[int, dict[Any, int]] | None] = [None for _ in passes]
-    if passes[0].rate is not None:
+    if passes[0].counts_rows:
         counts = _known_counts(passes[0], log.log) if counts is None else counts
         if counts is None:
             with task_errors_raised():

@@ -12,10 +12,12 @@ from pyspark.sql import functions as F
 from pyspark.sql import types
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from flinkcore.common.sort_keys import SortKey
 from flinkcore.datastream.transformations import LogData
 from flinkcore.errors import ConfigurationError, SchemaError
 from flinkcore.replay.log.column_ops import COMPUTED_PREFIX
 from flinkcore.replay.log.plain_columns import plain_schema
+from flinkcore.replay.log.row_order import POSITION
 
 # Spark 4 and later require a time zone for timestamps; their values do not depend on it.
 _SCHEMA_ZONE: Final = {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}
@@ -25,9 +27,6 @@ _NEVER_TOLD_APART: Final = (
     types.DoubleType,
     *([types.VariantType] if hasattr(types, "VariantType") else []),
 )
-
-POSITION: Final = f"{COMPUTED_PREFIX}position"
-"""Column with the numbers of rows in the order of `position=`."""
 
 
 class DataFrameLog(LogData):
@@ -127,10 +126,10 @@ class DataFrameLog(LogData):
 
         Parameters
         ----------
-        position : iterable of str or pyspark.sql.Column
+        position : iterable of SortKey or pyspark.sql.Column
             The first one counts most.
         """
-        ordered_by = tuple(F.col(quoted(given)) if isinstance(given, str) else given for given in position)
+        ordered_by = tuple(_sorted_by(given) if isinstance(given, SortKey) else given for given in position)
         self.dataframe.sort(*ordered_by)  # which refuses columns that there are not
         return DataFrameLog(self.dataframe, ordered_by)
 
@@ -180,6 +179,11 @@ def _refused_columns(schema: types.StructType) -> str:
 def quoted(name: str) -> str:
     """Return the name of a column as Spark reads it, whatever is in it."""
     return "`" + name.replace("`", "``") + "`"
+
+
+def _sorted_by(key: SortKey) -> Any:
+    column = F.col(quoted(key.column))
+    return column.desc() if key.is_descending else column
 
 
 def _told_apart(column: Any, kind: types.DataType) -> Any:

@@ -231,20 +231,37 @@ class KeptRows:
         ConfigurationError
             Behind Spark Connect 3.5, which cannot keep rows without computing them again where they are lost.
         """
-        release_in_a_thread()
         names = tuple(dataframe.columns)
         task = PackTask(time_pass, time_pass.timed.log.schema, names)
         # PySpark's mapInArrow reads names as expressions, and fails at what these have in them.
         numbered = dataframe.toDF(*map(str, range(len(names))))
-        packed = numbered.mapInArrow(portable(spark, task), _KEPT.struct_type)
+        return cls.evaluated(
+            numbered.mapInArrow(portable(spark, task), _KEPT.struct_type),
+            "the rows of a DataFrame for a replay: write it with dataframe.write.parquet(path) and take "
+            "from_event_log(path)",
+        )
+
+    @classmethod
+    def evaluated(cls, dataframe: Any, purpose: str) -> KeptRows:
+        """Evaluate a DataFrame as it is.
+
+        Parameters
+        ----------
+        dataframe : pyspark.sql.DataFrame
+        purpose : str
+            For what it is kept, and what else a user can do, to go on with.
+
+        Raises
+        ------
+        ConfigurationError
+            As of `of`.
+        """
+        release_in_a_thread()
         with task_errors_raised():
             try:
-                return cls(packed.localCheckpoint())
+                return cls(dataframe.localCheckpoint())
             except PySparkNotImplementedError as error:
-                raise ConfigurationError(
-                    "Spark Connect 3.5 cannot keep the rows of a DataFrame for a replay: write it with "
-                    "dataframe.write.parquet(path) and take from_event_log(path), or Spark 4"
-                ) from error
+                raise ConfigurationError(f"Spark Connect 3.5 cannot keep {purpose}, or Spark 4") from error
 
     def release_later(self) -> None:
         """Free the blocks in another thread; may be called while an object is destroyed.

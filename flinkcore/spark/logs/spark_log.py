@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, TypeAlias
 
 from flinkcore.replay.log.chunks import Chunk, TableChunk
 from flinkcore.replay.log.log_sources import LogFiles, TableSource
+from flinkcore.replay.log.row_order import RowOrder
 from flinkcore.replay.plans.log_plan import LogPlan
 from flinkcore.replay.time_plane.time_pass import TimePass
 from flinkcore.spark.logs.dataframe_log import DataFrameLog
@@ -16,6 +17,7 @@ from flinkcore.spark.logs.kept_rows import KeptInput, KeptRows
 from flinkcore.spark.logs.log_input import FileInput, LogInput
 from flinkcore.spark.logs.parquet_scan import parquet_files
 from flinkcore.spark.logs.plan_expressions import NotJustFiles
+from flinkcore.spark.logs.ranked_rows import RankedInput, kept_ranks
 from flinkcore.spark.sessions.session import is_classic, is_local
 
 SHORT_LOG_BYTES: Final = 512 << 20
@@ -23,6 +25,11 @@ SHORT_LOG_BYTES: Final = 512 << 20
 
 SMALL_LOG_BYTES: Final = 32 << 20
 """Up to this size of a log, the driver reads its times in about the time in which a Spark job begins."""
+
+
+def _is_short(log: LogInput) -> bool:
+    size = log.size_bytes
+    return size is not None and size <= SHORT_LOG_BYTES
 
 
 @dataclass(frozen=True)
@@ -53,8 +60,7 @@ class SparkLog:
     @property
     def is_short(self) -> bool:
         """Whether the log is in files, of up to `SHORT_LOG_BYTES`."""
-        size = self.log.size_bytes
-        return size is not None and size <= SHORT_LOG_BYTES
+        return _is_short(self.log)
 
     def chunks_with_times_here(self, executors_are_here: bool) -> Sequence[Chunk] | None:
         """Return the chunks if the driver reads their times sooner than a Spark job; else None.
@@ -120,9 +126,40 @@ class UnreadDataFrame:
         return SparkLog(self.plan, none, none.dataframe(spark)), None
 
 
-def chunks_with_times_here(
-    spark: Any, logs: Sequence[SparkLog | UnreadDataFrame]
-) -> list[Sequence[Chunk]] | None:
+@dataclass(frozen=True)
+class UnrankedFiles:
+    """A log in files whose rows columns order, and which Spark has not put in order yet.
+
+    Attributes
+    ----------
+    plan
+        What is done with the log.
+    files
+        Its chunks.
+    order
+        Of its rows.
+    """
+
+    plan: LogPlan
+    files: FileInput
+    order: RowOrder
+
+    @property
+    def is_short(self) -> bool:
+        """As of `SparkLog`."""
+        return _is_short(self.files)
+
+    def ranked(self, spark: Any) -> SparkLog:
+        """Return the log as tasks read it, each chunk with the ranks of its rows."""
+        kept = kept_ranks(spark, self.files, self.order)
+        return SparkLog(self.plan, RankedInput(self.files, self.order), kept.dataframe, kept)
+
+
+UnreadLog: TypeAlias = UnreadDataFrame | UnrankedFiles
+"""A log that Spark has to do something with before tasks can read it."""
+
+
+def chunks_with_times_here(spark: Any, logs: Sequence[SparkLog | UnreadLog]) -> list[Sequence[Chunk]] | None:
     """Return the chunks of all logs of a job if the driver reads their times sooner than Spark jobs; else None.
 
     Behind Spark Connect the client may be far from the files.
@@ -146,7 +183,7 @@ def chunks_with_times_here(
 
 def logs_of_dataframe(
     spark: Any, plans: Sequence[LogPlan], data: DataFrameLog, cores: int
-) -> Sequence[SparkLog | UnreadDataFrame]:
+) -> Sequence[SparkLog | UnreadLog]:
     """Return the log that a DataFrame is: in files, if it is just these, and where that orders rows no otherwise.
 
     Parameters
@@ -168,9 +205,12 @@ def logs_of_dataframe(
     return logs_of_files(spark, of_files, cores)
 
 
-def logs_of_files(spark: Any, plans: Sequence[LogPlan], cores: int) -> list[SparkLog]:
+def logs_of_files(spark: Any, plans: Sequence[LogPlan], cores: int) -> Sequence[SparkLog | UnrankedFiles]:
     """Return a log that tasks read, for each of its ways; parameters as of `logs_of_dataframe`."""
-    chunks = FileInput.of(plans[0].log, cores)
+    log = plans[0].log
+    chunks = FileInput.of(log.source, cores)
+    if log.ordered_by:
+        return [UnrankedFiles(plan, chunks, log.row_order) for plan in plans]
     dataframe = chunks.dataframe(spark)
     return [SparkLog(plan, chunks, dataframe) for plan in plans]
 

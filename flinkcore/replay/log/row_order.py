@@ -1,0 +1,337 @@
+"""The order of rows that lie in none: each gets its position in its split by columns that `position=` names.
+
+Rows stay where they are. Only what orders them is read and sorted, each row by::
+
+    split, position= column, further ones, content of the row (only if some rows are the same up to here)
+
+and its rank in its split goes with it as a hidden column, wherever the row is read. What is compared are integers of 64
+bits and binaries without nulls, ascending, so that whoever sorts them finds the same order: NumPy here, or Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from threading import Lock
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from flinkcore.common.sort_keys import SortKey
+from flinkcore.common.split_origin import FILE, SplitOrigin
+from flinkcore.errors import SchemaError, SourceError
+from flinkcore.replay.log.arrays import Int64s
+from flinkcore.replay.log.chunks import Chunk
+from flinkcore.replay.log.column_ops import COMPUTED_PREFIX
+from flinkcore.replay.log.content_order import content_numbers
+
+POSITION: Final = f"{COMPUTED_PREFIX}position"
+"""Hidden column with the positions of rows in the order of `position=`."""
+
+Ranks: TypeAlias = npt.NDArray[np.integer[Any]]
+
+_BATCH_ROWS: Final = 1 << 17
+
+
+def check_position_type(kind: pa.DataType, column: str) -> None:
+    """Check that a column can order rows.
+
+    Raises
+    ------
+    SchemaError
+        If its values have no order: only numbers, text, binaries, booleans and times do.
+    """
+    if not (_is_integral(kind) or _is_binary(kind) or pa.types.is_decimal128(kind)):
+        raise SchemaError(
+            f"position= names column {column!r}, which is {kind}: numbers, text, binaries, booleans and "
+            "times order rows. Convert the column first"
+        )
+
+
+@dataclass(frozen=True)
+class RowOrder:
+    """What orders the rows of each split; picklable.
+
+    Attributes
+    ----------
+    keys : tuple of SortKey
+        The first one counts most.
+    split : str, FILE or None
+        As of `EventLog`.
+    source : pyarrow.Schema
+        Columns of the rows, with plain types.
+    by_content : bool
+        Whether rows that are the same in all keys are ordered by the content of all of their columns.
+    """
+
+    keys: tuple[SortKey, ...]
+    split: str | SplitOrigin | None
+    source: pa.Schema
+    by_content: bool = False
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Of what is compared, in the order in which it counts: first the two columns of the split."""
+        kinds = {"split": pa.int64() if self.split is None else pa.binary()}
+        if isinstance(self.split, str):
+            kinds["split"] = _compared_type(self.source.field(self.split).type)
+        for number, key in enumerate(self.keys):
+            kinds[f"key_{number}"] = _compared_type(self.source.field(key.column).type)
+        fields = [[(f"{name}_is_set", pa.bool_()), (name, kind)] for name, kind in kinds.items()]
+        content = [("content", pa.int64())] if self.by_content else []
+        return pa.schema([*(each for pair in fields for each in pair), *content])
+
+    def read(self, chunk: Chunk) -> Iterator[pa.RecordBatch]:
+        """Yield what is compared of the rows of a chunk, in their order there."""
+        names = sorted(self.source.names) if self.by_content else [key.column for key in self.keys]
+        if isinstance(self.split, str):
+            names.append(self.split)
+        names = list(dict.fromkeys(names))
+        for batch in chunk.read(names, _BATCH_ROWS):
+            columns = self._split_columns(chunk, batch)
+            for key in self.keys:
+                columns += _compared(batch.column(key.column), key.is_descending)
+            if self.by_content:
+                columns.append(pa.array(content_numbers(batch.select(sorted(self.source.names)))))
+            yield pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+    def _split_columns(self, chunk: Chunk, batch: pa.RecordBatch) -> list[pa.Array]:
+        if isinstance(self.split, str):
+            return _compared(batch.column(self.split), is_descending=False)
+        value = chunk.file_name.encode() if self.split is FILE else 0
+        return [pa.repeat(True, batch.num_rows), pa.repeat(pa.scalar(value), batch.num_rows)]
+
+
+def ranks_of_sorted(columns: Sequence[npt.NDArray[Any]], first_rank: int = 0) -> tuple[Int64s, bool]:
+    """Return the rank of each row in its split, and whether some rows of a split compare equal.
+
+    Parameters
+    ----------
+    columns : sequence of numpy.ndarray, each of shape (n,)
+        As of `codes_of`, of rows that are in order.
+    first_rank : int
+        That of the first row: of its split, others have come before.
+    """
+    rows = len(columns[0])
+    starts_split = np.append(True, _changes(columns[:2]))[:rows]
+    has_ties = not (starts_split[1:] | _changes(columns[2:])).all()
+    firsts = np.flatnonzero(starts_split)
+    ranks = np.arange(rows) - np.repeat(firsts, np.diff(firsts, append=rows))
+    ranks[: firsts[1] if len(firsts) > 1 else rows] += first_rank
+    return ranks, has_ties
+
+
+def _changes(columns: Sequence[npt.NDArray[Any]]) -> npt.NDArray[np.bool_]:
+    """Whether each row but the first one differs from that before it."""
+    changes = np.zeros(max(0, len(columns[0]) - 1), np.bool_)
+    for column in columns:
+        changes |= column[1:] != column[:-1]
+    return changes
+
+
+def codes_of(compared: pa.Table) -> list[npt.NDArray[Any]]:
+    """Return numbers in the order of the values of each column of what is compared, as of `RowOrder.read`."""
+    return [_codes(column) for column in compared.columns]
+
+
+def _codes(column: pa.ChunkedArray) -> npt.NDArray[Any]:
+    """Numbers in the order of the values."""
+    if pa.types.is_binary(column.type):
+        ranks: npt.NDArray[Any] = pc.rank(column, sort_keys="ascending", tiebreaker="dense").to_numpy()
+        return ranks
+    values: npt.NDArray[Any] = column.to_numpy()
+    return values
+
+
+class LogRanks:
+    """The ranks of all rows of a log in their splits, found out in this process when they are first asked for.
+
+    Takes some 60 bytes for each row of the log while they are ordered, and 4 (8 beyond 2**32 rows) from then on.
+
+    Parameters
+    ----------
+    order : RowOrder
+    chunks : sequence of Chunk
+        All of the log.
+    """
+
+    def __init__(self, order: RowOrder, chunks: Sequence[Chunk]) -> None:
+        self._order = order
+        self._chunks = chunks
+        self._ranks: list[Ranks] | None = None
+        self._lock = Lock()
+
+    def of(self, number: int) -> Ranks:
+        """Return the ranks of the rows of the chunk of a number."""
+        with self._lock:
+            if self._ranks is None:
+                self._ranks = self._found()
+            return self._ranks[number]
+
+    def _found(self) -> list[Ranks]:
+        ranks, ends, has_ties = self._ranked(self._order)
+        if has_ties:
+            ranks, ends, _ = self._ranked(replace(self._order, by_content=True))
+        return np.split(ranks, ends[:-1])
+
+    def _ranked(self, order: RowOrder) -> tuple[Ranks, list[int], bool]:
+        """The ranks of all rows, where those of each chunk end, and whether rows compare equal."""
+        batches: list[pa.RecordBatch] = []
+        ends, rows = [], 0
+        for chunk in self._chunks:
+            for batch in order.read(chunk):
+                batches.append(batch)
+                rows += batch.num_rows
+            ends.append(rows)
+        columns = codes_of(pa.Table.from_batches(batches, order.schema))
+        batches.clear()
+        in_order = np.lexsort(columns[::-1])
+        of_sorted, has_ties = ranks_of_sorted([column[in_order] for column in columns])
+        ranks: Ranks = np.empty(rows, np.uint32 if rows <= 1 << 32 else np.int64)
+        ranks[in_order] = of_sorted
+        return ranks, ends, has_ties
+
+
+@dataclass(frozen=True)
+class RankedChunk(Chunk):
+    """A chunk whose rows know their ranks, which are its column `POSITION`.
+
+    Attributes
+    ----------
+    chunk : Chunk
+        The rows.
+    order : RowOrder
+        Of the log.
+    ranks : callable
+        Gives the rank of each row of the chunk.
+    """
+
+    chunk: Chunk
+    order: RowOrder
+    ranks: Callable[[], Ranks]
+
+    @classmethod
+    def of(cls, chunk: Chunk, order: RowOrder, ranks: Callable[[], Ranks]) -> RankedChunk:
+        """Give ranks to a chunk; parameters as the attributes."""
+        return cls(
+            chunk.index, chunk.label, chunk.rows, chunk.size_bytes, chunk.first_row, chunk, order, ranks
+        )
+
+    def _read(
+        self, columns: Sequence[str] | None, batch_rows: int, encoded: Sequence[str], warnings: list[str]
+    ) -> Iterator[pa.RecordBatch]:
+        if columns is None or POSITION not in columns:
+            yield from self.chunk.read(columns, batch_rows, encoded, warnings)
+            return
+        ranks, first_row = self.ranks(), 0
+        # Without a column, a batch would not have as many rows.
+        names = [name for name in columns if name != POSITION] or [self.order.keys[0].column]
+        for batch in self.chunk.read(names, batch_rows, encoded, warnings):
+            of_batch = ranks[first_row : first_row + batch.num_rows].astype(np.int64)
+            if len(of_batch) < batch.num_rows:
+                raise self._changed()
+            first_row += batch.num_rows
+            yield batch.append_column(POSITION, pa.array(of_batch)).select(list(columns))
+        if first_row < len(ranks):
+            raise self._changed()
+
+    def _changed(self) -> SourceError:
+        return SourceError(
+            f"{self.label} has other rows than when they were put in order by position=; the log has changed during "
+            "the replay"
+        )
+
+    @property
+    def is_checked(self) -> bool:
+        return self.chunk.is_checked
+
+    def constant(self, column: str) -> tuple[bool, Any]:
+        return self.chunk.constant(column)
+
+    @property
+    def file_name(self) -> str:
+        return self.chunk.file_name
+
+
+def ranked_chunks(order: RowOrder, chunks: Sequence[Chunk]) -> list[Chunk]:
+    """Return the chunks of a log with the ranks of their rows, which are found out in this process."""
+    ranks = LogRanks(order, chunks)
+    return [RankedChunk.of(chunk, order, partial(ranks.of, number)) for number, chunk in enumerate(chunks)]
+
+
+# ---- values as integers and binaries ----
+
+
+def _is_integral(kind: pa.DataType) -> bool:
+    types = pa.types
+    is_time = types.is_temporal(kind) and not types.is_interval(kind)
+    return bool(is_time or types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind))
+
+
+def _is_binary(kind: pa.DataType) -> bool:
+    types = pa.types
+    return bool(types.is_string(kind) or types.is_binary(kind) or types.is_fixed_size_binary(kind))
+
+
+def _compared_type(kind: pa.DataType) -> pa.DataType:
+    return pa.int64() if _is_integral(kind) else pa.binary()
+
+
+def _compared(column: pa.Array, is_descending: bool) -> list[pa.Array]:
+    """Whether there is a value, and values in whose order those of a column come; a null comes first, as the least."""
+    is_set = column.is_valid()
+    if _is_integral(column.type):
+        integers = _integers(column)
+        values = pa.array(~integers if is_descending else integers)
+    else:
+        values = _binaries(column)
+        values = _inverted(values) if is_descending else values
+    return [pc.invert(is_set) if is_descending else is_set, values]
+
+
+def _integers(column: pa.Array) -> Int64s:
+    types, kind = pa.types, column.type
+    if types.is_floating(kind):
+        column = column.cast(pa.float64())
+    elif types.is_boolean(kind):
+        column = column.cast(pa.int8())
+    elif types.is_temporal(kind):
+        column = column.view(f"int{kind.bit_width}")
+    values = (pc.fill_null(column, 0) if column.null_count else column).to_numpy()
+    if types.is_floating(kind):
+        # One zero, and one NaN, above infinity; the bits of others are in their order, of negative ones backwards.
+        bits = np.where(np.isnan(values), np.nan, values + 0.0).view(np.int64)
+        values = bits ^ ((bits >> 63) & np.int64(2**63 - 1))
+    if types.is_uint64(kind):
+        values = (values ^ np.uint64(1 << 63)).view(np.int64)
+    integers: Int64s = values.astype(np.int64, copy=False)
+    return integers
+
+
+def _binaries(column: pa.Array) -> pa.Array:
+    if pa.types.is_decimal128(column.type):
+        words = np.frombuffer(column.buffers()[1] or b"", np.uint64)[2 * column.offset :][: 2 * len(column)]
+        low, high = words[::2], words[1::2] ^ np.uint64(1 << 63)
+        big_endian = np.stack([high, low], axis=1).astype(">u8").tobytes()
+        valid = column.is_valid()
+        column = pa.Array.from_buffers(pa.binary(16), len(column), [None, pa.py_buffer(big_endian)])
+        column = pc.if_else(valid, column.cast(pa.binary()), b"")
+    values = column.cast(pa.binary())
+    return pc.fill_null(values, b"") if values.null_count else values
+
+
+def _inverted(values: pa.Array) -> pa.Array:
+    """Binaries in the opposite order: with an end, as none begins another one then, and all bits turned around."""
+    escaped = pc.replace_substring(values, b"\x00", b"\x00\xff")
+    ended = pc.binary_join_element_wise(
+        escaped, pa.scalar(b"\x00\x00", pa.binary()), pa.scalar(b"", pa.binary())
+    )
+    _, offsets, data = ended.buffers()
+    turned = ~np.frombuffer(data or b"", np.uint8)
+    return pa.Array.from_buffers(
+        pa.binary(), len(ended), [None, offsets, pa.py_buffer(turned.tobytes())], offset=ended.offset
+    )

@@ -1,0 +1,190 @@
+"""The order of rows that lie in none, on Spark: it sorts what is compared of them, and they stay in their files.
+
+Rows of the shuffle to the task that sorts a split, and of the one back to the chunk. Each chunk has a row -1, too, so
+that one without rows is not lost::
+
+    slot | split_is_set | split | key_0_is_set | key_0 | ... | chunk | row
+    slot | chunk | row | rank | is_tied
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import groupby, pairwise
+from operator import itemgetter
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from flinkcore.replay.log.chunks import Chunk
+from flinkcore.replay.log.content_order import content_numbers
+from flinkcore.replay.log.row_order import RankedChunk, RowOrder, codes_of, ranks_of_sorted
+from flinkcore.spark.exchange.partitioning import chooses_partitions, partition_slots, to_partitions
+from flinkcore.spark.exchange.row_format import RowFormat, row_values
+from flinkcore.spark.logs.dataframe_log import quoted
+from flinkcore.spark.logs.kept_rows import KeptRows
+from flinkcore.spark.logs.log_input import FileInput
+from flinkcore.spark.shipping.task_errors import task_errors_raised
+from flinkcore.spark.shipping.tasks import portable
+
+_NO_ROW: Final = -1
+_TYPES: Final = {pa.bool_(): "boolean", pa.int64(): "long", pa.binary(): "binary"}
+_NOTHING: Final[dict[pa.DataType, Any]] = {pa.bool_(): False, pa.int64(): 0, pa.binary(): b""}
+
+_RANKS: Final = RowFormat("slot int, chunk long, row long, rank long, is_tied boolean")
+_PACKED: Final = RowFormat("chunk long, is_tied boolean, ranks binary")
+
+
+def _compared_rows(order: RowOrder) -> RowFormat:
+    compared = [f"{field.name} {_TYPES[field.type]}" for field in order.schema]
+    return RowFormat(", ".join(["slot int", *compared, "chunk long", "row long"]))
+
+
+@dataclass(frozen=True)
+class CompareTask:
+    """Reads what is compared of the rows of chunks, and sends it to the task of their split; picklable.
+
+    Attributes
+    ----------
+    order
+        Of the rows.
+    files
+        Where the task's chunks come from.
+    slots
+        For each partition, its slot in the shuffle.
+    """
+
+    order: RowOrder
+    files: FileInput
+    slots: tuple[int, ...]
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield rows of the shuffle for the chunks of the task."""
+        sent, slots = _compared_rows(self.order), np.array(self.slots, np.int32)
+        for chunk in self.files.chunks(batches):
+            nothing = [_NOTHING[kind] for kind in self.order.schema.types]
+            yield sent.row(self.slots[0], *nothing, chunk.index, _NO_ROW)
+            first_row = 0
+            for compared in self.order.read(chunk):
+                end = first_row + compared.num_rows
+                partitions = content_numbers(compared.select(compared.schema.names[:2])) % len(slots)
+                columns = [pa.array(slots[partitions]), *compared.columns]
+                columns += [pa.repeat(chunk.index, compared.num_rows), pa.array(np.arange(first_row, end))]
+                yield pa.RecordBatch.from_arrays(columns, schema=sent.schema)
+                first_row = end
+
+
+@dataclass(frozen=True)
+class RankTask:
+    """Counts the rows of splits, which come in order, and sends their ranks back to their chunks; picklable.
+
+    Attributes
+    ----------
+    order
+        Of the rows.
+    slots
+        For each chunk, its slot in the shuffle.
+    """
+
+    order: RowOrder
+    slots: tuple[int, ...]
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield rows of the shuffle for the rows of the task's splits."""
+        names = self.order.schema.names
+        before, rank = pa.RecordBatch.from_pylist([], schema=self.order.schema), 0
+        for batch in batches:
+            is_row = pc.not_equal(batch.column("row"), _NO_ROW)
+            rows, no_rows = batch.filter(is_row), batch.filter(pc.invert(is_row))
+            if no_rows.num_rows:
+                yield self._sent(no_rows, np.zeros(no_rows.num_rows, np.int64), is_tied=False)
+            if rows.num_rows == 0:
+                continue
+            compared = rows.select(names)
+            ranks, is_tied = ranks_of_sorted(codes_of(pa.Table.from_batches([before, compared])), rank)
+            ranks = ranks[before.num_rows :]
+            before, rank = compared.slice(rows.num_rows - 1), int(ranks[-1])
+            yield self._sent(rows, ranks, is_tied)
+
+    def _sent(self, rows: pa.RecordBatch, ranks: Any, is_tied: bool) -> pa.RecordBatch:
+        chunks = rows.column("chunk")
+        slots = pa.array(np.array(self.slots, np.int32)[chunks.to_numpy()])
+        columns = [slots, chunks, rows.column("row"), pa.array(ranks), pa.repeat(is_tied, rows.num_rows)]
+        return pa.RecordBatch.from_arrays(columns, schema=_RANKS.schema)
+
+
+def packed_ranks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield the ranks of chunks, which come in the order of their rows, as rows of few: a task."""
+    for batch in batches:
+        chunks, rows, ranks = (batch.column(name).to_numpy() for name in ("chunk", "row", "rank"))
+        ties = batch.column("is_tied").to_numpy(zero_copy_only=False)
+        bounds = np.flatnonzero(np.diff(chunks)) + 1
+        for start, stop in pairwise([0, *bounds.tolist(), len(chunks)] if len(chunks) else []):
+            of_rows = ranks[start:stop][rows[start:stop] != _NO_ROW]
+            yield _PACKED.row(int(chunks[start]), bool(ties[start:stop].any()), of_rows.tobytes())
+
+
+@dataclass(frozen=True)
+class RankedInput:
+    """Chunks of files and the ranks of their rows: a task gets these from Spark, and reads the files itself; picklable.
+
+    Attributes
+    ----------
+    files
+        The chunks.
+    order
+        Of their rows.
+    """
+
+    files: FileInput
+    order: RowOrder
+
+    @property
+    def size_bytes(self) -> int | None:
+        """About how much the tasks read; None if that is not known."""
+        return self.files.size_bytes
+
+    def chunks(self, batches: Iterator[pa.RecordBatch]) -> Iterator[Chunk]:
+        """Yield the chunks whose ranks the task gets."""
+        for number, packed in groupby(row_values(batches, "chunk", "ranks"), key=itemgetter(0)):
+            ranks = [np.frombuffer(each, np.int64) for _, each in packed]
+            yield RankedChunk.of(self.files.all_chunks[number], self.order, partial(np.concatenate, ranks))
+
+
+def kept_ranks(spark: Any, files: FileInput, order: RowOrder) -> KeptRows:
+    """Find the ranks of all rows; Spark keeps them, those of a chunk in one partition.
+
+    Parameters
+    ----------
+    spark : pyspark.sql.SparkSession
+    files : FileInput
+        All chunks of the log.
+    order : RowOrder
+        Of its rows.
+    """
+    kept = _evaluated(spark, files, order)
+    with task_errors_raised():
+        ties = kept.dataframe.where("is_tied").select(quoted("chunk")).collect()
+    if not ties:
+        return kept
+    kept.release()
+    return _evaluated(spark, files, replace(order, by_content=True))
+
+
+def _evaluated(spark: Any, files: FileInput, order: RowOrder) -> KeptRows:
+    dataframe = files.dataframe(spark)
+    n_chunks = len(files.all_chunks)
+    slots = tuple(partition_slots(n_chunks, chooses_partitions(dataframe)))
+    compare, rank = CompareTask(order, files, slots), RankTask(order, slots)
+    compared = dataframe.mapInArrow(portable(spark, compare), _compared_rows(order).struct_type)
+    ordered = to_partitions(compared, n_chunks, "slot").sortWithinPartitions(*order.schema.names)
+    ranked = ordered.mapInArrow(portable(spark, rank), _RANKS.struct_type)
+    by_chunk = to_partitions(ranked, n_chunks, "slot").sortWithinPartitions("chunk", "row")
+    return KeptRows.evaluated(
+        by_chunk.mapInArrow(portable(spark, packed_ranks), _PACKED.struct_type),
+        "the order of the rows of a log for a replay: write them in their order, and leave position= out",
+    )
