@@ -401,6 +401,18 @@ def emitted(parts: Sequence[Sequence[Element]], parallelism: int) -> list[int]:
     are_found_late=False,
     by_messages=[False] * 4,
 )
+@example(
+    parts=[[(0, "a", 0), (0, "a", 0)], [(0, "a", 0)]],
+    cuts=[3],
+    steps=["side output"],
+    parallelism=1,
+    may_end_early=False,
+    idleness=None,
+    interval=0,
+    rate=100,
+    are_found_late=False,
+    by_messages=[False] * 4,
+)
 def test_a_job_over_a_source_of_several_splits_gives_the_elements_of_the_whole_in_their_order(
     parts: list[list[Element]],
     cuts: list[int],

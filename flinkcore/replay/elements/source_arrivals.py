@@ -130,8 +130,8 @@ class SourceArrivals(Origin):
         self._position, self._last_ms = self._next_position, now_ms
         status, polls = InputStatus.MORE_AVAILABLE, self._polls if self._round_goes_on else 0
         while status is InputStatus.MORE_AVAILABLE and (polls == 0 or polls < operator.readable_splits):
-            if polls and self._holds_end and operator.is_at_end:
-                break
+            if polls and operator.is_at_end:
+                break  # the end comes behind the round, as where another run goes on
             status, polls = operator.emit_next(), polls + 1
         may_go_on = status is InputStatus.MORE_AVAILABLE and self._holds_end and operator.is_at_end
         self._polls = polls if may_go_on else 0  # splits that the next run has besides come in this round
