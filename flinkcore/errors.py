@@ -11,6 +11,10 @@ class ConfigurationError(FlinkcoreError, ValueError):
     """A setting, or a combination of settings, that is invalid."""
 
 
+class ArgumentTypeError(ConfigurationError, TypeError):
+    """An argument of a type that a call does not take; a TypeError, as in PyFlink."""
+
+
 class SchemaError(FlinkcoreError, TypeError):
     """A column that is missing, has an unsupported type, or differs between files."""
 

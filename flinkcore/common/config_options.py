@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from flinkcore.common.setting_types import BOOLEAN, DOUBLE, STRING, SettingType, integer
-from flinkcore.errors import ConfigurationError
+from flinkcore.errors import ArgumentTypeError
 
 T = TypeVar("T")
 
@@ -67,7 +67,7 @@ class ConfigOptions:
     def key(key: str) -> ConfigOptions.OptionBuilder:
         """Start to build the option of a key; ConfigurationError if it is no text."""
         if not isinstance(key, str):
-            raise ConfigurationError(f"the key of a setting is a text, not {key!r}")
+            raise ArgumentTypeError(f"the key of a setting is a text, not {key!r}")
         return ConfigOptions.OptionBuilder(key)
 
     class OptionBuilder:

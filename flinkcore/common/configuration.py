@@ -7,7 +7,7 @@ from typing import Any, Final, TypeVar
 
 from flinkcore.common.config_options import ConfigOption
 from flinkcore.common.setting_types import BOOLEAN, DOUBLE, LIST, SettingType, as_text, integer
-from flinkcore.errors import ConfigurationError
+from flinkcore.errors import ArgumentTypeError
 
 T = TypeVar("T")
 
@@ -87,7 +87,7 @@ class Configuration:
     def set_string(self, key: str, value: str) -> Configuration:
         """Set a text, and return this configuration; ConfigurationError if it is none."""
         if not isinstance(value, str):
-            raise ConfigurationError(f"the setting {key} takes a text here, not {value!r}")
+            raise ArgumentTypeError(f"the setting {key} takes a text here, not {value!r}")
         return self._set(key, value)
 
     def get_integer(self, key: str, default_value: Any) -> Any:
@@ -118,7 +118,7 @@ class Configuration:
         """Return bytes, or the default; ConfigurationError if the value is something else."""
         value = self._values.get(key, default_value)
         if not isinstance(value, bytes | bytearray):
-            raise ConfigurationError(f"the setting {key} must be bytes, not {value!r}")
+            raise ArgumentTypeError(f"the setting {key} must be bytes, not {value!r}")
         return bytearray(value)
 
     def set_bytearray(self, key: str, value: bytearray) -> Configuration:
@@ -158,7 +158,7 @@ class Configuration:
 
     def _set(self, key: str, value: Any, kind: SettingType[Any] | None = None) -> Configuration:
         if not isinstance(key, str):
-            raise ConfigurationError(f"the key of a setting is a text, not {key!r}")
+            raise ArgumentTypeError(f"the key of a setting is a text, not {key!r}")
         self._values[key] = value if kind is None else kind.value(key, value)
         return self
 

@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 
 from flinkcore.common import settings
 from flinkcore.common.configuration import Configuration
+from flinkcore.common.missing_features import WithFormerMethods
 from flinkcore.errors import ConfigurationError
 
 JobClockName: TypeAlias = Literal["arrival", "system"]
@@ -24,7 +25,7 @@ def checked_auto_watermark_interval(interval_ms: int) -> int:
     return interval.type.value("the auto-watermark interval in ms", interval_ms).to_millis()
 
 
-class ExecutionConfig:
+class ExecutionConfig(WithFormerMethods):
     """Parallelism, maximum parallelism, auto-watermark interval and other settings of a job.
 
     Read and changed through :meth:`StreamExecutionEnvironment.get_config`. On the arrival clock, no setting but the
@@ -55,8 +56,7 @@ class ExecutionConfig:
 
     def set_parallelism(self, parallelism: int) -> ExecutionConfig:
         """Set the number of parallel tasks, from 1; -1 (``PARALLELISM_DEFAULT``) leaves it to the executor."""
-        self._configuration.set(settings.PARALLELISM, parallelism)
-        return self
+        return self._set(settings.PARALLELISM, parallelism)
 
     def get_max_parallelism(self) -> int:
         """Return the number of key groups."""
@@ -65,7 +65,7 @@ class ExecutionConfig:
 
     def set_max_parallelism(self, max_parallelism: int) -> ExecutionConfig:
         """Set the number of key groups, from 1 to 32,768: the most tasks that can share the keys."""
-        number = settings.NUMBER_OF_KEY_GROUPS.value("max_parallelism", max_parallelism)
+        number = settings.NUMBER_OF_KEY_GROUPS.argument("max_parallelism", max_parallelism)
         self._configuration.set(settings.MAX_PARALLELISM, number)
         return self
 
@@ -86,8 +86,7 @@ class ExecutionConfig:
         ConfigurationError
             If it is negative or not a whole number.
         """
-        self._configuration.set(settings.AUTO_WATERMARK_INTERVAL, interval)
-        return self
+        return self._set(settings.AUTO_WATERMARK_INTERVAL, interval)
 
     def get_arrival_rate(self) -> float:
         """Return the arrival rate of sources that are no event logs, in elements per second and split."""
@@ -109,8 +108,7 @@ class ExecutionConfig:
         ConfigurationError
             If it is not such a number.
         """
-        self._configuration.set(settings.ARRIVAL_RATE, rate)
-        return self
+        return self._set(settings.ARRIVAL_RATE, rate)
 
     def get_clock(self) -> JobClockName:
         """Return which clock shows the processing time of jobs: ``arrival``, the default, or ``system``."""
@@ -205,8 +203,7 @@ class ExecutionConfig:
         ConfigurationError
             If it is not a whole number.
         """
-        self._configuration.set(settings.LATENCY_INTERVAL, interval)
-        return self
+        return self._set(settings.LATENCY_INTERVAL, interval)
 
     def get_latency_granularity(self) -> LatencyGranularity:
         """Return ``metrics.latency.granularity``: which latency markers are measured together."""
@@ -252,8 +249,7 @@ class ExecutionConfig:
 
     def set_task_cancellation_interval(self, interval: int) -> ExecutionConfig:
         """Set the interval between attempts to cancel a task, in ms, which has no meaning here."""
-        self._configuration.set(settings.TASK_CANCELLATION_INTERVAL, interval)
-        return self
+        return self._set(settings.TASK_CANCELLATION_INTERVAL, interval)
 
     def get_task_cancellation_timeout(self) -> int:
         """Return the time after which a task that is not cancelled ends its process, in ms."""
@@ -261,16 +257,15 @@ class ExecutionConfig:
 
     def set_task_cancellation_timeout(self, timeout: int) -> ExecutionConfig:
         """Set the time after which a task that is not cancelled ends its process, in ms: without a meaning here."""
-        self._configuration.set(settings.TASK_CANCELLATION_TIMEOUT, timeout)
-        return self
+        return self._set(settings.TASK_CANCELLATION_TIMEOUT, timeout)
 
     def enable_force_kryo(self) -> ExecutionConfig:
         """Set that objects of Java are serialized by Kryo; there are none."""
-        return self._set_flag(settings.FORCE_KRYO, True)
+        return self._set(settings.FORCE_KRYO, True)
 
     def disable_force_kryo(self) -> ExecutionConfig:
         """Set that objects of Java are not serialized by Kryo where they need not be; there are none."""
-        return self._set_flag(settings.FORCE_KRYO, False)
+        return self._set(settings.FORCE_KRYO, False)
 
     def is_force_kryo_enabled(self) -> bool:
         """Return whether objects of Java are serialized by Kryo."""
@@ -278,11 +273,11 @@ class ExecutionConfig:
 
     def enable_force_avro(self) -> ExecutionConfig:
         """Set that objects of Java are serialized by Avro; there are none."""
-        return self._set_flag(settings.FORCE_AVRO, True)
+        return self._set(settings.FORCE_AVRO, True)
 
     def disable_force_avro(self) -> ExecutionConfig:
         """Set that objects of Java are not serialized by Avro; there are none."""
-        return self._set_flag(settings.FORCE_AVRO, False)
+        return self._set(settings.FORCE_AVRO, False)
 
     def is_force_avro_enabled(self) -> bool:
         """Return whether objects of Java are serialized by Avro."""
@@ -290,11 +285,11 @@ class ExecutionConfig:
 
     def enable_generic_types(self) -> ExecutionConfig:
         """Set that Java may have types that Kryo serializes; there are none."""
-        return self._set_flag(settings.GENERIC_TYPES, True)
+        return self._set(settings.GENERIC_TYPES, True)
 
     def disable_generic_types(self) -> ExecutionConfig:
         """Set that Java must not have types that Kryo serializes; there are none."""
-        return self._set_flag(settings.GENERIC_TYPES, False)
+        return self._set(settings.GENERIC_TYPES, False)
 
     def has_generic_types_disabled(self) -> bool:
         """Return whether Java must not have types that Kryo serializes."""
@@ -314,11 +309,11 @@ class ExecutionConfig:
 
     def enable_auto_generated_uids(self) -> ExecutionConfig:
         """Let operators without a uid have one of their own, which is the default."""
-        return self._set_flag(settings.AUTO_GENERATE_UIDS, True)
+        return self._set(settings.AUTO_GENERATE_UIDS, True)
 
     def disable_auto_generated_uids(self) -> ExecutionConfig:
         """Refuse jobs with an operator that has no uid, so that each state keeps its name when a program changes."""
-        return self._set_flag(settings.AUTO_GENERATE_UIDS, False)
+        return self._set(settings.AUTO_GENERATE_UIDS, False)
 
     def has_auto_generated_uids_enabled(self) -> bool:
         """Return whether operators may have no uid of their own."""
@@ -333,11 +328,11 @@ class ExecutionConfig:
 
     def enable_object_reuse(self) -> ExecutionConfig:
         """Set that elements are passed on without a copy, as Python objects always are."""
-        return self._set_flag(settings.OBJECT_REUSE, True)
+        return self._set(settings.OBJECT_REUSE, True)
 
     def disable_object_reuse(self) -> ExecutionConfig:
         """Set that objects of Java are copied; there are none."""
-        return self._set_flag(settings.OBJECT_REUSE, False)
+        return self._set(settings.OBJECT_REUSE, False)
 
     def is_object_reuse_enabled(self) -> bool:
         """Return whether objects of Java are passed on without a copy."""
@@ -349,10 +344,10 @@ class ExecutionConfig:
 
     def set_use_snapshot_compression(self, use_snapshot_compression: bool) -> ExecutionConfig:
         """Set whether state is compressed in checkpoints, which it always is."""
-        return self._set_flag(settings.SNAPSHOT_COMPRESSION, use_snapshot_compression)
+        return self._set(settings.SNAPSHOT_COMPRESSION, use_snapshot_compression)
 
-    def _set_flag(self, setting: settings.Setting[bool], value: bool) -> ExecutionConfig:
-        self._configuration.set(setting, value)
+    def _set(self, setting: settings.Setting[Any], value: Any) -> ExecutionConfig:
+        self._configuration.set(setting, setting.type.argument(setting.name, value))
         return self
 
     def __eq__(self, other: object) -> bool:

@@ -47,10 +47,6 @@ class JobExecutionResult:
         """Return how long the job ran, in ms."""
         return self._net_runtime
 
-    def is_job_execution_result(self) -> bool:
-        """Return True."""
-        return True
-
     def get_accumulator_result(self, accumulator_name: str) -> Any:
         """Raise an UnsupportedOperationError: functions in Python have metrics."""
         raise UnsupportedOperationError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from flinkcore.errors import UnsupportedOperationError
 
@@ -165,6 +165,8 @@ MISSING_MODULES: Final = {
     "flinkcore.datastream.utils": _OF_JAVA,
     "flinkcore.util": _OF_JAVA,
     "flinkcore.common.input_dependency_constraint": MISSING_COMMON_NAMES["InputDependencyConstraint"],
+    "flinkcore.common.execution_mode": "call set_runtime_mode(RuntimeExecutionMode.BATCH) of the environment",
+    "flinkcore.dataset": "take datastream, with set_runtime_mode(RuntimeExecutionMode.BATCH) of its environment",
     "flinkcore.java_gateway": "there is no JVM",
     **{f"flinkcore.datastream.connectors.{name}": instead for name, instead in MISSING_CONNECTORS.items()},
     **{
@@ -193,7 +195,91 @@ MISSING_MODULES: Final = {
         )
     },
 }
-"""Modules of PyFlink, with ``flinkcore`` in place of ``pyflink``, and what to use instead."""
+"""Modules of PyFlink 1 and 2, with ``flinkcore`` in place of ``pyflink``, and what to use instead."""
+
+
+_ROW_SCHEMAS: Final = {
+    f"{kind}Row{direction}": f"import it from datastream.formats.{kind.lower()}"
+    for kind in ("Avro", "Csv", "Json")
+    for direction in ("DeserializationSchema", "SerializationSchema")
+}
+_BATCH: Final = "call set_runtime_mode(RuntimeExecutionMode.BATCH) of the environment"
+_RETENTION: Final = (
+    "take ExternalizedCheckpointRetention, and set_externalized_checkpoint_retention(...) of the "
+    "CheckpointConfig"
+)
+_STATE_BACKENDS: Final = {
+    "MemoryStateBackend": "take HashMapStateBackend()",
+    "FsStateBackend": "take HashMapStateBackend(), and set_checkpoint_storage_dir(...) of the CheckpointConfig",
+    "RocksDBStateBackend": (
+        "take EmbeddedRocksDBStateBackend(), and set_checkpoint_storage_dir(...) of the CheckpointConfig"
+    ),
+}
+
+FORMER_NAMES: Final[dict[str, dict[str, str]]] = {
+    "flinkcore.common": {**_ROW_SCHEMAS, "ExecutionMode": _BATCH},
+    "flinkcore.common.serialization": _ROW_SCHEMAS,
+    "flinkcore.datastream": {**_STATE_BACKENDS, "ExternalizedCheckpointCleanup": _RETENTION},
+    "flinkcore.datastream.checkpoint_config": {"ExternalizedCheckpointCleanup": _RETENTION},
+    "flinkcore.datastream.state_backend": _STATE_BACKENDS,
+    "flinkcore.datastream.connectors": dict.fromkeys(
+        (
+            "FlinkKafkaConsumerBase",
+            "FlinkKafkaProducerBase",
+            "PulsarDeserializationSchema",
+            "SubscriptionType",
+        ),
+        MISSING_CONNECTORS["kafka"],
+    ),
+}
+"""Names that PyFlink's versions 1 had, and 2 has not, by module, with what to use instead."""
+
+_NO_KRYO: Final = "leave it out: there are no objects of Java to serialize"
+_NO_CONSTRAINT: Final = MISSING_COMMON_NAMES["InputDependencyConstraint"]
+_RESTARTS: Final = "call set_restart_strategy(...) of the environment"
+_FROM_CHECKPOINT: Final = "leave it out: a job goes on from what restore_from names"
+_KRYO_METHODS: Final = dict.fromkeys(
+    ("add_default_kryo_serializer", "register_type_with_kryo_serializer"), _NO_KRYO
+)
+
+FORMER_METHODS: Final[dict[str, dict[str, str]]] = {
+    "StreamExecutionEnvironment": {
+        **_KRYO_METHODS,
+        "register_type": _NO_KRYO,
+        "read_text_file": (
+            "call from_source(FileSource.for_record_stream_format(StreamFormat.text_line_format(), path).build(), "
+            "WatermarkStrategy.no_watermarks(), 'lines')"
+        ),
+    },
+    "ExecutionConfig": {
+        **_KRYO_METHODS,
+        **dict.fromkeys(
+            (
+                "disable_auto_type_registration",
+                "get_registered_types_with_kryo_serializer_classes",
+                "is_auto_type_registration_disabled",
+                "register_kryo_type",
+                "register_pojo_type",
+            ),
+            _NO_KRYO,
+        ),
+        **dict.fromkeys(
+            ("get_default_input_dependency_constraint", "set_default_input_dependency_constraint"),
+            _NO_CONSTRAINT,
+        ),
+        **dict.fromkeys(("get_execution_mode", "set_execution_mode"), _BATCH),
+        **dict.fromkeys(("get_restart_strategy", "set_restart_strategy"), _RESTARTS),
+    },
+    "CheckpointConfig": {
+        "enable_externalized_checkpoints": _RETENTION,
+        "get_externalized_checkpoint_cleanup": "call get_externalized_checkpoint_retention()",
+        "set_externalized_checkpoint_cleanup": _RETENTION,
+        **dict.fromkeys(
+            ("is_prefer_checkpoint_for_recovery", "set_prefer_checkpoint_for_recovery"), _FROM_CHECKPOINT
+        ),
+    },
+}
+"""Methods that PyFlink's versions 1 had, and 2 has not, by class, with what to use instead."""
 
 
 class MissingModuleFinder:
@@ -227,6 +313,20 @@ class WithoutJava:
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
 
+class WithFormerMethods:
+    """Says of methods that PyFlink's versions 1 had, and 2 has not, what to use instead."""
+
+    if not TYPE_CHECKING:  # a type checker knows that there is no such method
+
+        def __getattr__(self, name: str) -> NoReturn:
+            kind = type(self).__name__
+            for base in type(self).__mro__:
+                instead = FORMER_METHODS.get(base.__name__, {}).get(name)
+                if instead is not None:
+                    raise MissingMethodError(f"{kind} has no {name}, which PyFlink 1 had: {instead}")
+            raise AttributeError(f"{kind!r} object has no attribute {name!r}")
+
+
 def refuse_stream_method(stream: object, name: str) -> NoReturn:
     """Raise for a name that a stream, or the windows of one, do not have.
 
@@ -249,14 +349,17 @@ def refuse_name(module: str, name: str, names: dict[str, str] | None = None) -> 
     Raises
     ------
     MissingNameError
-        If it is one of PyFlink's; the message says what to use instead.
+        If it is one of PyFlink's, or was in its versions 1; the message says what to use instead.
     AttributeError
         If it is not.
     """
     instead = (MISSING_NAMES if names is None else names).get(name)
-    if instead is None:
-        raise AttributeError(f"module {module!r} has no attribute {name!r}")
-    raise MissingNameError(f"flinkcore has no {name}, which PyFlink has: {instead}")
+    if instead is not None:
+        raise MissingNameError(f"flinkcore has no {name}, which PyFlink has: {instead}")
+    instead = FORMER_NAMES.get(module, {}).get(name)
+    if instead is not None:
+        raise MissingNameError(f"flinkcore has no {name}, which PyFlink 1 had: {instead}")
+    raise AttributeError(f"module {module!r} has no attribute {name!r}")
 
 
 sys.meta_path.append(MissingModuleFinder())

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from flinkcore.common.missing_features import WithoutJava
 from flinkcore.common.schemas import Schema, is_schema
 from flinkcore.common.typeinfo import RowTypeInfo, TypeInformation
-from flinkcore.errors import ConfigurationError
+from flinkcore.errors import ArgumentTypeError, ConfigurationError
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class OutputTag(WithoutJava):
         elif not (
             self.type_info is None or isinstance(self.type_info, TypeInformation) or is_schema(self.type_info)
         ):
-            raise ConfigurationError(
+            raise ArgumentTypeError(
                 f"the type of OutputTag({self.tag_id!r}) is a type such as Types.STRING(), or a pyarrow.Schema such as "
                 f"pyarrow.schema({{'user': pyarrow.string()}}), not {self.type_info!r}"
             )

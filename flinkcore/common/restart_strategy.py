@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from flinkcore.errors import ConfigurationError
+from flinkcore.errors import ArgumentTypeError
 
 __all__ = ["RestartStrategies", "RestartStrategyConfiguration"]
 
@@ -183,7 +183,7 @@ def _in_times(strategy: RestartStrategyConfiguration, *names: str) -> None:
     for name in names:
         value = getattr(strategy, name)
         if isinstance(value, bool) or not isinstance(value, int | timedelta):
-            raise ConfigurationError(f"{name} is a number of milliseconds or a timedelta, not {value!r}")
+            raise ArgumentTypeError(f"{name} is a number of milliseconds or a timedelta, not {value!r}")
         if isinstance(value, int):
             object.__setattr__(strategy, name, timedelta(milliseconds=value))
 

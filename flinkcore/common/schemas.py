@@ -3,7 +3,7 @@
 import sys
 from typing import Any, TypeAlias
 
-from flinkcore.errors import ConfigurationError
+from flinkcore.errors import ArgumentTypeError, ConfigurationError
 
 # pyarrow.Schema; the name is not imported, so that reading the API does not load pyarrow.
 Schema: TypeAlias = Any
@@ -25,7 +25,7 @@ def require_row_schema(value: Schema, setting: str) -> None:
         of Python values.
     """
     if not is_schema(value):
-        raise ConfigurationError(
+        raise ArgumentTypeError(
             f"{setting} is a pyarrow.Schema, such as pyarrow.schema({{'user': pyarrow.string()}}), not {value!r}"
         )
     if not value.names:

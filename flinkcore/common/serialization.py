@@ -5,8 +5,9 @@ from __future__ import annotations
 import codecs
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NoReturn
 
+from flinkcore.common.missing_features import refuse_name
 from flinkcore.common.typeinfo import TypeInformation, Types
 from flinkcore.errors import ConfigurationError, DataError
 
@@ -186,3 +187,8 @@ class BulkWriterFactory(ABC):
     @abstractmethod
     def create(self, file: BinaryIO) -> BulkWriter:
         """Return the writer of a file that is open for writing."""
+
+
+def __getattr__(name: str) -> NoReturn:
+    """Report what to use instead of names that PyFlink has or had here and flinkcore does not."""
+    refuse_name(__name__, name, {})

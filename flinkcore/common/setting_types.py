@@ -11,7 +11,7 @@ from typing import Any, Final, Generic, TypeVar
 from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.common.memory_size import MemorySize
 from flinkcore.common.time import Duration
-from flinkcore.errors import ConfigurationError
+from flinkcore.errors import ArgumentTypeError, ConfigurationError
 
 T = TypeVar("T")
 
@@ -59,6 +59,12 @@ class SettingType(Generic[T]):
             reason = str(error) if isinstance(error, ConfigurationError) else ""
             why = f": {reason}" if reason else ""
             raise ConfigurationError(f"{key} must be {self.expected}, not {given!r}{why}") from None
+
+    def argument(self, key: str, given: object) -> T:
+        """Return the value that a program gives as an argument, where a text spells nothing; errors as of `value`."""
+        if isinstance(given, str):
+            raise ArgumentTypeError(f"{key} must be {self.expected}, not the text {given!r}")
+        return self.value(key, given)
 
 
 def _boolean(value: Any) -> bool:

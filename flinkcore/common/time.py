@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
-from flinkcore.errors import ConfigurationError
+from flinkcore.errors import ArgumentTypeError, ConfigurationError
 
 
 @dataclass(frozen=True, order=True, repr=False)
@@ -51,7 +51,7 @@ __all__ = ["Duration", "Instant", "Time", "bound_ms", "interval_ms", "interval_o
 
 def _whole_number(value: int, setting: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
-        raise ConfigurationError(f"{setting} takes an integer, not {value!r}; use a finer unit for fractions")
+        raise ArgumentTypeError(f"{setting} takes an integer, not {value!r}; use a finer unit for fractions")
     return value
 
 
@@ -192,7 +192,7 @@ def interval_ms(interval: Time | Duration, setting: str) -> int:
         return _milliseconds(interval.to_milliseconds(), setting)
     if isinstance(interval, Duration):
         return _milliseconds(interval.to_millis(), setting)
-    raise ConfigurationError(
+    raise ArgumentTypeError(
         f"{setting} takes a Time or a Duration, such as Time.seconds(10) or Duration.of_seconds(10), "
         f"not {interval!r}"
     )
@@ -203,7 +203,7 @@ def interval_or_ms(interval: int | Time | Duration, setting: str) -> int:
     if isinstance(interval, int):
         return _milliseconds(interval, setting)
     if not isinstance(interval, Time | Duration):
-        raise ConfigurationError(
+        raise ArgumentTypeError(
             f"{setting} takes a whole number of milliseconds, a Time or a Duration, such as Time.seconds(10), not "
             f"{interval!r}"
         )

@@ -28,7 +28,7 @@ from flinkcore.common.watermark_generators import (
     WatermarkGenerator,
     WatermarksWithIdleness,
 )
-from flinkcore.errors import ConfigurationError
+from flinkcore.errors import ArgumentTypeError, ConfigurationError
 
 
 @dataclass(frozen=True)
@@ -200,7 +200,7 @@ class WatermarkStrategy:
         >>> strategy = WatermarkStrategy.for_generator(AscendingTimestampsWatermarks)
         """
         if not callable(generator_supplier):
-            raise ConfigurationError(
+            raise ArgumentTypeError(
                 "for_generator takes a class or function that makes a WatermarkGenerator, since each split needs "
                 f"one of its own, not {generator_supplier!r}"
             )
@@ -250,7 +250,7 @@ class WatermarkStrategy:
             return replace(self, timestamp_column=None, timestamp_assigner=timestamp_assigner)
         named = isinstance(timestamp_assigner, str) and timestamp_assigner != ""
         if not named and not is_expression(timestamp_assigner):
-            raise ConfigurationError(
+            raise ArgumentTypeError(
                 "with_timestamp_assigner takes the name of a column or a pyarrow expression, such as 'ts' or "
                 "pyarrow.compute.field('ts'), or an instance of a subclass of TimestampAssigner, "
                 f"not {timestamp_assigner!r}"

@@ -12,7 +12,7 @@ from flinkcore.datastream.data_stream import DataStream
 from flinkcore.datastream.declared_type import declared_type
 from flinkcore.datastream.element_transformations import AsyncWaitTransformation
 from flinkcore.datastream.functions import AsyncFunction, AsyncRetryStrategy
-from flinkcore.errors import ConfigurationError
+from flinkcore.errors import ArgumentTypeError, ConfigurationError
 
 DEFAULT_CAPACITY = 100
 
@@ -123,9 +123,9 @@ def _wait(
     ordered: bool,
 ) -> DataStream:
     if not isinstance(stream, DataStream):
-        raise ConfigurationError(f"AsyncDataStream takes a DataStream, not {stream!r}")
+        raise ArgumentTypeError(f"AsyncDataStream takes a DataStream, not {stream!r}")
     if not isinstance(function, AsyncFunction):
-        raise ConfigurationError(
+        raise ArgumentTypeError(
             f"AsyncDataStream takes an object of a class derived from AsyncFunction, not {function!r}"
         )
     if not iscoroutinefunction(function.async_invoke):
@@ -134,7 +134,7 @@ def _wait(
         )
     timeout_ms = interval_ms(timeout, "the timeout of AsyncDataStream")
     if not isinstance(strategy, AsyncRetryStrategy):
-        raise ConfigurationError(f"the retry strategy is an AsyncRetryStrategy, not {strategy!r}")
+        raise ArgumentTypeError(f"the retry strategy is an AsyncRetryStrategy, not {strategy!r}")
     if strategy is not NO_RETRY_STRATEGY and timeout_ms <= 0:
         raise ConfigurationError(
             "Timeout should be configured when do async with retry: give a timeout of at least 1 ms, which ends the "

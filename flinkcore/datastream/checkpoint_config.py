@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar, NoReturn
 
 from flinkcore.common import settings
 from flinkcore.common.configuration import Configuration
+from flinkcore.common.missing_features import WithFormerMethods, refuse_name
 from flinkcore.common.time import Duration
 from flinkcore.datastream.checkpoint_storage import (
     CheckpointStorage,
@@ -14,10 +15,10 @@ from flinkcore.datastream.checkpoint_storage import (
 )
 from flinkcore.datastream.checkpointing_mode import CheckpointingMode
 from flinkcore.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
-from flinkcore.errors import ConfigurationError
+from flinkcore.errors import ArgumentTypeError
 
 
-class CheckpointConfig:
+class CheckpointConfig(WithFormerMethods):
     """Settings of periodic checkpoints, in ms where they are times; they are held and given back without an effect.
 
     Parameters
@@ -50,7 +51,7 @@ class CheckpointConfig:
 
     def set_checkpoint_interval(self, checkpoint_interval: int) -> CheckpointConfig:
         """Set the interval in ms; ConfigurationError if it is below 10."""
-        return self._set_ms(settings.CHECKPOINTING_INTERVAL, checkpoint_interval)
+        return self._set(settings.CHECKPOINTING_INTERVAL, checkpoint_interval)
 
     def get_checkpointing_mode(self) -> CheckpointingMode:
         """Return the mode; AT_LEAST_ONCE where no interval is set."""
@@ -61,7 +62,7 @@ class CheckpointConfig:
     def set_checkpointing_mode(self, checkpointing_mode: CheckpointingMode) -> CheckpointConfig:
         """Set the mode; ConfigurationError if it is no CheckpointingMode."""
         if not isinstance(checkpointing_mode, CheckpointingMode):
-            raise ConfigurationError(
+            raise ArgumentTypeError(
                 f"a mode of checkpoints is one of CheckpointingMode, not {checkpointing_mode!r}"
             )
         self._configuration.set(settings.CHECKPOINTING_MODE, checkpointing_mode.name)
@@ -73,7 +74,7 @@ class CheckpointConfig:
 
     def set_checkpoint_timeout(self, checkpoint_timeout: int) -> CheckpointConfig:
         """Set the timeout of a checkpoint in ms."""
-        return self._set_ms(settings.CHECKPOINTING_TIMEOUT, checkpoint_timeout)
+        return self._set(settings.CHECKPOINTING_TIMEOUT, checkpoint_timeout)
 
     def get_min_pause_between_checkpoints(self) -> int:
         """Return the minimum pause between checkpoints in ms."""
@@ -81,7 +82,7 @@ class CheckpointConfig:
 
     def set_min_pause_between_checkpoints(self, min_pause_between_checkpoints: int) -> CheckpointConfig:
         """Set the minimum pause between checkpoints in ms."""
-        return self._set_ms(settings.MIN_PAUSE_BETWEEN_CHECKPOINTS, min_pause_between_checkpoints)
+        return self._set(settings.MIN_PAUSE_BETWEEN_CHECKPOINTS, min_pause_between_checkpoints)
 
     def get_max_concurrent_checkpoints(self) -> int:
         """Return the maximum number of concurrent checkpoints."""
@@ -89,8 +90,7 @@ class CheckpointConfig:
 
     def set_max_concurrent_checkpoints(self, max_concurrent_checkpoints: int) -> CheckpointConfig:
         """Set the maximum number of concurrent checkpoints."""
-        self._configuration.set(settings.MAX_CONCURRENT_CHECKPOINTS, max_concurrent_checkpoints)
-        return self
+        return self._set(settings.MAX_CONCURRENT_CHECKPOINTS, max_concurrent_checkpoints)
 
     def get_tolerable_checkpoint_failure_number(self) -> int:
         """Return how many consecutive checkpoints may fail."""
@@ -100,8 +100,7 @@ class CheckpointConfig:
         self, tolerable_checkpoint_failure_number: int
     ) -> CheckpointConfig:
         """Set how many consecutive checkpoints may fail."""
-        self._configuration.set(settings.TOLERABLE_FAILED_CHECKPOINTS, tolerable_checkpoint_failure_number)
-        return self
+        return self._set(settings.TOLERABLE_FAILED_CHECKPOINTS, tolerable_checkpoint_failure_number)
 
     def is_fail_on_checkpointing_errors(self) -> bool:
         """Return whether no checkpoint may fail."""
@@ -120,7 +119,7 @@ class CheckpointConfig:
     ) -> CheckpointConfig:
         """Set what becomes of checkpoints when a job is cancelled; ConfigurationError if it is no such retention."""
         if not isinstance(retention_mode, ExternalizedCheckpointRetention):
-            raise ConfigurationError(
+            raise ArgumentTypeError(
                 f"a retention of checkpoints is one of ExternalizedCheckpointRetention, not {retention_mode!r}"
             )
         self._configuration.set(settings.CHECKPOINT_RETENTION, retention_mode.name)
@@ -138,8 +137,7 @@ class CheckpointConfig:
 
     def enable_unaligned_checkpoints(self, enabled: bool = True) -> CheckpointConfig:
         """Set whether checkpoints are unaligned."""
-        self._configuration.set(settings.UNALIGNED_CHECKPOINTS, enabled)
-        return self
+        return self._set(settings.UNALIGNED_CHECKPOINTS, enabled)
 
     def disable_unaligned_checkpoints(self) -> CheckpointConfig:
         """Set that checkpoints are aligned."""
@@ -151,8 +149,7 @@ class CheckpointConfig:
 
     def set_force_unaligned_checkpoints(self, force_unaligned_checkpoints: bool = True) -> CheckpointConfig:
         """Set whether checkpoints are unaligned also where custom partitioners forbid it."""
-        self._configuration.set(settings.FORCE_UNALIGNED_CHECKPOINTS, force_unaligned_checkpoints)
-        return self
+        return self._set(settings.FORCE_UNALIGNED_CHECKPOINTS, force_unaligned_checkpoints)
 
     def get_aligned_checkpoint_timeout(self) -> Duration:
         """Return after how long an aligned checkpoint becomes unaligned."""
@@ -160,8 +157,7 @@ class CheckpointConfig:
 
     def set_aligned_checkpoint_timeout(self, alignment_timeout: Duration) -> CheckpointConfig:
         """Set after how long an aligned checkpoint becomes unaligned."""
-        self._configuration.set(settings.ALIGNED_CHECKPOINT_TIMEOUT, alignment_timeout)
-        return self
+        return self._set(settings.ALIGNED_CHECKPOINT_TIMEOUT, alignment_timeout)
 
     def get_alignment_timeout(self) -> Duration:
         """Return the same as `get_aligned_checkpoint_timeout`, which is its newer name."""
@@ -192,6 +188,11 @@ class CheckpointConfig:
         """Set the directory that checkpoints are to be stored in."""
         return self.set_checkpoint_storage(FileSystemCheckpointStorage(checkpoint_path))
 
-    def _set_ms(self, setting: settings.Setting[Duration], milliseconds: int) -> CheckpointConfig:
-        self._configuration.set(setting, milliseconds)
+    def _set(self, setting: settings.Setting[Any], value: Any) -> CheckpointConfig:
+        self._configuration.set(setting, setting.type.argument(setting.name, value))
         return self
+
+
+def __getattr__(name: str) -> NoReturn:
+    """Report what to use instead of names that PyFlink has or had here and flinkcore does not."""
+    refuse_name(__name__, name, {})

@@ -27,7 +27,7 @@ from flinkcore.datastream.transformations import (
     Transformation,
     TwoInputTransformation,
 )
-from flinkcore.errors import ConfigurationError
+from flinkcore.errors import ArgumentTypeError, ConfigurationError
 
 if TYPE_CHECKING:
     from flinkcore.datastream.transformations import TwoInputFunction
@@ -143,7 +143,7 @@ class ConnectedStreams:
     ) -> DataStream:
         self._is_keyed()
         if not isinstance(func, kind):
-            raise ConfigurationError(f"{call} on connected streams takes a {kind.__name__}, not {func!r}")
+            raise ArgumentTypeError(f"{call} on connected streams takes a {kind.__name__}, not {func!r}")
         return self.stream1._then(
             ConnectedTransformation(
                 self.stream1._input(), self.stream2._input(), func, declared_type(output_type)
@@ -196,7 +196,7 @@ class ConnectedStreams:
             what, expected = "keyed streams", (KeyedCoProcessFunction, CoProcessFunction)
         if not isinstance(func, expected):
             names = " or a ".join(kind.__name__ for kind in expected)
-            raise ConfigurationError(f"process on connected {what} takes a {names}, not {func!r}")
+            raise ArgumentTypeError(f"process on connected {what} takes a {names}, not {func!r}")
         return _processed(
             self.stream1, self.stream2._input(), func, output_type, tuple(side_outputs), timestamp_column
         )
@@ -248,7 +248,7 @@ class BroadcastConnectedStream:
         expected = KeyedBroadcastProcessFunction if keyed else BroadcastProcessFunction
         if not isinstance(func, expected):
             what = "a keyed stream" if keyed else "a stream without keys"
-            raise ConfigurationError(
+            raise ArgumentTypeError(
                 f"process on {what} connected with a broadcast one takes a {expected.__name__}, not {func!r}"
             )
         broadcast = self.broadcast_stream

@@ -70,7 +70,7 @@ from flinkcore.datastream.transformations import (
     WindowTransformation,
     WithColumnsTransformation,
 )
-from flinkcore.errors import ConfigurationError
+from flinkcore.errors import ArgumentTypeError, ConfigurationError
 
 if TYPE_CHECKING:
     from flinkcore.datastream.connected_streams import (
@@ -157,7 +157,7 @@ class ConfiguredStream:
         from flinkcore.datastream.slot_sharing_group import SlotSharingGroup
 
         if not isinstance(slot_sharing_group, str | SlotSharingGroup):
-            raise ConfigurationError(
+            raise ArgumentTypeError(
                 "a slot sharing group is a name, or made by SlotSharingGroup.builder(name), not "
                 f"{slot_sharing_group!r}"
             )
@@ -298,7 +298,7 @@ class DataStream(ConfiguredStream):
         """
         for name in names:
             if not isinstance(name, str):
-                raise ConfigurationError(
+                raise ArgumentTypeError(
                     f"select takes names of columns, not {name!r}; computed ones need a name: select(x=...)"
                 )
         for name, expression in expressions.items():
@@ -430,7 +430,8 @@ class DataStream(ConfiguredStream):
         Parameters
         ----------
         *streams : DataStream
-            Streams of this environment with the same columns; without any it is this stream alone.
+            Streams of this environment with the same columns, or elements of the same type; without any it is this
+            stream alone. Streams without a declared type go with all others, to a stream without one.
 
         Raises
         ------
@@ -439,13 +440,20 @@ class DataStream(ConfiguredStream):
 
         Notes
         -----
-        Follows ``pyflink.datastream.DataStream.union``.
+        Follows ``pyflink.datastream.DataStream.union``, where streams without a type go with none that has one.
         """
         for stream in streams:
             self._require_stream(stream, "union")
         if not streams:
             return DataStream(self._environment, self._values())
         united = tuple(stream._values() for stream in (self, *streams))
+        declared = dict.fromkeys(step.element_type for step in united)
+        declared.pop(Types.PICKLED_BYTE_ARRAY(), None)
+        if len(declared) > 1:
+            raise ConfigurationError(
+                f"union takes streams of one type, not of {' and '.join(map(repr, declared))}: declare the same "
+                "output_type for all, or connect them"
+            )
         return self._then(UnionTransformation(united))
 
     @overload
@@ -541,14 +549,14 @@ class DataStream(ConfiguredStream):
             return self._repartition(Partitioning.BROADCAST)
         for descriptor in descriptors:
             if not isinstance(descriptor, MapStateDescriptor):
-                raise ConfigurationError(f"broadcast takes MapStateDescriptors, not {descriptor!r}")
+                raise ArgumentTypeError(f"broadcast takes MapStateDescriptors, not {descriptor!r}")
         names = [descriptor.name for descriptor in descriptors]
         _refuse_repeated(tuple(names), "broadcast", "states")
         return BroadcastStream(self, descriptors)
 
     def _require_stream(self, stream: object, call: str) -> None:
         if not isinstance(stream, DataStream):
-            raise ConfigurationError(f"{call} takes a DataStream, not {stream!r}")
+            raise ArgumentTypeError(f"{call} takes a DataStream, not {stream!r}")
         if stream.get_execution_environment() is not self._environment:
             raise ConfigurationError(f"{call} takes a stream of the same environment, not of another one")
 
@@ -647,7 +655,7 @@ class DataStream(ConfiguredStream):
         :meth:`KeyedStream.process`.
         """
         if not isinstance(func, ProcessFunction):
-            raise ConfigurationError(
+            raise ArgumentTypeError(
                 f"process on a stream without keys takes a ProcessFunction, not {func!r}; a KeyedProcessFunction needs "
                 "key_by first"
             )
@@ -742,7 +750,7 @@ class DataStream(ConfiguredStream):
     def add_sink(self, sink_func: SinkFunction) -> DataStreamSink:
         """Call a SinkFunction with every element when the environment is executed; ConfigurationError if it is none."""
         if not isinstance(sink_func, SinkFunction):
-            raise ConfigurationError(
+            raise ArgumentTypeError(
                 f"add_sink takes a SinkFunction, not {sink_func!r}; a Sink goes to sink_to"
             )
         return self._end(self._values(), sink_func)
@@ -750,7 +758,7 @@ class DataStream(ConfiguredStream):
     def sink_to(self, sink: Sink) -> DataStreamSink:
         """Write the elements to a Sink when the environment is executed; ConfigurationError if it is none."""
         if not isinstance(sink, Sink):
-            raise ConfigurationError(f"sink_to takes a Sink such as a FileSink, not {sink!r}")
+            raise ArgumentTypeError(f"sink_to takes a Sink such as a FileSink, not {sink!r}")
         return self._end(self._collected(), sink)
 
     def _end(self, step: Transformation, sink: Sink | SinkFunction) -> DataStreamSink:
@@ -1134,7 +1142,7 @@ class DataStream(ConfiguredStream):
             If no operator of a columnar job has this tag (Flink gives an empty stream).
         """
         if not isinstance(output_tag, OutputTag):
-            raise ConfigurationError(f"a side output is named by an OutputTag, not {output_tag!r}")
+            raise ArgumentTypeError(f"a side output is named by an OutputTag, not {output_tag!r}")
         main = self._then(self._transformation)
         if not StreamGraph(self._transformation).needs_rows:
             main = self._with_side_outputs((output_tag,))
@@ -1337,7 +1345,7 @@ class DataStream(ConfiguredStream):
         transformation = self._transformation
         for output_tag in output_tags:
             if not isinstance(output_tag, OutputTag):
-                raise ConfigurationError(f"a side output is named by an OutputTag, not {output_tag!r}")
+                raise ArgumentTypeError(f"a side output is named by an OutputTag, not {output_tag!r}")
             tags = [tag for step in transformation.in_order() for tag in step.side_outputs()]
             if output_tag in tags:
                 continue
@@ -1420,7 +1428,7 @@ def require_key_columns(columns: tuple[Any, ...], call: str, otherwise: str = ""
         raise ConfigurationError(f"{call} needs at least one column: {call}('user'){otherwise}")
     for name in columns:
         if not isinstance(name, str) or not name:
-            raise ConfigurationError(
+            raise ArgumentTypeError(
                 f"{call} takes names of columns{otherwise}, not {name!r}; compute a key first: "
                 f"with_columns(key=expression), then {call}('key')"
             )
@@ -1445,7 +1453,7 @@ def _require_expression(value: object, call: str) -> None:
         hint = "a Python function, called for each row, goes to map, flat_map, filter or process"
     else:
         hint = "a constant is pyarrow.compute.scalar(value)"
-    raise ConfigurationError(
+    raise ArgumentTypeError(
         f"{call} takes a pyarrow expression, such as pyarrow.compute.field('price') > 100, not {value!r}: "
         f"{hint}"
     )
@@ -1457,7 +1465,7 @@ def _choice(progress: object, config: ExecutionConfig) -> ProgressChoice:
     if isinstance(progress, bool):
         return "on" if progress else "off"
     if not callable(progress):
-        raise ConfigurationError(
+        raise ArgumentTypeError(
             f"progress is called with how far the job is, or is True or False, and cannot be {progress!r}"
         )
     return progress

@@ -10,7 +10,7 @@ from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.schemas import is_schema
 from flinkcore.common.typeinfo import PickledBytesTypeInfo, RowTypeInfo, TypeInformation, Types
 from flinkcore.common.typeinfo.type_information import require_type
-from flinkcore.errors import ConfigurationError
+from flinkcore.errors import ArgumentTypeError, ConfigurationError
 
 T = TypeVar("T")
 
@@ -45,7 +45,7 @@ def refuse_columns_of_outputs(side_outputs: Sequence[OutputTag], timestamp_colum
 def require_output_tag(output_tag: object, call: str) -> OutputTag:
     """Return a tag; raise ConfigurationError for anything else."""
     if not isinstance(output_tag, OutputTag):
-        raise ConfigurationError(f"{call} takes an OutputTag, such as OutputTag('late'), not {output_tag!r}")
+        raise ArgumentTypeError(f"{call} takes an OutputTag, such as OutputTag('late'), not {output_tag!r}")
     return output_tag
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.datastream.functions import ProcessJoinFunction
-from flinkcore.errors import ConfigurationError
+from flinkcore.errors import ArgumentTypeError, ConfigurationError
 
 
 @dataclass(eq=False, repr=False)
@@ -53,10 +53,10 @@ class IntervalJoinOperation:
                 f"{self.upper_bound_ms} ms: exchange them, between(lower, upper)"
             )
         if not isinstance(self.function, ProcessJoinFunction):
-            raise ConfigurationError(f"an interval join takes a ProcessJoinFunction, not {self.function!r}")
+            raise ArgumentTypeError(f"an interval join takes a ProcessJoinFunction, not {self.function!r}")
         for tag in (self.left_late_tag, self.right_late_tag):
             if tag is not None and not isinstance(tag, OutputTag):
-                raise ConfigurationError(f"late rows go to an OutputTag, not to {tag!r}")
+                raise ArgumentTypeError(f"late rows go to an OutputTag, not to {tag!r}")
 
     @property
     def least_difference_ms(self) -> int:

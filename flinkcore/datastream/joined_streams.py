@@ -32,7 +32,7 @@ from flinkcore.datastream.transformations import (
 )
 from flinkcore.datastream.window import Evictor, Trigger, WindowAssigner, WindowOperation
 from flinkcore.datastream.window.window_assigner import require_assigner
-from flinkcore.errors import ConfigurationError
+from flinkcore.errors import ArgumentTypeError, ConfigurationError
 
 if TYPE_CHECKING:
     from flinkcore.datastream.keyed_stream import KeyedStream
@@ -239,7 +239,7 @@ class WithWindow(Generic[F]):
         streams = self._streams
         if not isinstance(function, streams.function_types):
             names = " or a ".join(kind.__name__ for kind in streams.function_types)
-            raise ConfigurationError(f"{streams.call} takes a {names}, not {function!r}")
+            raise ArgumentTypeError(f"{streams.call} takes a {names}, not {function!r}")
         environment = streams.stream1.get_execution_environment()
         trigger = self._trigger
         operation = WindowOperation(

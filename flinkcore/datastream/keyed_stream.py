@@ -33,7 +33,7 @@ from flinkcore.datastream.transformations import (
     ProcessTransformation,
     Transformation,
 )
-from flinkcore.errors import ConfigurationError
+from flinkcore.errors import ArgumentTypeError, ConfigurationError
 
 if TYPE_CHECKING:
     from flinkcore.datastream.joined_streams import IntervalJoin
@@ -200,7 +200,7 @@ class KeyedStream(DataStream):
 
         self._require_stream(other_stream, "interval_join")
         if not isinstance(other_stream, KeyedStream):
-            raise ConfigurationError("interval_join takes a keyed stream: call key_by on the other one, too")
+            raise ArgumentTypeError("interval_join takes a keyed stream: call key_by on the other one, too")
         return IntervalJoin(self, other_stream)
 
     def reduce(self, func: ReduceFunction[Any] | Callable[[Any, Any], Any]) -> DataStream:
@@ -298,7 +298,7 @@ class KeyedStream(DataStream):
         Follows ``pyflink.datastream.KeyedStream.process``.
         """
         if not isinstance(func, KeyedProcessFunction | KeyedBatchProcessFunction):
-            raise ConfigurationError(
+            raise ArgumentTypeError(
                 "process on a keyed stream takes a KeyedProcessFunction or a KeyedBatchProcessFunction, "
                 f"not {func!r}"
             )

@@ -21,7 +21,7 @@ from flinkcore.datastream.element_transformations import (
 )
 from flinkcore.datastream.time_characteristic import TimeCharacteristic
 from flinkcore.datastream.transformations import EventLogSource, StreamGraph, Transformation
-from flinkcore.errors import ConfigurationError
+from flinkcore.errors import ArgumentTypeError, ConfigurationError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -58,7 +58,7 @@ class CheckpointSettings:
         for setting in ("restore_from", "stop_with_checkpoint"):
             path = getattr(self, setting)
             if path is not None and not isinstance(path, str | PathLike):
-                raise ConfigurationError(
+                raise ArgumentTypeError(
                     f"{setting} takes the directory of a checkpoint, such as 'checkpoints/monday', not {path!r}"
                 )
 

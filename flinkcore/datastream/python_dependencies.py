@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 from zipfile import BadZipFile, ZipFile, is_zipfile
 from zlib import error as ZlibError
 
-from flinkcore.errors import ConfigurationError, SourceError
+from flinkcore.errors import ArgumentTypeError, ConfigurationError, SourceError
 
 MODULE_ARCHIVES: Final = (".zip", ".egg", ".whl")
 """Suffixes of archives with modules and packages."""
@@ -112,7 +112,7 @@ def check_target(target_dir: str, others: Iterable[str]) -> None:
 
 def _existing(given: object, what: str) -> Path:
     if not isinstance(given, str | PathLike) or isinstance(os.fspath(given), bytes):
-        raise ConfigurationError(
+        raise ArgumentTypeError(
             f"{'an' if what[0] in 'aeiou' else 'a'} {what} is given by its path, not {given!r}"
         )
     path = Path(given).absolute()

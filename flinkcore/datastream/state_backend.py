@@ -7,7 +7,7 @@ from typing import NoReturn
 
 from flinkcore.common.locations import path_in_file_system
 from flinkcore.common.missing_features import MISSING_NAMES, refuse_name
-from flinkcore.errors import ConfigurationError
+from flinkcore.errors import ArgumentTypeError
 
 __all__ = ["EmbeddedRocksDBStateBackend", "HashMapStateBackend", "PredefinedOptions", "StateBackend"]
 
@@ -49,7 +49,7 @@ class EmbeddedRocksDBStateBackend(StateBackend):
 
     def __init__(self, enable_incremental_checkpointing: bool | None = None) -> None:
         if not isinstance(enable_incremental_checkpointing, bool | None):
-            raise ConfigurationError(
+            raise ArgumentTypeError(
                 f"enable_incremental_checkpointing is True, False or None, not {enable_incremental_checkpointing!r}"
             )
         self._incremental = bool(enable_incremental_checkpointing)

@@ -20,6 +20,7 @@ from flinkcore.common.io import InputFormat
 from flinkcore.common.job_client import JobClient
 from flinkcore.common.job_execution_result import JobExecutionResult
 from flinkcore.common.locations import absolute_location, path_text
+from flinkcore.common.missing_features import WithFormerMethods
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.setting_types import as_text
 from flinkcore.common.settings import Setting, check_cached_files, settings_of, unknown_settings
@@ -56,7 +57,7 @@ from flinkcore.datastream.state_backend import StateBackend
 from flinkcore.datastream.time_characteristic import TimeCharacteristic
 from flinkcore.datastream.timestamps import as_watermark_strategy
 from flinkcore.datastream.transformations import EventLogSource, LogData, Transformation
-from flinkcore.errors import ConfigurationError
+from flinkcore.errors import ArgumentTypeError, ConfigurationError
 
 if TYPE_CHECKING:
     from flinkcore.common.restart_strategy import RestartStrategyConfiguration
@@ -66,7 +67,7 @@ if TYPE_CHECKING:
 S = TypeVar("S", bound="StreamExecutionEnvironment")
 
 
-class StreamExecutionEnvironment:
+class StreamExecutionEnvironment(WithFormerMethods):
     """Holds the settings of jobs and creates their source streams.
 
     Settings of a cluster that have no meaning in one process are accepted, so that programs need not be changed;
@@ -230,7 +231,7 @@ class StreamExecutionEnvironment:
             If it is no TimeCharacteristic.
         """
         if not isinstance(characteristic, TimeCharacteristic):
-            raise ConfigurationError(
+            raise ArgumentTypeError(
                 f"a time characteristic is one of TimeCharacteristic, not {characteristic!r}"
             )
         self._time_characteristic = characteristic
@@ -317,7 +318,7 @@ class StreamExecutionEnvironment:
         Follows ``pyflink.datastream.StreamExecutionEnvironment.from_source``.
         """
         if not isinstance(source, Source):
-            raise ConfigurationError(
+            raise ArgumentTypeError(
                 f"from_source takes a source such as a FileSource or NumberSequenceSource, not {source!r}; an event "
                 "log is read by from_event_log(...)"
             )
@@ -348,7 +349,7 @@ class StreamExecutionEnvironment:
         from flinkcore.datastream.connectors.file_system.file_source import FileSource, StreamFormat
 
         if not isinstance(input_format, InputFormat) or not isinstance(input_format, StreamFormat):
-            raise ConfigurationError(
+            raise ArgumentTypeError(
                 f"create_input takes a format such as AvroInputFormat(path, schema), not {input_format!r}; other files "
                 "are read by from_source(FileSource...)"
             )
@@ -391,7 +392,7 @@ class StreamExecutionEnvironment:
             hint = (
                 f"; take from_source for the source {source_func}" if isinstance(source_func, Source) else ""
             )
-            raise ConfigurationError(f"add_source takes a SourceFunction, not {source_func!r}{hint}")
+            raise ArgumentTypeError(f"add_source takes a SourceFunction, not {source_func!r}{hint}")
         declared = declared_type(type_info, "type_info")
         idle_timeout_ms = None if idle_timeout is None else timeout_ms(idle_timeout, "idle_timeout")
         source = LegacySourceTransformation(source_func, declared, idle_timeout_ms)
@@ -516,7 +517,7 @@ class StreamExecutionEnvironment:
 
     def _planned_job(self, job_name: str | None, collected: Transformation | None) -> ElementJob:
         if job_name is not None and not isinstance(job_name, str):
-            raise ConfigurationError(f"the name of a job is a text, not {job_name!r}")
+            raise ArgumentTypeError(f"the name of a job is a text, not {job_name!r}")
         name = job_name or self._config.get_job_name()
         without_sinks = tuple(self._steps) if collected is None else ()
         return ElementJob(name, tuple(self._sinks), collected, self._time_characteristic, without_sinks)
@@ -750,7 +751,7 @@ class StreamExecutionEnvironment:
         if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 < rate < math.inf:
             raise ConfigurationError(f"rate must be a number of records per second above zero, not {rate!r}")
         if isinstance(arrival_start_ms, bool) or not isinstance(arrival_start_ms, int):
-            raise ConfigurationError(f"arrival_start_ms must be an integer, not {arrival_start_ms!r}")
+            raise ArgumentTypeError(f"arrival_start_ms must be an integer, not {arrival_start_ms!r}")
         if not isinstance(on_bad_row, OutputTag) and on_bad_row not in ("fail", "drop"):
             raise ConfigurationError(f"on_bad_row must be 'fail', 'drop' or an OutputTag, not {on_bad_row!r}")
         return DataStream(
@@ -822,7 +823,7 @@ class StreamExecutionEnvironment:
         if isinstance(table, str | PathLike) and os.fspath(table):
             table = absolute_location(table)
         elif not hasattr(table, "get_add_actions"):
-            raise ConfigurationError(
+            raise ArgumentTypeError(
                 f"from_delta takes the path of a table, or a deltalake.DeltaTable, not {reprlib.repr(table)}"
             )
         elif version is not None or storage_options is not None:
@@ -830,7 +831,7 @@ class StreamExecutionEnvironment:
                 "version= and storage_options= are for a path: give deltalake.DeltaTable(path, version=...) with them"
             )
         if isinstance(version, bool) or not isinstance(version, int | str | datetime | None):
-            raise ConfigurationError(f"version= is a number, or a time as text or datetime, not {version!r}")
+            raise ArgumentTypeError(f"version= is a number, or a time as text or datetime, not {version!r}")
         return self._from_lake_table(
             DeltaTable(table, filesystem, (), version, storage_options),
             timestamp=timestamp,
@@ -885,7 +886,7 @@ class StreamExecutionEnvironment:
                 f"{reprlib.repr(table)}"
             )
         if isinstance(snapshot, bool) or not isinstance(snapshot, int | str | datetime | None):
-            raise ConfigurationError(
+            raise ArgumentTypeError(
                 f"snapshot= is the id of a snapshot, the name of a branch or tag, or a datetime, not {snapshot!r}"
             )
         return self._from_lake_table(
@@ -927,14 +928,15 @@ class StreamExecutionEnvironment:
             If it is no RuntimeExecutionMode.
         """
         if not isinstance(execution_mode, RuntimeExecutionMode):
-            raise ConfigurationError(f"a mode is one of RuntimeExecutionMode, not {execution_mode!r}")
+            raise ArgumentTypeError(f"a mode is one of RuntimeExecutionMode, not {execution_mode!r}")
         self._configuration.set(settings.RUNTIME_MODE, execution_mode.name)
         return self
 
     def set_buffer_timeout(self: S, timeout_millis: int) -> S:
         """Set after how long buffers are sent, in ms; -1: when they are full. Elements are never buffered here."""
         if timeout_millis != -1:
-            self._configuration.set(settings.BUFFER_TIMEOUT, timeout_millis)
+            timeout = settings.BUFFER_TIMEOUT
+            self._configuration.set(timeout, timeout.type.argument(timeout.name, timeout_millis))
         self._configuration.set(settings.BUFFER_TIMEOUT_ENABLED, timeout_millis != -1)
         return self
 
@@ -957,7 +959,7 @@ class StreamExecutionEnvironment:
         Follows Flink 1.20.
         """
         if not isinstance(state_backend, StateBackend):
-            raise ConfigurationError(
+            raise ArgumentTypeError(
                 f"a state backend is one such as HashMapStateBackend(), not {state_backend!r}"
             )
         self._state_backend = state_backend
@@ -1001,7 +1003,7 @@ class StreamExecutionEnvironment:
         from flinkcore.common.restart_strategy import RestartStrategyConfiguration
 
         if not isinstance(restart_strategy_configuration, RestartStrategyConfiguration):
-            raise ConfigurationError(
+            raise ArgumentTypeError(
                 f"a restart strategy is one of RestartStrategies, not {restart_strategy_configuration!r}"
             )
         self._restart_strategy = restart_strategy_configuration
@@ -1118,7 +1120,7 @@ class StreamExecutionEnvironment:
         from flinkcore.datastream.slot_sharing_group import SlotSharingGroup
 
         if not isinstance(slot_sharing_group, SlotSharingGroup):
-            raise ConfigurationError(
+            raise ArgumentTypeError(
                 f"a slot sharing group is made by SlotSharingGroup.builder(name), not {slot_sharing_group!r}"
             )
         return self
@@ -1160,7 +1162,7 @@ def _data(path_or_table: Any) -> Any:
             "pyarrow.table(data)" if isinstance(path_or_table, Mapping) else "pyarrow.Table.from_pylist(data)"
         )
         hint = f": give {table}"
-    raise ConfigurationError(
+    raise ArgumentTypeError(
         "an event log is a path, a list of paths, or Arrow data (anything with __arrow_c_stream__ or "
         f"__arrow_c_array__), not {reprlib.repr(path_or_table)}{hint}"
     )

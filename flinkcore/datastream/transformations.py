@@ -28,7 +28,7 @@ from flinkcore.datastream.functions import (
 )
 from flinkcore.datastream.functions.reduce_function import ReduceFunction
 from flinkcore.datastream.output_mode import OutputMode
-from flinkcore.errors import ConfigurationError
+from flinkcore.errors import ArgumentTypeError, ConfigurationError
 
 if TYPE_CHECKING:
     from flinkcore.datastream.aggregates import Aggregate
@@ -84,17 +84,18 @@ class OperatorSettings:
 
     def set_parallelism(self, parallelism: int) -> None:
         """Set the number of subtasks; ConfigurationError unless it is from 1 to 32,768."""
-        number = PARALLELISM.type.value("parallelism", parallelism)
+        number = PARALLELISM.type.argument("parallelism", parallelism)
         self.parallelism = None if number == PARALLELISM_DEFAULT else number
 
     def set_max_parallelism(self, max_parallelism: int) -> None:
         """Set the number of key groups; ConfigurationError unless it is from 1 to 32,768."""
-        self.max_parallelism = NUMBER_OF_KEY_GROUPS.value("max_parallelism", max_parallelism)
+        self.max_parallelism = NUMBER_OF_KEY_GROUPS.argument("max_parallelism", max_parallelism)
 
     def set_text(self, what: str, text: str) -> None:
         """Set name, uid or description; ConfigurationError unless it is a text."""
         if not isinstance(text, str) or not text:
-            raise ConfigurationError(f"a {what} is a text that is not empty, not {text!r}")
+            kind = ConfigurationError if isinstance(text, str) else ArgumentTypeError
+            raise kind(f"a {what} is a text that is not empty, not {text!r}")
         setattr(self, what, text)
 
 
@@ -376,7 +377,7 @@ class _FunctionTransformation(Transformation):
         require_row_schema(self.output_type, *schemas)
         for tag in self.tags:
             if not isinstance(tag, OutputTag):
-                raise ConfigurationError(f"a side output is named by an OutputTag, not {tag!r}")
+                raise ArgumentTypeError(f"a side output is named by an OutputTag, not {tag!r}")
             if self.tags.count(tag) > 1:
                 raise ConfigurationError(f"{self.call} names the side output {tag.tag_id!r} twice")
             name = f"the type_info of OutputTag({tag.tag_id!r}), a side output of {self.call},"
@@ -558,7 +559,8 @@ class UnionTransformation(Transformation):
 
     @property
     def element_type(self) -> TypeInformation:
-        return self.united[0].element_type
+        first, *others = [step.element_type for step in self.united]
+        return first if all(other == first for other in others) else super().element_type
 
     def __str__(self) -> str:
         return f"union of {len(self.united)} streams"

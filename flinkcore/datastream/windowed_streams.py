@@ -45,7 +45,7 @@ from flinkcore.datastream.window import (
 )
 from flinkcore.datastream.window.window_assigner import require_assigner
 from flinkcore.datastream.window.window_operation import AnyWindowFunction, PreAggregation
-from flinkcore.errors import ConfigurationError
+from flinkcore.errors import ArgumentTypeError, ConfigurationError
 
 if TYPE_CHECKING:
     from flinkcore.datastream.stream_execution_environment import StreamExecutionEnvironment
@@ -109,7 +109,7 @@ class _Windows(Generic[Applied, Processed]):
         >>> windowed.trigger(PurgingTrigger.of(CountTrigger.of(100)))  # doctest: +SKIP
         """
         if not isinstance(trigger, Trigger):
-            raise ConfigurationError(f"trigger takes one such as CountTrigger.of(10), not {trigger!r}")
+            raise ArgumentTypeError(f"trigger takes one such as CountTrigger.of(10), not {trigger!r}")
         if isinstance(self._window_assigner, MergingWindowAssigner) and not trigger.can_merge():
             raise ConfigurationError(
                 f"{type(self._window_assigner).__name__} makes windows that merge, but {type(trigger).__name__} does "
@@ -138,7 +138,7 @@ class _Windows(Generic[Applied, Processed]):
         error, since it must change the list it is given.
         """
         if not isinstance(evictor, Evictor):
-            raise ConfigurationError(f"evictor takes one such as CountEvictor.of(10), not {evictor!r}")
+            raise ArgumentTypeError(f"evictor takes one such as CountEvictor.of(10), not {evictor!r}")
         return with_settings(self, evictor=evictor)
 
     def allowed_lateness(self: Windows, time_ms: int | Time | Duration) -> Windows:
@@ -266,7 +266,7 @@ class _Windows(Generic[Applied, Processed]):
         """
         if aggregate_function is not None and not aggregates:
             if not isinstance(aggregate_function, AggregateFunction):
-                raise ConfigurationError(
+                raise ArgumentTypeError(
                     "aggregate takes an AggregateFunction, or aggregates of columns by name, such as "
                     f"aggregate(n=count()), not {aggregate_function!r}"
                 )
@@ -300,7 +300,7 @@ class _Windows(Generic[Applied, Processed]):
                 )
         for name, aggregate in aggregates.items():
             if not isinstance(aggregate, Aggregate):
-                raise ConfigurationError(
+                raise ArgumentTypeError(
                     f"aggregate({name}=...) takes an aggregate such as count() or sum_('price'), "
                     f"not {aggregate!r}"
                 )
@@ -426,7 +426,7 @@ class _Windows(Generic[Applied, Processed]):
             window_function, self._window_function_types
         ):
             names = " or a ".join(kind.__name__ for kind in self._window_function_types)
-            raise ConfigurationError(f"the function over these windows is a {names}, not {window_function!r}")
+            raise ArgumentTypeError(f"the function over these windows is a {names}, not {window_function!r}")
         assigner = self._window_assigner
         trigger = assigner.get_default_trigger(self._stream._environment)
         operation = WindowOperation(

@@ -13,6 +13,8 @@ import pytest
 
 from flinkcore.common import Duration, OutputTag, RowKind, Time, Types, WatermarkStrategy
 from flinkcore.common.missing_features import (
+    FORMER_METHODS,
+    FORMER_NAMES,
     MISSING_COMMON_NAMES,
     MISSING_CONNECTOR_NAMES,
     MISSING_CONNECTORS,
@@ -232,3 +234,37 @@ def test_settings_of_a_cluster_are_accepted() -> None:
     assert env.get_buffer_timeout() == 5
     with pytest.raises(ConfigurationError, match="a mode is one of RuntimeExecutionMode"):
         env.set_runtime_mode("batch")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("module", "name"), [(module, name) for module, names in FORMER_NAMES.items() for name in names]
+)
+def test_a_name_of_pyflink_1_says_what_to_use(module: str, name: str) -> None:
+    with pytest.raises(ImportError, match=f"flinkcore has no {name}, which PyFlink 1 had: ."):
+        exec(f"from {module} import {name}")
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        importlib.import_module(module).nothing  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [(kind, name) for kind, names in FORMER_METHODS.items() for name in names]
+)
+def test_a_method_of_pyflink_1_says_what_to_use(kind: str, name: str) -> None:
+    env = StreamExecutionEnvironment.get_execution_environment()
+    settings: tuple[object, ...] = (env, env.get_config(), env.get_checkpoint_config())
+    (found,) = (each for each in settings if type(each).__name__ == kind)
+    with pytest.raises(AttributeError, match=f"^{kind} has no {name}, which PyFlink 1 had: ."):
+        getattr(found, name)
+    assert not hasattr(found, name)
+    with pytest.raises(AttributeError, match=f"^'{kind}' object has no attribute 'nothing'"):
+        getattr(found, "nothing")  # noqa: B009
+
+
+def test_what_takes_the_place_of_names_of_pyflink_1_is_there() -> None:
+    for kind in ("Avro", "Csv", "Json"):
+        formats = importlib.import_module(f"flinkcore.datastream.formats.{kind.lower()}")
+        assert hasattr(formats, f"{kind}RowDeserializationSchema")
+        assert hasattr(formats, f"{kind}RowSerializationSchema")
+    env = StreamExecutionEnvironment.get_execution_environment()
+    assert callable(env.set_restart_strategy)
+    assert callable(env.get_checkpoint_config().set_checkpoint_storage_dir)

@@ -12,7 +12,7 @@ from flinkcore.common.java_texts import bytes_text
 from flinkcore.common.row import Row, row_maker
 from flinkcore.common.row_kind import RowKind
 from flinkcore.common.typeinfo.type_information import Conversion, TypeInformation
-from flinkcore.errors import ConfigurationError, DataError
+from flinkcore.errors import ArgumentTypeError, ConfigurationError, DataError
 
 _TUPLES: Final = (tuple, list, Row)
 """What is read as a tuple; a union of types would be made anew for each value."""
@@ -35,7 +35,7 @@ class SequenceTypeInfo(TypeInformation):
 
     def __init__(self, element_type: TypeInformation) -> None:
         if not isinstance(element_type, TypeInformation):
-            raise ConfigurationError(
+            raise ArgumentTypeError(
                 f"the elements of {type(self).__name__} have a type such as Types.INT(), not {element_type!r}"
             )
         self.elem_type = element_type
@@ -143,7 +143,7 @@ class MapTypeInfo(TypeInformation):
     def __init__(self, key_type_info: TypeInformation, value_type_info: TypeInformation) -> None:
         for type_info in (key_type_info, value_type_info):
             if not isinstance(type_info, TypeInformation):
-                raise ConfigurationError(
+                raise ArgumentTypeError(
                     f"keys and values of a map have types such as Types.INT(), not {type_info!r}"
                 )
         self.key_type_info = key_type_info
@@ -221,12 +221,12 @@ class FieldsTypeInfo(TypeInformation):
 
     def __init__(self, field_types: Sequence[TypeInformation]) -> None:
         if not isinstance(field_types, list | tuple):
-            raise ConfigurationError(
+            raise ArgumentTypeError(
                 f"{self._maker} takes a list of types such as [Types.INT(), Types.STRING()], not {field_types!r}"
             )
         for field_type in field_types:
             if not isinstance(field_type, TypeInformation):
-                raise ConfigurationError(
+                raise ArgumentTypeError(
                     f"a field of {self._maker} has a type such as Types.INT(), not {field_type!r}"
                 )
         self._field_types = tuple(field_types)

@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias
 
 from flinkcore.common.java_texts import bytes_text
 from flinkcore.common.missing_features import WithoutJava
-from flinkcore.errors import ConfigurationError, DataError
+from flinkcore.errors import ArgumentTypeError, ConfigurationError, DataError
 
 Conversion: TypeAlias = Callable[[Any], Any]
 """Converts a value to the form that its type prescribes; a DataError if it is not of the type."""
@@ -99,7 +99,7 @@ def require_type(value: object, setting: str) -> TypeInformation:
     hint = ""
     if isinstance(value, dict):
         hint = "; columns of a replay are declared by a pyarrow schema, such as pyarrow.schema({'k': pyarrow.string()})"
-    raise ConfigurationError(f"{setting} is a TypeInformation such as Types.STRING(), not {value!r}{hint}")
+    raise ArgumentTypeError(f"{setting} is a TypeInformation such as Types.STRING(), not {value!r}{hint}")
 
 
 class PickledBytesTypeInfo(TypeInformation):

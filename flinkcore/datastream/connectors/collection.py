@@ -8,7 +8,7 @@ from typing import Any
 
 from flinkcore.common.typeinfo import TypeInformation
 from flinkcore.datastream.connectors.base import Source, SourceSplit
-from flinkcore.errors import ConfigurationError, DataError
+from flinkcore.errors import ArgumentTypeError, ConfigurationError, DataError
 
 MOST_OF_ITERATOR = 10_000_000
 """What has no length may have no end."""
@@ -44,7 +44,7 @@ class CollectionSource(Source):
 
     def __init__(self, collection: Any, type_info: TypeInformation) -> None:
         if not hasattr(collection, "__iter__") or isinstance(collection, str | bytes):
-            raise ConfigurationError(f"from_collection takes a list of elements, not {collection!r}")
+            raise ArgumentTypeError(f"from_collection takes a list of elements, not {collection!r}")
         self._elements = _checked(collection, type_info)
         self._type_info = type_info
 

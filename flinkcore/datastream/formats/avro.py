@@ -29,7 +29,7 @@ from flinkcore.common.typeinfo import (
 )
 from flinkcore.common.typeinfo.type_information import Conversion
 from flinkcore.datastream.connectors.file_system.file_source import StreamFormat
-from flinkcore.errors import ConfigurationError, DataError, UnsupportedOperationError
+from flinkcore.errors import ArgumentTypeError, ConfigurationError, DataError, UnsupportedOperationError
 
 
 class AvroSchema:
@@ -101,7 +101,7 @@ class AvroSchema:
 
 def _checked(schema: object, call: str) -> AvroSchema:
     if not isinstance(schema, AvroSchema):
-        raise ConfigurationError(
+        raise ArgumentTypeError(
             f"{call} takes an AvroSchema, such as AvroSchema.parse_string(...), not {schema!r}"
         )
     return schema
@@ -258,7 +258,7 @@ def _schema_of_messages(record_class: str | None, avro_schema_string: str | None
             f"{record_class} is a class of Java: give its schema, avro_schema_string=..."
         )
     if avro_schema_string is None:
-        raise ConfigurationError("a schema of messages needs avro_schema_string")
+        raise ArgumentTypeError("a schema of messages needs avro_schema_string")
     return AvroSchema(avro_schema_string)
 
 

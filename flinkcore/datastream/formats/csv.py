@@ -26,7 +26,7 @@ from flinkcore.datastream.formats.csv_values import (
     value_type,
 )
 from flinkcore.datastream.formats.row_types import checked_row_type
-from flinkcore.errors import ConfigurationError, DataError
+from flinkcore.errors import ArgumentTypeError, ConfigurationError, DataError
 from flinkcore.table.types import DataType, DataTypes
 
 _ARRAY_SEPARATOR = ";"
@@ -152,9 +152,9 @@ class CsvSchemaBuilder:
         self, name: str, kind: str, data_type: DataType | TypeInformation, array_separator: str = ""
     ) -> CsvSchemaBuilder:
         if not isinstance(name, str):
-            raise ConfigurationError(f"the name of a column is a text, not {name!r}")
+            raise ArgumentTypeError(f"the name of a column is a text, not {name!r}")
         if not isinstance(data_type, DataType | TypeInformation):
-            raise ConfigurationError(
+            raise ArgumentTypeError(
                 f"the column {name!r} has a type such as DataTypes.INT(), not {data_type!r}"
             )
         return self._with(columns=(*self._schema.columns, CsvColumn(name, kind, data_type, array_separator)))
@@ -404,7 +404,7 @@ class _CsvWriter(BulkWriter):
 
 def _checked(schema: object) -> CsvSchema:
     if not isinstance(schema, CsvSchema):
-        raise ConfigurationError(f"CSV needs a CsvSchema, made by CsvSchema.builder(), not {schema!r}")
+        raise ArgumentTypeError(f"CSV needs a CsvSchema, made by CsvSchema.builder(), not {schema!r}")
     if not schema.columns:
         raise ConfigurationError("a CSV schema needs at least one column: add_string_column('name')")
     twice = [name for name in schema.names if schema.names.count(name) > 1]

@@ -6,7 +6,7 @@ from types import UnionType
 from typing import Any, Final
 
 from flinkcore.common.typeinfo import BasicType, RowTypeInfo
-from flinkcore.errors import ConfigurationError, DataError
+from flinkcore.errors import ArgumentTypeError, DataError
 from flinkcore.table.types import RowType
 
 BITS: Final = {
@@ -35,7 +35,7 @@ def checked_row_type(row_type: object, call: str) -> RowTypeInfo:
 def declared_row(row_type: object, call: str) -> RowTypeInfo | RowType:
     """Return the type of rows as it is; raise ConfigurationError if it is none."""
     if not isinstance(row_type, RowTypeInfo | RowType):
-        raise ConfigurationError(
+        raise ArgumentTypeError(
             f"{call} takes a type such as Types.ROW_NAMED(['user', 'age'], [Types.STRING(), Types.INT()]), "
             f"not {row_type!r}"
         )

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Generic, TypeVar
 
 from flinkcore.datastream.functions.function import Function
-from flinkcore.errors import ConfigurationError
+from flinkcore.errors import ArgumentTypeError, ConfigurationError
 
 IN = TypeVar("IN")
 OUT = TypeVar("OUT")
@@ -111,7 +111,7 @@ class RetryPredicate(AsyncRetryPredicate[OUT], Generic[OUT]):
     ) -> None:
         for predicate in (result_predicate, exception_predicate):
             if predicate is not None and not callable(predicate):
-                raise ConfigurationError(f"a retry predicate is a function or None, not {predicate!r}")
+                raise ArgumentTypeError(f"a retry predicate is a function or None, not {predicate!r}")
         self._result_predicate = result_predicate
         self._exception_predicate = exception_predicate
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from flinkcore.datastream.functions.runtime_context import RuntimeContext
-from flinkcore.errors import ConfigurationError
+from flinkcore.errors import ArgumentTypeError
 
 Results = Iterable[Any] | None
 """What a function yields or returns: elements of the main output, and ``(tag, element)`` for a side output."""
@@ -36,15 +36,15 @@ def require_function(function: object, kind: type[Function], call: str) -> None:
 
     Raises
     ------
-    ConfigurationError
-        If it is neither. (PyFlink raises TypeError.)
+    ArgumentTypeError
+        If it is neither.
     """
     if isinstance(function, kind):
         return
     if not callable(function) or isinstance(function, Function):
-        raise ConfigurationError(f"{call} takes a {kind.__name__} or a function, not {function!r}")
+        raise ArgumentTypeError(f"{call} takes a {kind.__name__} or a function, not {function!r}")
     if isinstance(function, type) and issubclass(function, Function):
-        raise ConfigurationError(
+        raise ArgumentTypeError(
             f"{call} takes an object of {function.__name__}, not the class: {function.__name__}(...)"
         )
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from flinkcore.datastream.functions.function import Function
-from flinkcore.errors import ConfigurationError
+from flinkcore.errors import ArgumentTypeError
 
 T = TypeVar("T")
 IN = TypeVar("IN")
@@ -58,16 +58,14 @@ def as_reduce_function(function: ReduceFunction[T] | Callable[[T, T], T]) -> Red
 
     Raises
     ------
-    ConfigurationError
-        If it cannot be called. (PyFlink raises TypeError.)
+    ArgumentTypeError
+        If it cannot be called.
     """
     if isinstance(function, ReduceFunction):
         return function
     if callable(function):
         return ReduceFunctionWrapper(function)
-    raise ConfigurationError(
-        f"to reduce takes a ReduceFunction or a function of two values, not {function!r}"
-    )
+    raise ArgumentTypeError(f"to reduce takes a ReduceFunction or a function of two values, not {function!r}")
 
 
 class AggregateFunction(Function, Generic[IN, ACC, OUT]):

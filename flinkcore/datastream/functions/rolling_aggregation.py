@@ -9,7 +9,7 @@ from typing import Any
 from flinkcore.common.row import Row
 from flinkcore.common.typeinfo import BasicTypeInfo, RowTypeInfo, TupleTypeInfo, TypeInformation
 from flinkcore.datastream.functions.reduce_function import ReduceFunction
-from flinkcore.errors import ConfigurationError, DataError, in_words
+from flinkcore.errors import ArgumentTypeError, ConfigurationError, DataError, in_words
 
 Reduction = Callable[[Any, Any], Any]
 
@@ -41,7 +41,7 @@ class RollingAggregation(ReduceFunction[Any]):
 
     def __init__(self, kind: Kind, position: int | str) -> None:
         if isinstance(position, bool) or not isinstance(position, int | str):
-            raise ConfigurationError(
+            raise ArgumentTypeError(
                 f"{kind.value} takes the position or the name of a field, not {position!r}"
             )
         self._kind = kind

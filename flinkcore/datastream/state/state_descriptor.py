@@ -14,7 +14,7 @@ from flinkcore.datastream.functions.reduce_function import (
 )
 from flinkcore.datastream.state.state import IN, OUT, K, T, V
 from flinkcore.datastream.state.state_ttl_config import StateTtlConfig
-from flinkcore.errors import ConfigurationError
+from flinkcore.errors import ArgumentTypeError
 
 ACC = TypeVar("ACC")
 
@@ -33,7 +33,7 @@ class StateType(Protocol):
 def _checked_type(type_info: StateType | None, name: str) -> StateType | None:
     if type_info is None or (isinstance(type_info, StateType) and not isinstance(type_info, type)):
         return type_info
-    raise ConfigurationError(f"the type of the state {name!r} is a TypeInformation, not {type_info!r}")
+    raise ArgumentTypeError(f"the type of the state {name!r} is a TypeInformation, not {type_info!r}")
 
 
 class StateDescriptor(ABC):
@@ -70,7 +70,7 @@ class StateDescriptor(ABC):
 
     def __init__(self, name: str, type_info: StateType | None = None) -> None:
         if not isinstance(name, str) or not name:
-            raise ConfigurationError(f"the name of a state is a text that is not empty, not {name!r}")
+            raise ArgumentTypeError(f"the name of a state is a text that is not empty, not {name!r}")
         self.name = name
         self.type_info = _checked_type(type_info, name)
         self._ttl_config: StateTtlConfig | None = None
@@ -88,7 +88,7 @@ class StateDescriptor(ABC):
             If it is no StateTtlConfig.
         """
         if ttl_config is not None and not isinstance(ttl_config, StateTtlConfig):
-            raise ConfigurationError(
+            raise ArgumentTypeError(
                 f"the time to live of the state {self.name!r} is a StateTtlConfig, such as "
                 f"StateTtlConfig.new_builder(Time.hours(1)).build(), not {ttl_config!r}"
             )
@@ -170,7 +170,7 @@ class ReducingStateDescriptor(StateDescriptor, Generic[T]):
     name, type_info
         As of :class:`StateDescriptor`.
     reduce_function : ReduceFunction or callable
-        Anything else is a ConfigurationError. (PyFlink raises TypeError.)
+        Anything else is an ArgumentTypeError.
 
     Notes
     -----
@@ -201,7 +201,7 @@ class AggregatingStateDescriptor(StateDescriptor, Generic[IN, ACC, OUT]):
     name, state_type_info
         As of :class:`StateDescriptor`.
     agg_function : AggregateFunction
-        Anything else is a ConfigurationError. (PyFlink raises TypeError.)
+        Anything else is an ArgumentTypeError.
 
     Notes
     -----
@@ -218,7 +218,7 @@ class AggregatingStateDescriptor(StateDescriptor, Generic[IN, ACC, OUT]):
     ) -> None:
         super().__init__(name, state_type_info)
         if not isinstance(agg_function, AggregateFunction):
-            raise ConfigurationError(
+            raise ArgumentTypeError(
                 f"the aggregating state {name!r} takes an AggregateFunction, not {agg_function!r}"
             )
         self._agg_function = agg_function

@@ -15,7 +15,7 @@ from flinkcore.datastream.timestamps.assigners import (
     ColumnTimestampExtractor,
     IgnoringHandler,
 )
-from flinkcore.errors import ConfigurationError, in_words
+from flinkcore.errors import ArgumentTypeError, ConfigurationError, in_words
 
 
 class AssignerWithPeriodicWatermarksAdapter(WatermarkGenerator[Any]):
@@ -112,7 +112,7 @@ def as_watermark_strategy(given: StrategyOrAssigner) -> WatermarkStrategy:
         return given
     if isinstance(given, AssignerWithPeriodicWatermarks | AssignerWithPunctuatedWatermarks):
         return WatermarkStrategy.for_generator(_AdapterSupplier(given)).with_timestamp_assigner(given)
-    raise ConfigurationError(
+    raise ArgumentTypeError(
         "assign_timestamps_and_watermarks takes a strategy such as WatermarkStrategy."
         f"for_bounded_out_of_orderness(Duration.of_seconds(4)), not {given!r}"
     )

@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
-from flinkcore.errors import ConfigurationError
+from flinkcore.errors import ArgumentTypeError
 
 T = TypeVar("T")
 
@@ -32,6 +32,6 @@ def delta_call(owner: str, delta_function: Delta) -> Callable[[Any, Any], float]
         return delta_function.get_delta
     if callable(delta_function):
         return delta_function
-    raise ConfigurationError(
+    raise ArgumentTypeError(
         f"{owner} takes a DeltaFunction or a function of two elements, not {delta_function!r}"
     )

@@ -18,7 +18,7 @@ from flinkcore.datastream.window.window_assigner import (
 )
 from flinkcore.datastream.window.window_settings import require_above_zero
 from flinkcore.datastream.window.windows import TimeWindow, time_window
-from flinkcore.errors import ConfigurationError, UserCodeError, in_words
+from flinkcore.errors import ArgumentTypeError, UserCodeError, in_words
 
 
 class SessionWindowTimeGapExtractor(ABC):
@@ -76,7 +76,7 @@ class _DynamicGapSessions(_SessionWindows):
 
     def __post_init__(self) -> None:
         if not isinstance(self.extractor, SessionWindowTimeGapExtractor) and not callable(self.extractor):
-            raise ConfigurationError(
+            raise ArgumentTypeError(
                 f"{type(self).__name__} takes a SessionWindowTimeGapExtractor or a function of an element, "
                 f"not {self.extractor!r}"
             )

@@ -20,7 +20,7 @@ from flinkcore.datastream.window.window_settings import (
     shift,
 )
 from flinkcore.datastream.window.windows import TimeWindow, require_timestamp, time_window
-from flinkcore.errors import ConfigurationError
+from flinkcore.errors import ArgumentTypeError, ConfigurationError
 
 MAX_WINDOWS: Final = 10_000_000
 """The most sliding windows that an element may be in, as in Flink."""
@@ -40,7 +40,7 @@ class _TumblingWindows(TimeWindowAssigner):
         require_above_zero(name, "size", self.size_ms)
         require_offset_below(name, "size", self.size_ms, self.offset_ms)
         if not isinstance(self.window_stagger, WindowStagger):
-            raise ConfigurationError(f"{name}: the stagger is a WindowStagger, not {self.window_stagger!r}")
+            raise ArgumentTypeError(f"{name}: the stagger is a WindowStagger, not {self.window_stagger!r}")
 
     @classmethod
     def of(

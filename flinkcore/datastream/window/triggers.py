@@ -19,7 +19,7 @@ from flinkcore.datastream.state import (
 from flinkcore.datastream.window.delta_function import Delta, delta_call
 from flinkcore.datastream.window.window_settings import require_count, require_milliseconds
 from flinkcore.datastream.window.windows import Window
-from flinkcore.errors import ConfigurationError, UnsupportedOperationError
+from flinkcore.errors import ArgumentTypeError, ConfigurationError, UnsupportedOperationError
 from flinkcore.metrics import MetricGroup
 
 T = TypeVar("T", contravariant=True)
@@ -171,7 +171,7 @@ class _BuiltInTrigger(Trigger[Any, Window]):
 
 def _require_trigger(owner: str, trigger: Trigger[Any, Any]) -> None:
     if not isinstance(trigger, Trigger):
-        raise ConfigurationError(f"{owner} takes a trigger, not {trigger!r}")
+        raise ArgumentTypeError(f"{owner} takes a trigger, not {trigger!r}")
 
 
 class EventTimeTrigger(_BuiltInTrigger):

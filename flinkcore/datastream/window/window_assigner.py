@@ -11,7 +11,7 @@ from flinkcore.common.serializer import Serializer
 from flinkcore.datastream.functions.runtime_context import RuntimeContext
 from flinkcore.datastream.window.triggers import EventTimeTrigger, ProcessingTimeTrigger, Trigger
 from flinkcore.datastream.window.windows import TimeWindow, Window
-from flinkcore.errors import ConfigurationError
+from flinkcore.errors import ArgumentTypeError
 
 T = TypeVar("T")
 W = TypeVar("W", bound=Window)
@@ -153,7 +153,7 @@ class MergingWindowAssigner(WindowAssigner[T, W]):
 def require_assigner(assigner: WindowAssigner[T, W], call: str) -> WindowAssigner[T, W]:
     """Return an assigner as it is; raise ConfigurationError for anything else."""
     if not isinstance(assigner, WindowAssigner):
-        raise ConfigurationError(
+        raise ArgumentTypeError(
             f"{call} takes an assigner such as TumblingEventTimeWindows.of(Time.hours(1)), not {assigner!r}"
         )
     return assigner

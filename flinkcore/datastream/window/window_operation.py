@@ -22,7 +22,7 @@ from flinkcore.datastream.window.window_assigner import (
     require_assigner,
 )
 from flinkcore.datastream.window.window_settings import require_milliseconds
-from flinkcore.errors import ConfigurationError
+from flinkcore.errors import ArgumentTypeError, ConfigurationError
 
 PreAggregation = ReduceFunction[Any] | AggregateFunction[Any, Any, Any]
 AnyWindowFunction = (
@@ -73,30 +73,30 @@ class WindowOperation:
     def __post_init__(self) -> None:
         require_assigner(self.assigner, "a window operation")
         if not isinstance(self.trigger, Trigger):
-            raise ConfigurationError(f"a trigger is one such as CountTrigger.of(10), not {self.trigger!r}")
+            raise ArgumentTypeError(f"a trigger is one such as CountTrigger.of(10), not {self.trigger!r}")
         if isinstance(self.assigner, MergingWindowAssigner) and not self.trigger.can_merge():
             raise ConfigurationError(
                 f"{type(self.assigner).__name__} makes windows that merge, but {type(self.trigger).__name__} does not "
                 "support merging: let its can_merge return True, and define on_merge"
             )
         if self.evictor is not None and not isinstance(self.evictor, Evictor):
-            raise ConfigurationError(f"an evictor is one such as CountEvictor.of(10), not {self.evictor!r}")
+            raise ArgumentTypeError(f"an evictor is one such as CountEvictor.of(10), not {self.evictor!r}")
         require_milliseconds("a window operation", "allowed lateness", self.allowed_lateness_ms)
         if self.allowed_lateness_ms < 0:
             raise ConfigurationError(
                 f"allowed_lateness cannot be negative, it is {self.allowed_lateness_ms} ms"
             )
         if self.late_tag is not None and not isinstance(self.late_tag, OutputTag):
-            raise ConfigurationError(f"late rows go to an OutputTag, not to {self.late_tag!r}")
+            raise ArgumentTypeError(f"late rows go to an OutputTag, not to {self.late_tag!r}")
         if self.pre_aggregation is None and self.window_function is None:
             raise ConfigurationError("windows need a function: reduce, aggregate, process or apply")
         if not isinstance(self.pre_aggregation, ReduceFunction | AggregateFunction | None):
-            raise ConfigurationError(
+            raise ArgumentTypeError(
                 f"windows reduce by a ReduceFunction, or aggregate by an AggregateFunction, "
                 f"not by {self.pre_aggregation!r}"
             )
         if self.window_function is not None and not isinstance(self.window_function, _FUNCTIONS):
-            raise ConfigurationError(
+            raise ArgumentTypeError(
                 f"a function over windows is a {', '.join(kind.__name__ for kind in _FUNCTIONS)}, "
                 f"not {self.window_function!r}"
             )

@@ -19,7 +19,13 @@ from flinkcore.common.serialization import BulkWriter, BulkWriterFactory, Encode
 from flinkcore.common.serializer import Serializer
 from flinkcore.common.typeinfo import TypeInformation
 from flinkcore.datastream.connectors.base import Sink, SinkWriter, WriterContext
-from flinkcore.errors import ConfigurationError, DataError, SourceError, UnsupportedOperationError
+from flinkcore.errors import (
+    ArgumentTypeError,
+    ConfigurationError,
+    DataError,
+    SourceError,
+    UnsupportedOperationError,
+)
 
 _DIRECTIVES = {"yyyy": "%Y", "MM": "%m", "dd": "%d", "HH": "%H", "mm": "%M", "ss": "%S"}
 
@@ -367,7 +373,7 @@ class FileSink(Sink):
             If the path is not a local one, or the encoder no Encoder.
         """
         if not isinstance(encoder, Encoder):
-            raise ConfigurationError(
+            raise ArgumentTypeError(
                 f"for_row_format takes an encoder such as Encoder.simple_string_encoder(), not {encoder!r}"
             )
         return FileSinkBuilder(FileSink(_folder(base_path), encoder))
@@ -376,7 +382,7 @@ class FileSink(Sink):
     def for_bulk_format(base_path: str, writer_factory: BulkWriterFactory) -> FileSinkBuilder:
         """Return the builder of a sink that writes elements in batches; errors as of :meth:`for_row_format`."""
         if not isinstance(writer_factory, BulkWriterFactory):
-            raise ConfigurationError(
+            raise ArgumentTypeError(
                 f"for_bulk_format takes a factory such as ParquetBulkWriters.for_row_type(...), not {writer_factory!r}"
             )
         policy = RollingPolicy.on_checkpoint_rolling_policy()

@@ -12,7 +12,13 @@ from typing import Any, BinaryIO
 
 from flinkcore.common.typeinfo import TypeInformation, Types
 from flinkcore.datastream.connectors.base import Source, SourceSplit
-from flinkcore.errors import ConfigurationError, DataError, SourceError, UnsupportedOperationError
+from flinkcore.errors import (
+    ArgumentTypeError,
+    ConfigurationError,
+    DataError,
+    SourceError,
+    UnsupportedOperationError,
+)
 
 
 class StreamFormat(ABC):
@@ -174,7 +180,7 @@ class FileSourceBuilder:
 
     def __init__(self, format: StreamFormat, paths: Sequence[str]) -> None:
         if not isinstance(format, StreamFormat):
-            raise ConfigurationError(
+            raise ArgumentTypeError(
                 f"files are read by a format such as StreamFormat.text_line_format(), not by {format!r}"
             )
         if not paths or not all(isinstance(path, str) and path for path in paths):
