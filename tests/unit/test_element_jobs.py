@@ -882,6 +882,55 @@ def test_errors_of_lambdas_and_key_selectors_name_the_element(env: StreamExecuti
         collected(numbers.key_by(lambda value: [threading.Lock()]).sum())
 
 
+@pytest.mark.parametrize("parallelism", [1, 2])
+def test_a_key_selector_is_called_where_nothing_asks_for_its_keys(parallelism: int) -> None:
+    asked: list[int] = []
+
+    class Asked(KeySelector):
+        def get_key(self, value: int) -> int:
+            asked.append(value)
+            return 1 // value
+
+    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(parallelism)
+    keyed = env.from_collection([1, 2]).key_by(Asked())
+    for stream in (
+        keyed.map(lambda value: value),
+        keyed.filter(lambda value: True),
+        keyed.flat_map(lambda value: [value]),
+        keyed.union(),
+    ):
+        assert sorted(collected(stream)) == sorted(asked) == [1, 2]
+        asked.clear()
+    zeros = env.from_collection([0])
+    with pytest.raises(UserCodeError, match="the key selector failed at the element 0"):
+        collected(zeros.key_by(Asked()).map(lambda value: value))
+    zeros.key_by(Asked()).print()
+    with pytest.raises(UserCodeError, match="the key selector failed at the element 0"):
+        env.execute()
+    with pytest.raises(DataError, match="cannot be one: a lock has no hash"):
+        collected(zeros.key_by(lambda value: [threading.Lock()]).map(lambda value: value))
+
+
+def test_streams_of_other_types_cannot_be_united(env: StreamExecutionEnvironment) -> None:
+    numbers, texts = env.from_collection([1], Types.INT()), env.from_collection(["a"], Types.STRING())
+    for other in (texts, texts.key_by(lambda value: value), texts.map(int, Types.LONG())):
+        with pytest.raises(
+            ConfigurationError, match=r"^union takes streams of one type, not of Integer and "
+        ):
+            numbers.union(numbers, other)
+    names = [Types.ROW_NAMED([name], [Types.INT()]) for name in ("a", "b")]
+    rows = [env.from_collection([Row(1)], type_info) for type_info in names]
+    assert len(collected(rows[0].union(rows[1]))) == 2
+    assert numbers.union(numbers).get_type() == Types.INT()
+    untyped = numbers.map(lambda value: "b").union(texts)
+    assert untyped.get_type() == Types.PICKLED_BYTE_ARRAY()
+    assert collected(untyped.filter(lambda value: True)) == ["b", "a"]
+    with pytest.raises(
+        ConfigurationError, match=r"^union takes streams of one type, not of Integer and String"
+    ):
+        numbers.union(untyped, texts)
+
+
 def test_a_flat_map_that_fails_behind_a_result_names_its_element(env: StreamExecutionEnvironment) -> None:
     def halves(value: int) -> Iterator[float]:
         yield value / 2

@@ -28,7 +28,6 @@ from flinkcore.datastream.functions import (
     CoFlatMapFunction,
     CoMapFunction,
     CoProcessFunction,
-    Function,
     KeyedBroadcastProcessFunction,
     KeyedCoProcessFunction,
     KeyedProcessFunction,
@@ -178,8 +177,7 @@ def _function_operator(
     setup: OperatorSetup, step: ElementTransformation, output: Output, conversion: Conversion
 ) -> AbstractStreamOperator:
     keyed_inputs: tuple[KeyedInput, ...] = ()
-    has_state = isinstance(step, ReduceTransformation) or isinstance(step.function, Function)
-    if _is_keyed(step.input) and has_state:  # a plain function cannot ask for its key
+    if _is_keyed(step.input) and setup.node.asks_for_keys:
         keyed_inputs = (KeyedInput(setup.key_selector(step.input), setup.keyed_state_backend),)
     kind = _FUNCTION_OPERATORS[type(step)]
     if kind is StreamGroupedReduce and setup.job.configuration.is_batch():

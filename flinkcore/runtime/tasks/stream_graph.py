@@ -13,18 +13,21 @@ from flinkcore.common.typeinfo import TypeInformation
 from flinkcore.datastream.declared_type import declared_type
 from flinkcore.datastream.element_transformations import (
     AsyncWaitTransformation,
+    ChoiceTransformation,
     ConnectedTransformation,
     CustomPartitionTransformation,
     ElementTransformation,
     ElementWindowTransformation,
+    FlatMapTransformation,
     KeyedTransformation,
     LegacySourceTransformation,
+    MapTransformation,
     Partitioning,
     RepartitionTransformation,
     SideOutputTransformation,
     SourceTransformation,
 )
-from flinkcore.datastream.functions import function_name
+from flinkcore.datastream.functions import Function, function_name
 from flinkcore.datastream.pipeline_executor import ElementJob
 from flinkcore.datastream.transformations import (
     BatchProcessTransformation,
@@ -106,6 +109,14 @@ class StreamNode:
         (edge,) = self.outputs
         is_function = isinstance(edge.target.transformation, ElementTransformation | ProcessTransformation)
         return edge.chained and edge.output_tag is None and is_function and not edge.target.collects
+
+    @property
+    def asks_for_keys(self) -> bool:
+        """Whether its operator asks for the keys of keyed elements; that of a plain function has no use for them."""
+        step = self.transformation
+        if isinstance(step, MapTransformation | FlatMapTransformation | ChoiceTransformation):
+            return isinstance(step.function, Function)
+        return not isinstance(step, AsyncWaitTransformation)
 
     @property
     def uid(self) -> str | None:

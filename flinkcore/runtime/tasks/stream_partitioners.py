@@ -79,11 +79,27 @@ def by_key_group(
             known[form] = channel
             return channel
         except TypeError as failure:
-            raise DataError(
-                f"the key {key!r} cannot be one: {failure}; key by a value such as a tuple"
-            ) from failure
+            raise _no_key(key, failure) from failure
 
     return select
+
+
+def only_channel_of_key(key_selector: KeySelector) -> ChannelSelector:
+    """Return a selector of the only channel, which asks for each key all the same: an error of a selector is seen."""
+
+    def select(record: StreamRecord[Any]) -> int:
+        key = selected_key(key_selector, record)
+        try:
+            canonical_key(key)
+        except TypeError as failure:
+            raise _no_key(key, failure) from failure
+        return 0
+
+    return select
+
+
+def _no_key(key: Any, failure: TypeError) -> DataError:
+    return DataError(f"the key {key!r} cannot be one: {failure}; key by a value such as a tuple")
 
 
 def custom(

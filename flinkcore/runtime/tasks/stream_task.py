@@ -435,12 +435,15 @@ def _selector(edge: StreamEdge, setup: OperatorSetup, count: int) -> partitioner
             count,
             function_name(partition.partitioner),
         )
-    if count == 1 or partitioning is Partitioning.GLOBAL:
-        return None
     if isinstance(partition, KeyedTransformation | PartitionTransformation):
+        if count == 1:
+            asked_later = edge.target.asks_for_keys
+            return None if asked_later else partitioners.only_channel_of_key(setup.key_selector(partition))
         max_parallelism = edge.target.max_parallelism
         groups = partitioners.ElementKeyGroups(max_parallelism)
         return partitioners.by_key_group(setup.key_selector(partition), groups, max_parallelism, count)
+    if count == 1 or partitioning is Partitioning.GLOBAL:
+        return None
     if partitioning is Partitioning.SHUFFLE:
         return partitioners.shuffled(count, setup.index)
     return partitioners.round_robin(count, setup.index if partitioning is Partitioning.REBALANCE else 0)
