@@ -24,6 +24,7 @@ from flinkcore.datastream.timestamps import (
     AscendingTimestampExtractor,
     AssignerWithPeriodicWatermarks,
     AssignerWithPeriodicWatermarksAdapter,
+    AssignerWithPunctuatedWatermarks,
     AssignerWithPunctuatedWatermarksAdapter,
     BoundedOutOfOrdernessTimestampExtractor,
     FailingHandler,
@@ -32,7 +33,7 @@ from flinkcore.datastream.timestamps import (
     MonotonyViolationHandler,
     as_watermark_strategy,
 )
-from flinkcore.errors import ConfigurationError, DataError, FlinkcoreError
+from flinkcore.errors import ConfigurationError, DataError, FlinkcoreError, SchemaError
 
 
 def extract(assigner: AssignerWithPeriodicWatermarks, *timestamps: int) -> list[int]:
@@ -290,6 +291,77 @@ def test_an_extractor_over_columns_is_stopped_and_resumed(tmp_path: Path) -> Non
     first = windows(LOG.slice(0, 5)).execute(stop_with_checkpoint=tmp_path / "day").to_arrow().to_pylist()
     second = windows(LOG.slice(5)).execute(restore_from=tmp_path / "day").to_arrow().to_pylist()
     assert first + second == windows(LOG).execute().to_arrow().to_pylist()
+
+
+class Rising(AssignerWithPunctuatedWatermarks):
+    """Gives a watermark for each second element."""
+
+    def __init__(self) -> None:
+        self.n = 0
+
+    def extract_timestamp(self, value: int, record_timestamp: int) -> int:
+        return value
+
+    def check_and_get_next_watermark(self, last_element: int, extracted_timestamp: int) -> Watermark | None:
+        self.n += 1
+        return None if self.n % 2 else Watermark(extracted_timestamp)
+
+
+class Saved(Rising):
+    def snapshot_state(self) -> int:
+        return self.n
+
+    def restore_state(self, state: int) -> None:
+        self.n = state
+
+
+class Ascends(AscendingTimestampExtractor):
+    def extract_ascending_timestamp(self, element: int) -> int:
+        return element
+
+
+class Trails(BoundedOutOfOrdernessTimestampExtractor):
+    def extract_element_timestamp(self, element: int) -> int:
+        return element
+
+
+def watermarks_seen(assigner: Any, elements: list[int], **checkpoint: Any) -> list[Any]:
+    env = StreamExecutionEnvironment.get_execution_environment()
+    env.get_config().set_auto_watermark_interval(1)
+    timed = env.from_collection(elements).assign_timestamps_and_watermarks(assigner)
+    return list(timed.process(Times()).execute_and_collect(**checkpoint))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Ascends().with_violation_handler(IgnoringHandler()),
+        lambda: Trails(Duration.of_millis(3)),
+        IngestionTimeExtractor,
+        Saved,
+    ],
+)
+def test_an_assigner_of_single_elements_goes_on_from_a_checkpoint(make: Any, tmp_path: Path) -> None:
+    elements = [5, 9, 20, 18, 7, 30, 31]
+    for cut in range(1, len(elements)):
+        path = tmp_path / str(cut)
+        seen = watermarks_seen(make(), elements[:cut], stop_with_checkpoint=path)
+        seen += watermarks_seen(make(), elements[cut:], restore_from=path)
+        assert seen == watermarks_seen(make(), elements)
+
+
+def test_an_assigner_of_the_users_without_snapshots_is_named(tmp_path: Path) -> None:
+    with pytest.raises(
+        ConfigurationError, match=r"snapshots \(Rising does not define snapshot_state\): define"
+    ):
+        watermarks_seen(Rising(), [5], stop_with_checkpoint=tmp_path / "c")
+
+
+@pytest.mark.parametrize("state", [None, "5", 5.0, True, MAX_TIMESTAMP + 1, [5]])
+def test_what_an_assigner_cannot_hold_is_not_restored(state: Any) -> None:
+    for assigner in (Ascends(), Trails(Duration.of_millis(3)), IngestionTimeExtractor()):
+        with pytest.raises(SchemaError, match=rf"is not what {type(assigner).__name__} holds"):
+            assigner.restore_state(state)
 
 
 class Halves(BoundedOutOfOrdernessTimestampExtractor):

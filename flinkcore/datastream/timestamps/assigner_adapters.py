@@ -18,7 +18,19 @@ from flinkcore.datastream.timestamps.assigners import (
 from flinkcore.errors import ArgumentTypeError, ConfigurationError, in_words
 
 
-class AssignerWithPeriodicWatermarksAdapter(WatermarkGenerator[Any]):
+class _Adapter(WatermarkGenerator[Any]):
+    """The state of a generator is that of its assigner."""
+
+    _assigner: AssignerWithPeriodicWatermarks | AssignerWithPunctuatedWatermarks
+
+    def snapshot_state(self) -> Any:
+        return self._assigner.snapshot_state()
+
+    def restore_state(self, state: Any) -> None:
+        self._assigner.restore_state(state)
+
+
+class AssignerWithPeriodicWatermarksAdapter(_Adapter):
     """Asks a periodic assigner for its watermark at each periodic call.
 
     Parameters
@@ -30,6 +42,8 @@ class AssignerWithPeriodicWatermarksAdapter(WatermarkGenerator[Any]):
     -----
     Flink 1.20's ``AssignerWithPeriodicWatermarksAdapter``.
     """
+
+    _assigner: AssignerWithPeriodicWatermarks
 
     def __init__(self, assigner: AssignerWithPeriodicWatermarks) -> None:
         self._assigner = assigner
@@ -43,7 +57,7 @@ class AssignerWithPeriodicWatermarksAdapter(WatermarkGenerator[Any]):
             output.emit_watermark(watermark)
 
 
-class AssignerWithPunctuatedWatermarksAdapter(WatermarkGenerator[Any]):
+class AssignerWithPunctuatedWatermarksAdapter(_Adapter):
     """Asks a punctuated assigner for a watermark at each event.
 
     Parameters
@@ -56,6 +70,8 @@ class AssignerWithPunctuatedWatermarksAdapter(WatermarkGenerator[Any]):
     """
 
     changes_at_events_only = True
+
+    _assigner: AssignerWithPunctuatedWatermarks
 
     def __init__(self, assigner: AssignerWithPunctuatedWatermarks) -> None:
         self._assigner = assigner
@@ -84,12 +100,6 @@ class ColumnTimestampExtractorAdapter(AssignerWithPeriodicWatermarksAdapter):
 
     def on_event(self, event: Any, event_timestamp: int, output: WatermarkOutput) -> None:
         self._extractor.note_timestamp(event_timestamp)
-
-    def snapshot_state(self) -> int:
-        return self._extractor.largest_timestamp_ms
-
-    def restore_state(self, state: int) -> None:
-        self._extractor.largest_timestamp_ms = state
 
 
 StrategyOrAssigner: TypeAlias = (

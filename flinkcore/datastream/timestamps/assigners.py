@@ -5,14 +5,51 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, final
 
-from flinkcore.common.constants import MIN_TIMESTAMP
+from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.common.time import Duration, Time, bound_ms
 from flinkcore.common.timestamp_assigner import ClockedTimestampAssigner, TimestampAssigner
 from flinkcore.common.watermark import Watermark
-from flinkcore.errors import DataError
+from flinkcore.errors import DataError, SchemaError, UnsupportedOperationError
 
 
-class AssignerWithPeriodicWatermarks(TimestampAssigner):
+class _AssignerWithWatermarks(TimestampAssigner):
+    def snapshot_state(self) -> Any:
+        """Return the state of this assigner for a checkpoint; None if it has none.
+
+        A subclass with more state than its base class overrides this and `restore_state`.
+
+        Returns
+        -------
+        object
+            Of the types that `WatermarkGenerator.snapshot_state` may return.
+
+        Raises
+        ------
+        UnsupportedOperationError
+            If the class does not override this.
+        """
+        raise UnsupportedOperationError(f"{type(self).__qualname__} does not define snapshot_state")
+
+    def restore_state(self, state: Any) -> None:
+        """Restore the state that `snapshot_state` returned for another assigner of this class.
+
+        Raises
+        ------
+        UnsupportedOperationError
+            If the class does not override this.
+        """
+        raise UnsupportedOperationError(f"{type(self).__qualname__} does not define restore_state")
+
+
+def _restored_time(assigner: TimestampAssigner, state: object) -> int:
+    if type(state) is int and MIN_TIMESTAMP <= state <= MAX_TIMESTAMP:
+        return state
+    raise SchemaError(
+        f"{state!r:.80} is not what {type(assigner).__qualname__} holds: the largest timestamp so far"
+    )
+
+
+class AssignerWithPeriodicWatermarks(_AssignerWithWatermarks):
     """Assigns timestamps, and is asked for the watermark once per auto-watermark interval.
 
     Notes
@@ -25,7 +62,7 @@ class AssignerWithPeriodicWatermarks(TimestampAssigner):
         """Return the current watermark; None, or one that does not advance, is not emitted."""
 
 
-class AssignerWithPunctuatedWatermarks(TimestampAssigner):
+class AssignerWithPunctuatedWatermarks(_AssignerWithWatermarks):
     """Assigns timestamps, and is asked for a watermark after each element.
 
     Notes
@@ -107,6 +144,12 @@ class ColumnTimestampExtractor(AssignerWithPeriodicWatermarks):
     @abstractmethod
     def extract_column_timestamp(self, columns: Any) -> Any:
         """Return what the user's method makes of an element whose fields are columns."""
+
+    def snapshot_state(self) -> int:
+        return self.largest_timestamp_ms
+
+    def restore_state(self, state: int) -> None:
+        self.largest_timestamp_ms = _restored_time(self, state)
 
 
 class AscendingTimestampExtractor(ColumnTimestampExtractor):
@@ -243,3 +286,9 @@ class IngestionTimeExtractor(AssignerWithPeriodicWatermarks, ClockedTimestampAss
     def get_current_watermark(self) -> Watermark:
         self._max_timestamp = max(self._clock(), self._max_timestamp)
         return Watermark(self._max_timestamp - 1)
+
+    def snapshot_state(self) -> int:
+        return self._max_timestamp
+
+    def restore_state(self, state: int) -> None:
+        self._max_timestamp = _restored_time(self, state)
