@@ -229,7 +229,8 @@ class SparkExecutor:
             The checkpoint that the job is restored from, and the one that it stops with: paths that driver and
             executors share.
         """
-        return SparkResult(self.planned(graph, configuration, checkpoints, progress))
+        plan = without_order_of_ties(make_plan(graph, configuration))
+        return SparkResult(self._replay(graph, plan, configuration, checkpoints, progress))
 
     def planned(
         self,
@@ -238,10 +239,19 @@ class SparkExecutor:
         checkpoints: CheckpointSettings = NO_CHECKPOINTS,
         progress: ProgressChoice = "off",
     ) -> SparkReplay:
-        """Plan a columnar job, also for an analysis of its logs; parameters as of `execute`."""
+        """Plan a columnar job for an analysis, which tells of events that tie, too; parameters as of `execute`."""
+        return self._replay(graph, make_plan(graph, configuration), configuration, checkpoints, progress)
+
+    def _replay(
+        self,
+        graph: StreamGraph,
+        plan: JobPlan,
+        configuration: ExecutionConfig,
+        checkpoints: CheckpointSettings,
+        progress: ProgressChoice,
+    ) -> SparkReplay:
         check_session(self._spark)
         configuration.require_arrival_clock("a job on Spark", _NO_COMMON_CLOCK)
-        plan = without_order_of_ties(make_plan(graph, configuration))
         job = JobCheckpoints.of(plan, checkpoints)
         parallelism = configuration.get_parallelism()
         if parallelism == ExecutionConfig.PARALLELISM_DEFAULT:

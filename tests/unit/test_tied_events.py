@@ -25,6 +25,7 @@ from flinkcore.datastream.transformations import StreamGraph
 from flinkcore.datastream.window import CountTrigger, CumulativeEventTimeWindows, SlidingEventTimeWindows
 from flinkcore.replay.plans.job_plan import make_plan
 from flinkcore.replay.plans.tied_events import without_order_of_ties
+from flinkcore.spark.logs import spark_log
 
 MS = Time.milliseconds
 TUMBLING = TumblingEventTimeWindows.of(MS(50))
@@ -119,3 +120,28 @@ def test_the_rows_are_the_same_however_those_of_a_dataframe_lie(lateness: int) -
     assert any(row["late_firing"] for row in expected) is bool(lateness)
     for seed, partitions in ((2, 1), (3, 2), (4, 5)):
         assert rows(seed, partitions) == expected
+
+
+def test_files_are_put_in_the_order_of_a_column_only_where_ties_count(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def in_order(job: Job, env: StreamExecutionEnvironment) -> list[str]:
+        stream = env.from_event_log(log(1), timestamp="ts", arrival="at", position="x")
+        env.get_config().set_auto_watermark_interval(1)
+        rows = job(stream.assign_timestamps_and_watermarks(BOUNDED).key_by("key")).to_arrow().to_pylist()
+        return sorted(map(str, rows))
+
+    def firsts(stream: KeyedStream) -> DataStream:
+        return stream.window(TUMBLING).aggregate(first=first("x"))
+
+    def counts(stream: KeyedStream) -> DataStream:
+        return sums(stream.window(TUMBLING))
+
+    ranked: list[Any] = []
+    kept_ranks = spark_log.kept_ranks
+    monkeypatch.setattr(spark_log, "kept_ranks", lambda *log: [ranked.append(log), kept_ranks(*log)][1])
+    with without_jvm():
+        for job, expected in ((counts, 0), (firsts, 1)):
+            found = in_order(job, local_spark_environment(2))
+            assert found == in_order(job, StreamExecutionEnvironment())
+            assert len(ranked) == expected

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Final, TypeAlias
 
 from flinkcore.replay.log.chunks import Chunk, TableChunk
 from flinkcore.replay.log.log_sources import LogFiles, TableSource
-from flinkcore.replay.log.row_order import RowOrder
+from flinkcore.replay.log.row_order import POSITION, RowOrder
 from flinkcore.replay.plans.log_plan import LogPlan
 from flinkcore.replay.time_plane.time_pass import TimePass
 from flinkcore.spark.logs.dataframe_log import DataFrameLog
@@ -209,7 +209,7 @@ def logs_of_files(spark: Any, plans: Sequence[LogPlan], cores: int) -> Sequence[
     """Return a log that tasks read, for each of its ways; parameters as of `logs_of_dataframe`."""
     log = plans[0].log
     chunks = FileInput.of(log.source, cores)
-    if log.ordered_by:
+    if POSITION in columns_read(*plans):
         return [UnrankedFiles(plan, chunks, log.row_order) for plan in plans]
     dataframe = chunks.dataframe(spark)
     return [SparkLog(plan, chunks, dataframe) for plan in plans]
