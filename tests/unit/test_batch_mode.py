@@ -5,6 +5,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from models.timestamped_source import TimestampedSource
 
 from flinkcore.common import Duration, Time, Types, Watermark, WatermarkGenerator, WatermarkStrategy
 from flinkcore.common.watermark_strategy import TimestampAssigner
@@ -12,6 +13,7 @@ from flinkcore.datastream import (
     BroadcastProcessFunction,
     DataStream,
     KeyedProcessFunction,
+    ProcessFunction,
     ReduceFunction,
     RuntimeExecutionMode,
     SourceFunction,
@@ -98,6 +100,16 @@ def test_a_key_ends_with_its_timers_and_timers_of_timers_are_dropped(env: Stream
     assert by_key(found) == expected
     if env.get_parallelism() == 1:
         assert [key for key, *_ in found] == sorted(key for key, *_ in found)
+
+
+def test_elements_of_a_source_have_the_timestamps_of_the_assigner(env: StreamExecutionEnvironment) -> None:
+    class Times(ProcessFunction):
+        def process_element(self, value: Any, ctx: ProcessFunction.Context) -> Iterator[Any]:
+            yield value, ctx.timestamp(), ctx.timer_service().current_watermark()
+
+    source = TimestampedSource({"a": [((1, 50), 3), ((2, 40), None)], "b": [((3, 60), 4)]})
+    times = env.from_source(source, TIMED, "source").process(Times()).execute_and_collect()
+    assert sorted(times) == [((1, 50), 50, -(2**63)), ((2, 40), 40, -(2**63)), ((3, 60), 60, -(2**63))]
 
 
 @pytest.mark.parametrize(

@@ -74,6 +74,11 @@ def test_no_time_passes_in_pauses_and_pauses_nest() -> None:
     clock.un_pause()
     base.advance_to(150)
     assert clock.relative_time_ms() == 120
+    clock.pause()
+    base.advance_to(190)
+    clock.un_pause()
+    base.advance_to(195)
+    assert clock.relative_time_ms() == 125
     with pytest.raises(LifecycleError, match="not paused"):
         clock.un_pause()
 
@@ -92,4 +97,7 @@ def test_a_timer_gauge_adds_up_the_time_between_marks() -> None:
     assert (gauge.accumulated_time_ms, gauge.is_measuring) == (50, False)
     gauge.mark_start()
     clock.advance_to(161)
+    assert gauge.accumulated_time_ms == 51
+    gauge.mark_end()
+    gauge.mark_end()
     assert gauge.accumulated_time_ms == 51

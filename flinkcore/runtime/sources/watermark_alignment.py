@@ -445,12 +445,11 @@ class SplitAlignment:
             self.finished(split_id)
 
     def update_watermark(self, split_id: str, watermark: int) -> None:
-        """Set the watermark of a split, in ms since the epoch, and pause the split if it is too far ahead."""
+        """Set the watermark of a split, which is active, in ms since the epoch; pause it if it is too far ahead."""
         self.add(split_id)
         self._watermarks[split_id].add_latest(watermark)
         self._metrics[split_id].watermark_gauge.set_current_watermark(watermark)
-        if split_id not in self._idle:
-            self._maybe_pause(split_id)
+        self._maybe_pause(split_id)
 
     def update_idle(self, split_id: str, is_idle: bool) -> None:
         """Set the idleness of a split; one that turns active is paused if it is too far ahead."""
