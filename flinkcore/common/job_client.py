@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import uuid
-from typing import Any, NoReturn, Protocol
+from typing import Any, Protocol
 
 from flinkcore.common.completable_future import CompletableFuture
 from flinkcore.common.job_execution_result import JobExecutionResult
 from flinkcore.common.job_id import JobID
 from flinkcore.common.job_status import JobStatus
-from flinkcore.errors import ConfigurationError, UnsupportedOperationError
+from flinkcore.errors import ConfigurationError
 
 
 class RunningJob(Protocol):
@@ -31,6 +31,9 @@ class RunningJob(Protocol):
 
     def stop_with_savepoint(self, path: str, drains: bool = False) -> CompletableFuture[str]:
         """Stop the job with a checkpoint in a directory, whose path the future has when the job has ended."""
+
+    def trigger_savepoint(self, path: str) -> CompletableFuture[str]:
+        """Write a checkpoint to a directory, whose path the future has when it is complete; the job goes on."""
 
 
 class JobClient:
@@ -111,19 +114,42 @@ class JobClient:
         Follows ``pyflink.common.JobClient.stop_with_savepoint``, which in PyFlink 2.3 calls a method that Java has not.
         Flink's savepoints cannot be read, nor written.
         """
+        path = self._new_path("stop_with_savepoint", savepoint_directory)
+        return self._job.stop_with_savepoint(path, advance_to_end_of_event_time)
+
+    def trigger_savepoint(self, savepoint_directory: str | None = None) -> CompletableFuture[str]:
+        """Write a checkpoint of the job between two elements, from which another run can go on; this one goes on, too.
+
+        Sinks commit nothing for it. What their writers have prepared is committed by a run from there as it begins, and
+        by this job at its end; it is kept should this job fail.
+
+        Parameters
+        ----------
+        savepoint_directory : str, optional
+            In which a directory is made for the checkpoint; by default that of
+            ``execution.checkpointing.savepoint-dir``.
+
+        Returns
+        -------
+        CompletableFuture of str
+            The path of the checkpoint, when it is complete; or why there is none, and the job goes on: something in it
+            has no checkpoints, or one of its sources is a source function, which is ahead of its job.
+
+        Raises
+        ------
+        ConfigurationError
+            If no directory is known.
+
+        Notes
+        -----
+        Follows ``pyflink.common.JobClient.trigger_savepoint``. Flink's savepoints cannot be read, nor written.
+        """
+        return self._job.trigger_savepoint(self._new_path("trigger_savepoint", savepoint_directory))
+
+    def _new_path(self, method: str, savepoint_directory: str | None) -> str:
         directory = self._savepoint_directory if savepoint_directory is None else savepoint_directory
         if directory is None:
             raise ConfigurationError(
-                "stop_with_savepoint has no directory: give savepoint_directory, or set "
-                "execution.checkpointing.savepoint-dir"
+                f"{method} has no directory: give savepoint_directory, or set execution.checkpointing.savepoint-dir"
             )
-        name = f"savepoint-{str(self._job.job_id)[:6]}-{uuid.uuid4().hex[:12]}"
-        path = f"{directory.rstrip('/')}/{name}"
-        return self._job.stop_with_savepoint(path, advance_to_end_of_event_time)
-
-    def trigger_savepoint(self, savepoint_directory: str | None = None) -> NoReturn:
-        """Raise an UnsupportedOperationError: there are no savepoints of jobs that go on."""
-        raise UnsupportedOperationError(
-            "there is no trigger_savepoint(): a job that goes on has no savepoints. stop_with_savepoint(False, ...) "
-            "stops it, and another run goes on from there; cancel() it if nothing is to be kept"
-        )
+        return f"{directory.rstrip('/')}/savepoint-{str(self._job.job_id)[:6]}-{uuid.uuid4().hex[:12]}"

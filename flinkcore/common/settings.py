@@ -297,7 +297,7 @@ SAVEPOINT_DIRECTORY: Final = _obeyed(
     "execution.checkpointing.savepoint-dir",
     STRING,
     None,
-    "Where `JobClient.stop_with_savepoint` writes if it is given no directory.",
+    "Where a `JobClient` writes savepoints if it is given no directory.",
     "state.savepoints.dir",
     "savepoints.state.backend.fs.dir",
 )

@@ -979,7 +979,7 @@ class StreamExecutionEnvironment(WithFormerMethods):
         return self._configuration.get(settings.STATE_CHANGELOG)
 
     def set_default_savepoint_directory(self: S, directory: str) -> S:
-        """Set where `JobClient.stop_with_savepoint` writes if it is given no directory."""
+        """Set where a `JobClient` writes savepoints if it is given no directory."""
         self._configuration.set(settings.SAVEPOINT_DIRECTORY, directory)
         return self
 

@@ -34,6 +34,7 @@ from flinkcore.datastream import (
 from flinkcore.datastream.connectors.base import Source, SourceSplit
 from flinkcore.datastream.pipeline_executor import CheckpointSettings
 from flinkcore.datastream.state import ListStateDescriptor
+from flinkcore.replay.elements.element_checkpoint import ElementCheckpoints
 
 ELEMENT = Types.TUPLE([Types.LONG(), Types.STRING(), Types.LONG()])
 BY_KEY = ["timers", "side output", "windows", "sums", "counted windows", "sessions", "near ones", "joined"]
@@ -522,3 +523,63 @@ def test_a_job_that_is_stopped_amid_its_sources_gives_the_elements_of_the_whole_
         before = run(cut)
         path = Stopping.stopped[0].result() if Stopping.stopped else None
         assert whole == (before if path is None else before + run(-1, restore_from=path))
+
+
+class Saving(MapFunction):
+    """Triggers a savepoint of its job when it has seen so many elements."""
+
+    left: ClassVar[int] = -1
+    client: ClassVar[Queue[JobClient]] = Queue()
+    saved: ClassVar[list[Any]] = []
+
+    def map(self, value: Any) -> Any:
+        Saving.left -= 1
+        if Saving.left == 0:
+            self.saved.append(self.client.get().trigger_savepoint("memory"))
+        return value
+
+
+@settings(deadline=None, max_examples=examples(6))
+@given(
+    parts=st.lists(st.lists(elements, max_size=8), min_size=2, max_size=4),
+    cut=st.integers(1, 30),
+    step=st.sampled_from(sorted(STEPS)),
+    parallelism=st.sampled_from([1, 2, 3]),
+    interval=st.sampled_from([1, 4]),
+)
+def test_a_job_with_a_savepoint_amid_its_run_gives_the_elements_that_it_would_have_given(
+    parts: list[list[Element]], cut: int, step: str, parallelism: int, interval: int
+) -> None:
+    def build() -> StreamExecutionEnvironment:
+        env = environment(parallelism, interval)
+        splits = env.from_source(InSplits(parts), STRATEGY, "listed", ELEMENT)
+        collection = env.from_collection(parts[0], ELEMENT).assign_timestamps_and_watermarks(STRATEGY)
+        STEPS[step](splits.union(collection).map(Saving(), ELEMENT)).add_sink(Told()).set_parallelism(1)
+        return env
+
+    def run(left: int, **checkpoints: Any) -> list[Any]:
+        Told.elements.clear()
+        Saving.saved.clear()
+        Saving.left = left
+        client = build().execute_async(**checkpoints)
+        Saving.client.put(client)
+        client.get_job_execution_result().result()
+        if left < 0 or not Saving.saved:
+            Saving.client.get()
+        return Told.elements.copy()
+
+    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr("flinkcore.replay.elements.element_arrivals.ELEMENTS_AT_ONCE", 1)
+        patch.chdir(folder)
+        told: list[int] = []
+        complete = ElementCheckpoints.complete
+
+        def noting(*arguments: Any) -> None:
+            told.append(len(Told.elements))
+            complete(*arguments)
+
+        patch.setattr(ElementCheckpoints, "complete", noting)
+        whole = run(-1)
+        assert run(cut) == whole
+        if told:
+            assert run(-1, restore_from=Saving.saved[0].result()) == whole[told[0] :]

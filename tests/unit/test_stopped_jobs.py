@@ -48,7 +48,6 @@ from flinkcore.errors import (
     ConfigurationError,
     JobCancelledError,
     LifecycleError,
-    UnsupportedOperationError,
     UserCodeError,
 )
 from flinkcore.replay.elements.background_run import _JobThread
@@ -166,15 +165,110 @@ def test_a_savepoint_goes_where_the_settings_say(got: list[Any], tmp_path: Path)
     assert Path(client.stop_with_savepoint(False).result()).parent == tmp_path
 
 
-def test_a_savepoint_without_a_directory_or_of_a_job_that_goes_on_is_refused(got: list[Any]) -> None:
+def test_a_savepoint_without_a_directory_is_refused(got: list[Any]) -> None:
     env = environment()
     count_numbers(env)
     client = env.execute_async()
     with pytest.raises(ConfigurationError, match="give savepoint_directory"):
         client.stop_with_savepoint(False)
-    with pytest.raises(UnsupportedOperationError, match=r"there is no trigger_savepoint"):
+    with pytest.raises(ConfigurationError, match="give savepoint_directory"):
         client.trigger_savepoint()
     client.cancel().result()
+
+
+def slow_sequence(env: StreamExecutionEnvironment, stop: int = 400) -> DataStream:
+    numbers = env.from_source(NumberSequenceSource(0, stop - 1), WatermarkStrategy.no_watermarks(), "numbers")
+    return numbers.filter(lambda number: time.sleep(0.001) is None)
+
+
+def test_a_job_with_savepoints_goes_on_and_so_do_others_from_them(got: list[Any], tmp_path: Path) -> None:
+    def count_all(env: StreamExecutionEnvironment) -> None:
+        slow_sequence(env).key_by(lambda number: number % 3).process(Counted()).add_sink(Got())
+
+    env = environment()
+    count_all(env)
+    client = env.execute_async()
+    paths = []
+    for least in (10, 50):
+        wait_until(lambda: len(got) > least)  # noqa: B023
+        paths.append(client.trigger_savepoint(str(tmp_path)).result())
+        assert client.get_job_status().result() is JobStatus.RUNNING
+    client.get_job_execution_result().result()
+    whole = [(number, number // 3 + 1) for number in range(400)]
+    assert got == whole
+    for path, least in zip(paths, (10, 50), strict=True):
+        got.clear()
+        go_on(path, count_all)
+        assert got == whole[len(whole) - len(got) :]
+        assert 0 < len(got) < 400 - least
+    with pytest.raises(LifecycleError, match="has come to its end"):
+        client.trigger_savepoint(str(tmp_path)).result()
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_what_a_savepoint_has_of_sinks_is_committed_by_the_job_and_by_a_run_from_there(
+    fails: bool, got: list[Any], tmp_path: Path
+) -> None:
+    goes_on = threading.Event()
+
+    def write_all(env: StreamExecutionEnvironment, fails: bool) -> None:
+        def fail(number: int) -> int:
+            if fails and number == 399:
+                goes_on.wait(LONG_S)
+                raise ValueError("late")
+            return number
+
+        numbers = slow_sequence(env).map(fail, Types.LONG())
+        numbers.add_sink(Got())
+        numbers.map(str, Types.STRING()).sink_to(line_sink(tmp_path / "out"))
+
+    def files() -> list[Path]:
+        return [path for path in (tmp_path / "out").rglob("*") if path.is_file()]
+
+    env = environment()
+    write_all(env, fails)
+    client = env.execute_async()
+    wait_until(lambda: len(got) > 20)
+    path = client.trigger_savepoint(str(tmp_path / "s")).result()
+    goes_on.set()
+    whole = [str(number) for number in range(400)]
+    if fails:
+        with pytest.raises(UserCodeError, match="late"):
+            client.get_job_execution_result().result()
+        assert [each.suffix for each in files()] == [".inprogress"]
+        env = environment()
+        write_all(env, False)
+        env.execute(restore_from=path)
+    else:
+        client.get_job_execution_result().result()
+    assert sorted(lines_in(tmp_path / "out"), key=int) == whole
+    assert not [each for each in files() if each.suffix == ".inprogress"]
+
+
+def test_a_job_whose_source_function_is_ahead_of_it_has_no_savepoint_and_goes_on(
+    got: list[Any], tmp_path: Path
+) -> None:
+    env = environment()
+    count_numbers(env)
+    client = env.execute_async()
+    wait_until(lambda: bool(got))
+    with pytest.raises(ConfigurationError, match="a source function is ahead of its job"):
+        client.trigger_savepoint(str(tmp_path)).result()
+    assert client.get_job_status().result() is JobStatus.RUNNING
+    client.cancel().result()
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_savepoint_that_cannot_be_written_fails_no_job(got: list[Any], tmp_path: Path) -> None:
+    env = environment()
+    slow_sequence(env).add_sink(Got())
+    client = env.execute_async()
+    wait_until(lambda: bool(got))
+    (tmp_path / "file").write_text("")
+    with pytest.raises(CheckpointError):
+        client.trigger_savepoint(str(tmp_path / "file")).result()
+    client.get_job_execution_result().result()
+    assert got == list(range(400))
 
 
 def test_a_job_that_has_ended_has_no_savepoint(got: list[Any], tmp_path: Path) -> None:
@@ -934,6 +1028,24 @@ def test_calls_that_are_in_flight_end_before_the_checkpoint(got: list[Any], tmp_
     before = len(got)
     go_on(path, lambda env: slowly(env, before + 3))
     assert got == list(range(before + 3))
+
+
+def test_calls_that_are_in_flight_end_before_a_savepoint(got: list[Any], tmp_path: Path) -> None:
+    def slowly(env: StreamExecutionEnvironment) -> None:
+        numbers = slow_sequence(env, 200)
+        AsyncDataStream.ordered_wait(numbers, Slowly(), Time.seconds(5), 100, Types.LONG()).add_sink(Got())
+
+    env = environment()
+    slowly(env)
+    client = env.execute_async()
+    wait_until(lambda: len(got) > 3)
+    path = client.trigger_savepoint(str(tmp_path)).result()
+    client.get_job_execution_result().result()
+    assert got == list(range(200))
+    got.clear()
+    go_on(path, slowly)
+    assert got == list(range(200))[-len(got) :]
+    assert 0 < len(got) < 200
 
 
 # ---- what is not the same job ----

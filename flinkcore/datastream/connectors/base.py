@@ -299,7 +299,7 @@ class SinkWriter(ABC):
         """Write an element."""
 
     def prepare_commit(self) -> list[Any]:
-        """Return the committables, after the last element."""
+        """Return the committables since the last call: after the last element, and at each savepoint before."""
         return []
 
     def close(self) -> None:  # noqa: B027

@@ -113,6 +113,30 @@ class BackgroundRun:
             thread.when_ended(complete)
         return future
 
+    def trigger_savepoint(self, path: str | PathLike[str]) -> CompletableFuture[str]:
+        """Write a checkpoint to a directory, whose path the future has when it is complete; the job goes on."""
+        future, thread = CompletableFuture[str](), self._thread
+
+        def done(failure: FlinkcoreError | None) -> None:
+            if failure is None:
+                future.complete(os.fspath(path))
+            else:
+                future.complete_exceptionally(failure)
+
+        def ended() -> None:
+            if isinstance(thread.outcome, BaseException):
+                future.complete_exceptionally(thread.outcome)
+            else:
+                future.complete_exceptionally(_ended_before(thread.name))
+
+        try:
+            thread.trigger_savepoint(path, done)
+        except FlinkcoreError as failure:
+            future.complete_exceptionally(failure)
+        else:
+            thread.when_ended(ended)
+        return future
+
     def cancel(self) -> CompletableFuture[None]:
         """Cancel the job unless it has ended; the future is done when it has."""
         future = CompletableFuture[None]()
@@ -166,9 +190,7 @@ def _exit(number: int, frame: FrameType | None) -> NoReturn:
 
 
 def _ended_before(name: str) -> LifecycleError:
-    return LifecycleError(
-        f"the job {name!r} has come to its end, and does not stop with a savepoint any more"
-    )
+    return LifecycleError(f"the job {name!r} has come to its end, and has no savepoint any more")
 
 
 class _JobThread:
@@ -342,14 +364,31 @@ class _JobThread:
             If something in it has no checkpoints, or none where it is: it goes on.
         """
         with self._lock:
-            if self.status is not JobStatus.RUNNING:
-                raise _ended_before(self.name)
-            if self._stop_path is not None:
-                raise LifecycleError(
-                    f"the job {self.name!r} stops already, with a checkpoint in {self._stop_path}"
-                )
+            self._refuse_ending()
             self._tasks.stop(None if path is self._own_path else path, drains)
             self._stop_path = path
+
+    def trigger_savepoint(
+        self, path: str | PathLike[str], done: Callable[[FlinkcoreError | None], object]
+    ) -> None:
+        """Let the job write a checkpoint to a directory and go on; `done` is told of an error, or that there is none.
+
+        Raises
+        ------
+        LifecycleError, ConfigurationError
+            As of `stop_with_checkpoint`.
+        """
+        with self._lock:
+            self._refuse_ending()
+            self._tasks.trigger_savepoint(path, done)
+
+    def _refuse_ending(self) -> None:
+        if self.status is not JobStatus.RUNNING:
+            raise _ended_before(self.name)
+        if self._stop_path is not None:
+            raise LifecycleError(
+                f"the job {self.name!r} stops already, with a checkpoint in {self._stop_path}"
+            )
 
     def _stop_with_own_checkpoint(self) -> bool:
         """Cancel the job with the checkpoint that it was started with; return whether it stops so now."""

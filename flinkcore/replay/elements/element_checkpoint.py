@@ -587,6 +587,22 @@ class ElementCheckpoints:
                     "checkpoint"
                 )
 
+    def refuse_functions_that_go_on(self) -> None:
+        """Accept a job for a checkpoint amid its run if no source function, which is ahead of its job, emits to it.
+
+        Raises
+        ------
+        ConfigurationError
+            If one does.
+        """
+        for node in self._uids:
+            if isinstance(node.transformation, LegacySourceTransformation) and not node.collects:
+                raise ConfigurationError(
+                    f"a job with {node.name} has no savepoint while it goes on: a source function is ahead of its job, "
+                    "and tells where it stands when it has returned. stop_with_savepoint(False, ...) stops it, and "
+                    "another run goes on from there"
+                )
+
     def begin(self, path: str | PathLike[str] | None = None) -> PendingCheckpoint:
         """Begin the checkpoint with which the job stops; as a context manager it is aborted by an error.
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -26,7 +27,8 @@ from flinkcore.datastream.transformations import (
     TimestampsAndWatermarksTransformation,
     UnionTransformation,
 )
-from flinkcore.replay.elements.element_arrivals import Arrivals, OrderedArrivals, Origin
+from flinkcore.errors import FlinkcoreError
+from flinkcore.replay.elements.element_arrivals import Arrivals, OrderedArrivals, Origin, SourceSnapshot
 from flinkcore.replay.elements.job_clock import JobClock
 from flinkcore.replay.elements.job_sources import JobSources
 from flinkcore.replay.elements.pausable_call import PausableCall
@@ -204,6 +206,9 @@ class RunningTasks:
         self._check = check
         self._when_taken = when_taken
         self._stop: _AskedStop | None = None
+        self._savepoints: deque[_AskedSavepoint] = deque()
+        self._prepared_before: dict[StreamNode, list[Any]] = {}
+        self._in_savepoint: dict[StreamNode, int] = {}
         self.has_stopped = False
         self._elements: list[Any] = []
         self._give = give
@@ -263,12 +268,39 @@ class RunningTasks:
         ConfigurationError
             If something in the job has no checkpoints, or none amid the sources: it goes on.
         """
+        self._stop = _AskedStop(self._checkpoints_amid(path), path, drains)
+        self._wake()
+
+    def trigger_savepoint(
+        self, path: str | PathLike[str], done: Callable[[FlinkcoreError | None], object]
+    ) -> None:
+        """Let the tasks write a checkpoint to a directory, and go on; may be called in any thread.
+
+        Parameters
+        ----------
+        path : path
+        done : callable
+            Called when the checkpoint is complete, with None, or with the error for which there is none.
+
+        Raises
+        ------
+        ConfigurationError
+            If something in the job has no checkpoints, or none amid the sources.
+        """
+        checkpoints = self._checkpoints_amid(path)
+        checkpoints.refuse_functions_that_go_on()
+        self._savepoints.append(_AskedSavepoint(checkpoints, path, done))
+        self._wake()
+
+    def _checkpoints_amid(self, path: str | PathLike[str] | None) -> ElementCheckpoints:
         checkpoints = self._checkpoints
         if checkpoints is None:
             checkpoints = self._checkpoints_of(CheckpointSettings(stop_with_checkpoint=path))
         if self._system_clock is None:
             checkpoints.refuse_to_stop_amid()
-        self._stop = _AskedStop(checkpoints, path, drains)
+        return checkpoints
+
+    def _wake(self) -> None:
         self._arrivals.wake()
         if self._system_clock is not None:
             self._system_clock.mailbox.wake()
@@ -332,16 +364,14 @@ class RunningTasks:
         self._arrivals = arrivals
         by_task = self._add_origins(origins)
         self._check()  # who has cancelled, or stopped, the job by now did not see all origins
-        if self._stop is not None:
+        if self._stop is not None or self._savepoints:
             arrivals.wake()
-        if self._system_clock is not None:
-            yield from self._system_clock.emit_all(
-                origins, pending is not None, lambda: self._stop is not None
-            )
-        else:
-            if len(origins) == 1 and not (self._may_stop or pending or self._levels):
-                self._arrivals = origins[0]
-            yield from self._steps_of_arrivals(arrivals)
+        if len(origins) == 1 and not (self._system_clock or self._may_stop or pending or self._levels):
+            self._arrivals = origins[0]
+        for _ in self._emitted(origins, arrivals, pending is not None):
+            if self._stop is None:
+                self._write_savepoints(by_task, arrivals)
+            yield
         yield
         if self._stop is not None and self._stop.path is not None:
             checkpoints, path, _ = self._stop
@@ -354,6 +384,53 @@ class RunningTasks:
             self._end_with_checkpoint(pending, self._checkpoints, by_task, arrivals.last_origin)
         else:
             self._end()
+
+    def _emitted(
+        self, origins: Sequence[Origin], arrivals: OrderedArrivals, holds_ends: bool
+    ) -> Iterator[None]:
+        """Let all elements go on their way, and stop between two of them now and then."""
+        if self._system_clock is None:
+            return self._steps_of_arrivals(arrivals)
+        return self._system_clock.emit_all(origins, holds_ends, lambda: self._stop is not None)
+
+    def _write_savepoints(self, by_task: Mapping[int, Origin], arrivals: OrderedArrivals) -> None:
+        """Write the checkpoints that were asked for, between two elements."""
+        while self._savepoints:
+            checkpoints, path, done = self._savepoints.popleft()
+            if self._levels is not None:
+                self._levels.catch_up()
+            now_ms, last_origin = self._clock.now_ms, arrivals.last_origin
+            if self._system_clock is not None:
+                self._system_clock.finish_calls(self._tasks.tasks())
+                now_ms, last_origin = _since_ms(0), 0
+            prepared = self._prepare()
+            try:
+                sources = {number: origin.snapshot(is_amid=True) for number, origin in by_task.items()}
+                with checkpoints.begin(path) as pending:
+                    parts = self._written(pending, checkpoints, sources, prepared, Stop.AMID)
+                    last = checkpoints.last_origin(last_origin)
+                    checkpoints.complete(pending, parts, (self._sources.start_ms, now_ms, last), Stop.AMID)
+            except FlinkcoreError as failure:
+                done(failure)
+            else:
+                self._in_savepoint = {node: len(committables) for node, committables in prepared.items()}
+                done(None)
+
+    def _written(
+        self,
+        pending: PendingCheckpoint,
+        checkpoints: ElementCheckpoints,
+        sources: Mapping[int, SourceSnapshot],
+        prepared: Mapping[StreamNode, Sequence[Any]],
+        stop: Stop,
+    ) -> list[OperatorPart]:
+        """Write what the tasks hold."""
+        of_tasks = checkpoints.of_tasks(pending)
+        parts: list[OperatorPart] = []
+        for number, task in enumerate(self._tasks.tasks()):
+            of_first = prepared if task.index == 0 else {}
+            parts += of_tasks.write(task, self._vertices, sources.get(number), of_first, stop)
+        return parts
 
     def _steps_of_arrivals(self, arrivals: OrderedArrivals) -> Iterator[None]:
         is_stopping = False
@@ -391,11 +468,7 @@ class RunningTasks:
         self._when_taken()
         # Once the checkpoint is complete, the next run commits what this one cannot.
         with self._prepared(pending.may_be_complete) as prepared:
-            of_tasks = checkpoints.of_tasks(pending)
-            parts: list[OperatorPart] = []
-            for number, task in enumerate(self._tasks.tasks()):
-                of_first = prepared if task.index == 0 else {}
-                parts += of_tasks.write(task, self._vertices, sources.get(number), of_first, stop)
+            parts = self._written(pending, checkpoints, sources, prepared, stop)
             self._tasks.close()
             self._has_ended = True
             last = checkpoints.last_origin(last_origin)
@@ -457,16 +530,30 @@ class RunningTasks:
     @contextmanager
     def _prepared(self, is_kept: Callable[[], bool] = lambda: False) -> Iterator[dict[StreamNode, list[Any]]]:
         """Let the writers of sinks prepare what they have written; an error lets go of it unless it is to be kept."""
-        prepared: dict[StreamNode, list[Any]] = {}
         try:
-            for task in self._tasks.tasks():
-                for node, committables in task.prepare_commit():
-                    prepared.setdefault(node, []).extend(committables)
-            yield prepared
+            yield self._prepare()
         except BaseException:
             if not is_kept():
-                discard(prepared)
+                self._discard_prepared()
             raise
+        finally:
+            self._prepared_before = {}
+
+    def _prepare(self) -> dict[StreamNode, list[Any]]:
+        """Let the writers of sinks prepare what they have written since, and return all that is not committed."""
+        for task in self._tasks.tasks():
+            for node, committables in task.prepare_commit():
+                self._prepared_before.setdefault(node, []).extend(committables)
+        return self._prepared_before
+
+    def _discard_prepared(self) -> None:
+        """Let go of what was prepared, but for what a run from a savepoint is to commit."""
+        discard(
+            {
+                node: committables[self._in_savepoint.get(node, 0) :]
+                for node, committables in self._prepared_before.items()
+            }
+        )
 
     def _end(self) -> None:
         """Close all operators, and make visible what the sinks have written."""
@@ -483,6 +570,15 @@ class RunningTasks:
         if not self._has_ended:
             self._has_ended = True
             self._tasks.cancel()
+            self._discard_prepared()
+
+
+class _AskedSavepoint(NamedTuple):
+    """What `RunningTasks.trigger_savepoint` was given, and what the checkpoint knows of the job."""
+
+    checkpoints: ElementCheckpoints
+    path: str | PathLike[str]
+    done: Callable[[FlinkcoreError | None], object]
 
 
 class _AskedStop(NamedTuple):
