@@ -29,20 +29,26 @@ from flinkcore.datastream.columnar_windows import ROW_KIND
 from flinkcore.errors import ConfigurationError, DataError, SchemaError
 from flinkcore.replay.log.arrays import Int64s
 
+ONLY_IN_SINK: Final = "only in the sink"
+ONLY_IN_REPLAY: Final = "only in the replay"
+"""Kinds of differences, and why columns are not compared."""
+
 KINDS: Final = {
-    "another value": "of the same result",
-    "fired before": "a firing before what the other side has last",
-    "fired again": "a further firing behind what both have",
-    "late": "fired by late events, and only by the replay",
-    "missing": "only the sink has it",
-    "unexpected": "only the replay has it",
+    "another value": "of a result that both sides have",
+    "fired before": "one side has a firing before what the other has last",
+    "fired again": "one side has a further firing behind what both have",
+    "late": "only in the replay, fired by late events",
+    ONLY_IN_SINK: "the replay gives no such result",
+    ONLY_IN_REPLAY: "the sink has no such result",
 }
 """Kinds of differences, and what they are."""
 
 HOW: Final = ("late_firing", "watermark", "emitted_at")
 """Columns that say how a result came, not what it is."""
 
-ONLY_IN_SINK: Final = "only in the sink"
+SINK: Final = "of the sink (expected)"
+REPLAY: Final = "of the replay (found)"
+"""What messages call the rows of both sides."""
 
 _OWN: Final = ("difference", "columns", "expected", "found", "by")
 
@@ -109,7 +115,7 @@ class ResultComparison:
             if columns is None
             else names_of(columns, "columns")
         )
-        for side, schema in (("expected", expected), ("found", found)):
+        for side, schema in ((SINK, expected), (REPLAY, found)):
             check_names(schema.names, f"rows {side}")
             missing = [name for name in (*key_names, *compared) if name not in schema.names]
             if missing:
@@ -312,8 +318,8 @@ class Comparison(ABC):
         """Return the differences, a row for each.
 
         Columns: the keys; `difference`, its kind; `columns`, those that differ, null where only one side has the row;
-        `expected` and `found`, structs of the values, null where the side has none; `by`, found less expected, for
-        numbers: exact for integers and decimals, and then rounded to a float.
+        `expected`, a struct of the values of the sink, and `found`, of the replay, null where that side has none; `by`,
+        found less expected, for numbers: exact for integers and decimals, and then rounded to a float.
         """
 
     @abstractmethod
@@ -383,7 +389,7 @@ def _left_out(
             return "whether a result is withdrawn"
         if name in expected and name in found:
             return "not named"
-        return ONLY_IN_SINK if name in expected else "only in the replay"
+        return ONLY_IN_SINK if name in expected else ONLY_IN_REPLAY
 
     return tuple((name, why(name)) for name in dict.fromkeys((*expected, *found)) if name not in taken)
 
@@ -396,12 +402,13 @@ def _shown(row: Mapping[str, Any]) -> str:
     """An example: the key, and what differs."""
     names = list(row)
     key = ", ".join(f"{name}={row[name]}" for name in names[: names.index("difference")])
-    expected, found = row["expected"], row["found"]
-    if expected is None or found is None:
-        values = found if expected is None else expected
-        shown = (f"{name}={value}" for name, value in values.items() if name not in (*HOW, ROW_KIND))
-        return f"{key}: {', '.join(shown)}"
-    return f"{key}: {', '.join(f'{name} {expected[name]} -> {found[name]}' for name in row['columns'])}"
+    both = {"sink": row["expected"], "replay": row["found"]}
+    sides = {side: values for side, values in both.items() if values is not None}
+    told = row["columns"] or [
+        name for each in sides.values() for name in each if name not in (*HOW, ROW_KIND)
+    ]
+    values = (f"{side} {', '.join(f'{name} {each[name]}' for name in told)}" for side, each in sides.items())
+    return f"{key}: {'; '.join(values)}"
 
 
 class _Differences:
@@ -420,9 +427,9 @@ class _Differences:
         )
         self._expected, self._found = (
             cast_to(side.select(names), comparison.types, name)
-            for side, name in ((expected, "rows expected"), (found, "rows found"))
+            for side, name in ((expected, f"rows {SINK}"), (found, f"rows {REPLAY}"))
         )
-        ids = ids_of_keys(("rows expected", self._expected), ("rows found", self._found), comparison.keys)
+        ids = ids_of_keys((f"rows {SINK}", self._expected), (f"rows {REPLAY}", self._found), comparison.keys)
         # Null is a key here, too.
         self._ids = tuple(
             np.where(side == NO_KEY, len(self._expected) + len(self._found), side) for side in ids
@@ -438,7 +445,7 @@ class _Differences:
         stands = ~withdrawn
         if self._comparison.upserts:
             keys = found.select(list(self._comparison.keys))
-            ids, _ = ids_of_keys(("rows found", keys), ("rows found", keys), self._comparison.keys)
+            ids, _ = ids_of_keys((f"rows {REPLAY}", keys), (f"rows {REPLAY}", keys), self._comparison.keys)
             last = _last_of_each(ids)
             stands &= ~np.isin(ids, ids[last[withdrawn[last]]])
         return found.filter(pa.array(stands))
@@ -492,7 +499,7 @@ class _Differences:
         if len(many):
             keys = self._expected.select(list(self._comparison.keys)).slice(int(order[many[0]]), 1)
             raise DataError(
-                f"{rows_of_key[many[0]]:,} rows expected and {(last - first)[many[0]]:,} rows found have the key "
+                f"{rows_of_key[many[0]]:,} rows of the sink and {(last - first)[many[0]]:,} of the replay have the key "
                 f"{keys.to_pylist()[0]}: name columns as keys that tell results apart, such as the start of the window"
             )
         n_pairs = np.cumsum(last - first)
@@ -535,7 +542,7 @@ class _Differences:
         """Of a sink that keeps the last row of a key: its rows, and the last firings."""
         last_of_id = self._last_rows(1, np.arange(len(self._found)))
         last, final = last_of_id[last_of_id >= 0], last_of_id[self._ids[0]]
-        self._add("missing", np.flatnonzero(final < 0), None)
+        self._add(ONLY_IN_SINK, np.flatnonzero(final < 0), None)
         fired_before = np.flatnonzero((partner >= 0) & (partner != final))
         self._add("fired before", fired_before, final[fired_before])
         another = np.flatnonzero((partner < 0) & (final >= 0))
@@ -544,7 +551,7 @@ class _Differences:
         on_time = np.unique(self._ids[1][~self._is_late])
         is_late = ~np.isin(self._ids[1][only_found], on_time)
         self._add("late", None, only_found[is_late])
-        self._add("unexpected", None, only_found[~is_late])
+        self._add(ONLY_IN_REPLAY, None, only_found[~is_late])
 
     def _explain_all(self, partner: Int64s) -> None:
         """Of a sink that keeps all rows: what is left of a key on both sides, in order; then what one side has more."""
@@ -556,13 +563,13 @@ class _Differences:
         self._add("another value", rest[expected], other_rest[found])
         more = np.setdiff1d(rest, rest[expected])
         only_expected = ~np.isin(self._ids[0][more], self._ids[1])
-        self._add("missing", more[only_expected], None)
+        self._add(ONLY_IN_SINK, more[only_expected], None)
         self._add_firings(more[~only_expected], None, 0, np.setdiff1d(np.arange(len(partner)), more))
         more = np.setdiff1d(other_rest, other_rest[found])
         only_found = ~np.isin(self._ids[1][more], self._ids[0])
         late = self._is_late[more]
         self._add("late", None, more[late])
-        self._add("unexpected", None, more[only_found & ~late])
+        self._add(ONLY_IN_REPLAY, None, more[only_found & ~late])
         rest_of_both = more[~only_found & ~late]
         self._add_firings(None, rest_of_both, 1, np.setdiff1d(np.arange(len(has_partner)), more))
 
@@ -692,6 +699,6 @@ def _common_type(name: str, expected: pa.DataType, found: pa.DataType) -> pa.Dat
         common: pa.DataType = pa.unify_schemas(fields, promote_options="permissive").field(name).type
     except (pa.ArrowTypeError, pa.ArrowInvalid) as failure:
         raise SchemaError(
-            f"column {name!r} is {expected} in the rows expected and {found} in those found, which cannot be compared"
+            f"column {name!r} is {expected} in the sink and {found} in the replay, which cannot be compared"
         ) from failure
     return common

@@ -200,7 +200,7 @@ def test_differences_are_those_of_one_process(
     with patch.object(comparison, "PIECE_ROWS", 1):
         found = on_spark.compare(dataframe_of(spark, sink), known, **parameters)
     assert found.counts == expected.counts
-    assert {"another value", "missing", "unexpected"} <= found.counts.keys()
+    assert {"another value", "only in the sink", "only in the replay"} <= found.counts.keys()
     assert (found.equal, found.upserts) == (expected.equal, expected.upserts)
     assert (found.expected_rows, found.found_rows) == (len(sink), len(embedded))
     assert repr(found).splitlines()[:3] == repr(expected).splitlines()[:3]
@@ -267,7 +267,7 @@ def test_a_key_with_too_many_rows_is_refused_before_all_of_them_are_held() -> No
     with (
         patch.object(comparison, "MOST_PAIRS", 1 << 20),
         patch.object(analysis.comparison, "MOST_PAIRS", 1 << 20),
-        pytest.raises(DataError, match="5,000 rows expected and 300 rows found have the key"),
+        pytest.raises(DataError, match="5,000 rows of the sink and 300 of the replay have the key"),
     ):
         list(task(batches()))
     assert len(taken) == 53
@@ -275,7 +275,7 @@ def test_a_key_with_too_many_rows_is_refused_before_all_of_them_are_held() -> No
 
 def test_keys_that_name_no_result_are_refused(spark: Any) -> None:
     same = dataframe_of(spark, pa.table({"k": [1] * 3_000, "n": range(3_000)}))
-    with pytest.raises(DataError, match="3,000 rows expected and 3,000 rows found have the key"):
+    with pytest.raises(DataError, match="3,000 rows of the sink and 3,000 of the replay have the key"):
         on_spark.compare(same, same, keys="k")
 
 

@@ -29,8 +29,8 @@ def test_sinks_that_are_equal_have_the_status_0_and_others_1(
     assert printed == [
         "3 rows of a sink that keeps the last row of a key, 3 rows of the replay: 2 equal, 1 difference",
         "compared by user: n",
-        "          1 another value: of the same result",
-        "            user=2: n 3 -> 4",
+        "          1 another value: of a result that both sides have",
+        "            user=2: sink n 3; replay n 4",
         f"differences: {output}",
     ]
     assert pq.read_table(output).column("by").to_pylist() == [{"n": 1.0}]
@@ -49,10 +49,10 @@ def test_files_of_partitions_and_globs_are_read(tmp_path: Path, capsys: pytest.C
     for sink in (tmp_path / "day=*", tmp_path / "day=*" / "*.parquet"):
         keys = ["--key", "user", "--key", "day"]
         assert main(["compare", str(sink), str(tmp_path / "replay.parquet"), *keys]) == 1
-        assert "user=ann, day=2: n 2 -> 3" in capsys.readouterr().out
+        assert "user=ann, day=2: sink n 2; replay n 3" in capsys.readouterr().out
     (tmp_path / "sink.csv").write_text("user,n\nann,1\n")
     assert (
-        main(["compare", str(tmp_path / "sink.csv"), str(tmp_path / "replay.parquet"), "--key", "user"]) == 1
+        main(["compare", str(tmp_path / "sink.csv"), str(tmp_path / "replay.parquet"), "--key", "user"]) == 2
     )
     told = f"flinkcore: {tmp_path / 'sink.csv'} cannot be read as Parquet: "
     assert capsys.readouterr().err.startswith(told)
@@ -60,12 +60,14 @@ def test_files_of_partitions_and_globs_are_read(tmp_path: Path, capsys: pytest.C
 
 def test_errors_are_told_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     sink = written(tmp_path / "sink", [1])
-    assert main(["compare", sink, sink, "--key", "id"]) == 1
-    assert capsys.readouterr().err.startswith("flinkcore: the rows expected have no column 'id'")
-    assert main(["compare", sink, str(tmp_path / "none"), "--key", "user"]) == 1
+    assert main(["compare", sink, sink, "--key", "id"]) == 2
+    assert capsys.readouterr().err.startswith(
+        "flinkcore: the rows of the sink (expected) have no column 'id'"
+    )
+    assert main(["compare", sink, str(tmp_path / "none"), "--key", "user"]) == 2
     assert capsys.readouterr().err.strip().endswith("none' does not exist")
     for output, message in ((sink, "exists; name a file that does not"), ("no/x.parquet", "no directory no")):
-        assert main(["compare", "none", sink, "--key", "user", "--output", output]) == 1
+        assert main(["compare", "none", sink, "--key", "user", "--output", output]) == 2
         assert message in capsys.readouterr().err
 
 

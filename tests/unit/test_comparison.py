@@ -99,9 +99,9 @@ def test_each_difference_of_a_sink_of_last_rows_is_explained() -> None:
     assert explained(result) == [
         ("a", 0, "fired before", ["n", "mean"], 2, 3),
         ("b", 0, "another value", ["n", "mean"], 6, 5),
-        ("e", 0, "missing", None, 9, None),
+        ("e", 0, "only in the sink", None, 9, None),
         ("c", 10, "late", None, None, 1),
-        ("d", 10, "unexpected", None, None, 7),
+        ("d", 10, "only in the replay", None, None, 7),
     ]
     by = [row["by"] for row in result.to_arrow().to_pylist()]
     assert by[0] == {"n": 1.0, "mean": 0.5}
@@ -113,17 +113,24 @@ def test_each_difference_of_a_sink_of_last_rows_is_explained() -> None:
         "another value": 1,
         "fired before": 1,
         "late": 1,
-        "missing": 1,
-        "unexpected": 1,
+        "only in the sink": 1,
+        "only in the replay": 1,
     }
     assert repr(result).splitlines()[:5] == [
         "4 rows of a sink that keeps the last row of a key, 6 rows of the replay: 1 equal, 5 differences",
         "compared by user, window_start: n, mean",
         "not compared: late_firing (how a result came)",
-        "          1 another value: of the same result",
-        "            user=b, window_start=0: n 6 -> 5, mean 0.3 -> 0.1",
+        "          1 another value: of a result that both sides have",
+        "            user=b, window_start=0: sink n 6, mean 0.3; replay n 5, mean 0.1",
     ]
-    assert "user=e, window_start=0: n=9, mean=9.0" in repr(result)
+    assert repr(result).splitlines()[-6:] == [
+        "          1 late: only in the replay, fired by late events",
+        "            user=c, window_start=10: replay n 1, mean 1.0",
+        "          1 only in the sink: the replay gives no such result",
+        "            user=e, window_start=0: sink n 9, mean 9.0",
+        "          1 only in the replay: the sink has no such result",
+        "            user=d, window_start=10: replay n 7, mean 7.0",
+    ]
 
 
 def test_a_sink_that_keeps_all_rows_has_every_firing() -> None:
@@ -183,16 +190,16 @@ def test_columns_of_other_types_are_compared_by_value() -> None:
     assert compare(sink, zoned, keys=["k", "t"]).is_equal
     decimals = pa.table({"k": [1], "n": [Decimal("1.50")], "l": [[1, None]]})
     assert compare(decimals, decimals, keys="k").is_equal
-    with pytest.raises(
-        SchemaError, match="column 'n' is string in the rows expected and int64 in those found"
-    ):
+    with pytest.raises(SchemaError, match="column 'n' is string in the sink and int64 in the replay"):
         compare(table([("a", "x")], "k", "n"), table([("a", 1)], "k", "n"), keys="k")
 
 
 def test_null_is_a_key_like_any_other() -> None:
     rows = [(None, 1), ("a", 2)]
     assert compare(table(rows, "k", "n"), table(rows, "k", "n"), keys="k").is_equal
-    assert compare(table(rows[1:], "k", "n"), table(rows, "k", "n"), keys="k").counts == {"unexpected": 1}
+    assert compare(table(rows[1:], "k", "n"), table(rows, "k", "n"), keys="k").counts == {
+        "only in the replay": 1
+    }
 
 
 def test_what_windows_have_withdrawn_does_not_count() -> None:
@@ -200,7 +207,7 @@ def test_what_windows_have_withdrawn_does_not_count() -> None:
     found = table(rows, "k", "n", "row_kind")
     assert compare(table([("a", 2)], "k", "n"), found, keys="k").is_equal
     assert compare(table([("a", 1)], "k", "n"), found, keys="k").counts == {"fired before": 1}
-    assert compare(table([("b", 1), ("a", 2)], "k", "n"), found, keys="k").counts == {"missing": 1}
+    assert compare(table([("b", 1), ("a", 2)], "k", "n"), found, keys="k").counts == {"only in the sink": 1}
     all_rows = table([("a", 1), ("a", 2), ("b", 1)], "k", "n")
     assert compare(all_rows, found, keys="k").is_equal
     assert compare(found, found, keys="k").equal == 5
@@ -211,18 +218,29 @@ def test_nothing_equals_nothing() -> None:
     assert compared(REPLAY[:0] or [REPLAY[0]], REPLAY[:1]).is_equal
     empty = table(REPLAY).slice(0, 0)
     assert compare(empty, empty, keys="user").is_equal
-    assert compare(empty, table(REPLAY), keys=["user", "window_start"]).counts == {"late": 1, "unexpected": 4}
-    assert compare(table(REPLAY), empty, keys=["user", "window_start"]).counts == {"missing": 6}
+    assert compare(empty, table(REPLAY), keys=["user", "window_start"]).counts == {
+        "late": 1,
+        "only in the replay": 4,
+    }
+    assert compare(table(REPLAY), empty, keys=["user", "window_start"]).counts == {"only in the sink": 6}
 
 
 @pytest.mark.parametrize(
     ("parameters", "error", "message"),
     [
-        ({"keys": "id"}, ConfigurationError, "the rows expected have no column 'id'"),
-        ({"columns": ["late_firing"]}, ConfigurationError, "the rows expected have no column 'late_firing'"),
+        ({"keys": "id"}, ConfigurationError, r"the rows of the sink \(expected\) have no column 'id'"),
+        (
+            {"columns": ["late_firing"]},
+            ConfigurationError,
+            r"the rows of the sink \(expected\) have no column 'late_firing'",
+        ),
         ({"columns": []}, ConfigurationError, "columns names one column or several"),
         ({"columns": ["n", "n"]}, ConfigurationError, "columns names one column or several, each once"),
-        ({"columns": "number"}, ConfigurationError, "the rows expected have no column 'number'"),
+        (
+            {"columns": "number"},
+            ConfigurationError,
+            r"the rows of the sink \(expected\) have no column 'number'",
+        ),
         ({"keys": ["user", "window_start", "n", "mean"]}, ConfigurationError, "there is nothing to compare"),
         ({"rel_tol": -1.0}, ConfigurationError, "tolerances cannot be negative"),
         ({"rel_tol": float("nan")}, ConfigurationError, "tolerances cannot be negative"),
@@ -248,7 +266,7 @@ def test_keys_that_name_no_result_are_refused() -> None:
         patch.object(comparison, "MOST_PAIRS", 9_999),
         pytest.raises(
             DataError,
-            match=r"100 rows expected and 100 rows found have the key \{'k': 'a'\}: name columns as keys",
+            match=r"100 rows of the sink and 100 of the replay have the key \{'k': 'a'\}: name columns as keys",
         ),
     ):
         compare(rows, rows, keys="k")
@@ -265,9 +283,9 @@ def model(expected: Rows, found: Rows, upserts: bool) -> Counter[tuple[Any, ...]
         values = [value for value, _ in firings]
         if upserts:
             if not firings:
-                kinds[key, "missing"] += 1
+                kinds[key, "only in the sink"] += 1
             elif not sink:
-                kinds[key, "late" if all(late for _, late in firings) else "unexpected"] += 1
+                kinds[key, "late" if all(late for _, late in firings) else "only in the replay"] += 1
             elif sink[0] != values[-1]:
                 kinds[key, "fired before" if sink[0] in values else "another value"] += 1
             continue
@@ -282,9 +300,9 @@ def model(expected: Rows, found: Rows, upserts: bool) -> Counter[tuple[Any, ...]
         pairs = min(len(unmatched), len(rest))
         kinds[key, "another value"] += pairs
         if len(unmatched) > pairs:
-            kinds[key, "missing" if not firings else "further expected"] += len(unmatched) - pairs
+            kinds[key, "only in the sink" if not firings else "further expected"] += len(unmatched) - pairs
         for _, late in rest[pairs:]:
-            kinds[key, "late" if late else "unexpected" if not sink else "further found"] += 1
+            kinds[key, "late" if late else "only in the replay" if not sink else "further found"] += 1
     return +kinds
 
 
@@ -341,7 +359,7 @@ def test_a_key_with_the_name_of_a_column_of_differences_is_refused(name: str) ->
 def test_a_column_that_comes_twice_is_refused() -> None:
     rows = pa.table({"k": [1], "n": [1]})
     twice = rows.append_column("n", rows["n"])
-    with pytest.raises(ConfigurationError, match="the rows found have two columns 'n'"):
+    with pytest.raises(ConfigurationError, match=r"the rows of the replay \(found\) have two columns 'n'"):
         compare(rows, twice, keys="k", upserts=True)
 
 
