@@ -108,7 +108,7 @@ def test_an_invalid_log_is_reported_before_spark_starts(
 ) -> None:
     pq.write_table(pa.table({"ts": [1]}), tmp_path / "log.parquet")
     log = str(tmp_path / "log.parquet")
-    assert "there is no column 'nothing'" in refused(
+    assert "names column 'nothing', which the log does not have: ts" in refused(
         capsys, "lateness", log, "--timestamp", "nothing", "--engine", "spark", "--master", "none"
     )
 

@@ -168,7 +168,9 @@ def test_columns_are_checked_when_the_job_is_planned(log: DataStream, job: Any, 
 
 def test_a_missing_time_column_is_named(env: StreamExecutionEnvironment, log: DataStream) -> None:
     missing = env.from_event_log(TABLE, timestamp="time").assign_timestamps_and_watermarks(BOUNDED)
-    with pytest.raises(SchemaError, match="timestamp: there is no column 'time'; columns: ts, seconds"):
+    with pytest.raises(
+        SchemaError, match="timestamp= names column 'time', which the log does not have: ts, seconds"
+    ):
         plan(windowed(missing).aggregate(n=count()))
     missing = log.assign_timestamps_and_watermarks(BOUNDED.with_timestamp_assigner(pc.field("time") * 1000))
     with pytest.raises(

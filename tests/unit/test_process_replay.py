@@ -1,6 +1,7 @@
 """Replays of keyed process functions in one process, end to end."""
 
 import copy
+import re
 from collections.abc import Callable
 from itertools import count
 from pathlib import Path
@@ -249,7 +250,15 @@ def test_without_a_strategy_there_are_no_watermarks_but_timestamps() -> None:
             Calls(lambda value, timers: timers.register_event_time_timer(3)), SEEN, timestamp_column="time"
         )
     )
-    assert [(row["what"], row["watermark"], row["time"]) for row in stream.to_arrow().to_pylist()] == [
+    result = stream.execute()
+    warning = (
+        r"1 event-time timer of Calls \(process-1\) fired at the end of the log only: the log has no watermark strategy"
+        r".* Call assign_timestamps_and_watermarks\("
+    )
+    with pytest.warns(UserWarning, match=warning):
+        rows = result.to_arrow().to_pylist()
+    assert re.fullmatch(f"{warning}.*", *result.report.warnings)
+    assert [(row["what"], row["watermark"], row["time"]) for row in rows] == [
         ("element 1", MIN_TIMESTAMP, 7),
         ("element 2", MIN_TIMESTAMP, 9),
         ("EVENT_TIME 3", MAX_TIMESTAMP, 3),

@@ -124,8 +124,7 @@ class EmbeddedReplay:
                 report.add_counts(stage.counts())
         for link in links:
             reports[link.number].add_read(events_read=link.rows, filtered=link.filtered, rejected={})
-        for report in reports:
-            report.check()
+        self.report.complete()
 
     def _links(self) -> list[StageLink]:
         """What is between operators, in the order of those that take results."""

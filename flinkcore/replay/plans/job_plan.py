@@ -109,6 +109,14 @@ class JobPlan:
         """Return the number of the operator to which the rows of a log come."""
         return next(number for number, stage in enumerate(self.stages) if log in stage.logs)
 
+    def logs_without_strategy(self, stage: int) -> list[int]:
+        """Return the numbers of the logs that reach an operator, also through others, without a watermark strategy."""
+        own = self.stages[stage]
+        found = {log for log in own.logs if self.logs[log].lacks_strategy}
+        for _, results in own.results:
+            found.update(self.logs_without_strategy(results.stage))
+        return sorted(found)
+
     @property
     def operator_uids(self) -> tuple[str, ...]:
         """By which a checkpoint names the operators."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, TypeGuard
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -68,6 +68,8 @@ class LogPlan(TimedLog):
         By which a checkpoint names the time plane.
     orders_ties : bool
         Whether events that arrive together in a split are put in order where they have no positions.
+    lacks_strategy : bool
+        Whether nobody has given a watermark strategy, so that the only watermark is the one at the end of the log.
     """
 
     after: tuple[ColumnOp, ...]
@@ -76,6 +78,7 @@ class LogPlan(TimedLog):
     max_parallelism: int
     watermarks_uid: str
     orders_ties: bool = True
+    lacks_strategy: bool = False
 
     @property
     def rejected_tag(self) -> OutputTag | None:
@@ -164,6 +167,7 @@ def plan_of_log(
         If the log has no files, or their schema cannot be read.
     """
     before, strategy, after = _around_strategy(before_key, operator)
+    lacks_strategy = not configuration.is_batch() and not any(map(_is_strategy, before_key))
     if configuration.is_batch():
         refuse_alignment_in_batch_mode(strategy)
         # The only watermark is the one at the end of the log.
@@ -212,16 +216,21 @@ def plan_of_log(
         read=None if shows_rows else operator.columns,
         max_parallelism=configuration.get_max_parallelism(),
         watermarks_uid=watermarks_uids([step_with_uid(source, before_key)])[0],
+        lacks_strategy=lacks_strategy,
     )
     _check_columns(plan, operator)
     return plan.narrowed()
+
+
+def _is_strategy(step: Transformation) -> TypeGuard[TimestampsAndWatermarksTransformation]:
+    return isinstance(step, TimestampsAndWatermarksTransformation)
 
 
 def _around_strategy(
     steps: tuple[Transformation, ...], operator: KeyedOperator
 ) -> tuple[tuple[ColumnOp, ...], WatermarkStrategy, tuple[ColumnOp, ...]]:
     """Return the column steps before the watermark strategy, the strategy, and those after it."""
-    assigned = [step for step in steps if isinstance(step, TimestampsAndWatermarksTransformation)]
+    assigned = [step for step in steps if _is_strategy(step)]
     if not assigned and not operator.needs_event_time:
         return tuple(column_op(step) for step in steps), WatermarkStrategy.no_watermarks(), ()
     if not assigned:
@@ -305,7 +314,10 @@ def _with_event_time(
 
 
 def _check_columns(plan: LogPlan, operator: KeyedOperator) -> None:
-    require_column(plan.log.timestamp, output_schema(plan.before, plan.log.schema), "timestamp")
+    given = output_schema(plan.before, plan.log.schema)
+    if plan.log.timestamp not in given.names:
+        plan.log.require(plan.log.timestamp, "timestamp=")  # it knows what may be wrong with a CSV file
+    require_column(plan.log.timestamp, given, "timestamp")
     at_key = plan.whole_schema()
     check_keys(plan.keys, at_key, "the key", operator)
     operator.check(at_key)

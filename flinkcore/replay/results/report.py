@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +17,7 @@ from flinkcore.common.shown_times import format_timestamp
 from flinkcore.datastream.pipeline_executor import load_analysis
 from flinkcore.errors import ConfigurationError, FlinkcoreError
 from flinkcore.replay.plans.job_plan import JobPlan
-from flinkcore.replay.plans.operators import OverWindows, WindowAggregation
+from flinkcore.replay.plans.operators import OverWindows, UserProcess, WindowAggregation
 from flinkcore.replay.time_plane.paused_spans import PausedSpans
 from flinkcore.replay.time_plane.time_warnings import time_warnings
 from flinkcore.replay.time_plane.timed_log import TimedLog
@@ -142,6 +143,7 @@ class ReplayReport:
     _has_functions: bool = field(default=False, repr=False, compare=False)
     _logs: list[tuple[SplitTimes, PausedSpans]] = field(default_factory=list, repr=False, compare=False)
     _source: ReportSource | None = field(default=None, repr=False, compare=False)
+    _waits_for_end: str = field(default="", repr=False, compare=False)
 
     @classmethod
     def of(cls, plan: JobPlan, time_planes: Sequence[TimePlane], timeline: Timeline) -> ReplayReport:
@@ -163,9 +165,11 @@ class ReplayReport:
         report.watermark_ms = timeline.watermark_before_end
         report.later_operators = later
         report._is_chain, report._is_single = plan.is_chain, plan.is_single
-        for each, stage in zip(report.by_operator, plan.stages, strict=True):
+        for number, (each, stage) in enumerate(zip(report.by_operator, plan.stages, strict=True)):
             each._has_windows = isinstance(stage.operator, WindowAggregation | OverWindows)
             each._has_functions = not isinstance(stage.operator, WindowAggregation)
+            if isinstance(stage.operator, UserProcess) and not isinstance(stage.operator, OverWindows):
+                each._waits_for_end = _waits_for_end(plan, number, stage.operator.function_name)
         return report
 
     @property
@@ -263,6 +267,22 @@ class ReplayReport:
         """Add the counts of a keyed operator, by the names that they have here."""
         for name, count in counts.items():
             setattr(self, name, getattr(self, name) + count)
+
+    def complete(self) -> None:
+        """Check the counts of each operator once all are there, and warn of timers that only the end of the log fired.
+
+        Raises
+        ------
+        FlinkcoreError
+            As of `check`.
+        """
+        for each in self.by_operator:
+            each.check()
+        for each in self.by_operator:
+            if each.event_time_timers and each._waits_for_end:
+                warning = f"{_counted(each.event_time_timers, 'event-time timer')} {each._waits_for_end}"
+                self.warnings.append(warning)
+                warnings.warn(warning, UserWarning, stacklevel=2)
 
     def check(self) -> None:
         """Assert that every event read is accounted for exactly once.
@@ -401,6 +421,19 @@ class ReplayReport:
                 f"{_counted(self.dropped_side_results, 'row')} for side outputs that nobody asked for, dropped"
             )
         return lines
+
+
+def _waits_for_end(plan: JobPlan, number: int, function: str) -> str:
+    """What is told of the timers of an operator, behind their number; an empty text: there is a watermark strategy."""
+    logs = plan.logs_without_strategy(number)
+    if not logs:
+        return ""
+    which = "the log" if len(plan.logs) == 1 else f"log {' and '.join(map(str, logs))} of the job"
+    return (
+        f"of {function} ({plan.stages[number].uid}) fired at the end of the log only: {which} has no watermark "
+        "strategy, so no watermark comes before. Call assign_timestamps_and_watermarks(WatermarkStrategy."
+        "for_bounded_out_of_orderness(Duration.of_seconds(4))) before the step"
+    )
 
 
 def _counted(number: int, what: str) -> str:

@@ -445,8 +445,7 @@ class SparkReplay:
                 f"{len(chunks)} of {self._chunks} chunks came back from Spark; this is a defect of flinkcore, the "
                 "result must not be used"
             )
-        for each in reports:
-            each.check()
+        report.complete()
         return report
 
     def _partitions_of(self, number: int, reported: Iterable[dict[str, Any]]) -> dict[int, dict[str, Any]]:
