@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
-from typing import Final, TextIO
+from typing import Any, Final, TextIO
 
 import flinkcore
 from flinkcore.errors import FlinkcoreError
@@ -55,7 +55,7 @@ def _has_lost_its_reader() -> bool:
     return False
 
 
-_PROGRAM_ONLY: Final = r"what_if\(|with_columns\(|pyarrow\.compute\.|format_options="
+_PROGRAM_ONLY: Final = r"what_if\(|with_columns\(|pyarrow\.compute\."
 
 _OPTIONS: Final = (
     (r"give (the watermark strategy \.with_timestamp_assigner|from_event_log)\(.*?\), or (?=--)", "give "),
@@ -74,7 +74,13 @@ _OPTIONS: Final = (
     (r"\brestore_from=?", "--restore-from"),
     (r"\bstop_with_checkpoint=?", "--checkpoint"),
     (r"\bset_parallelism(\(\.*\))?", "--parallelism"),
-    (r"(?<![\w-])(timestamp|arrival|split|format|rate)=(?=[ ,.;:]|$)", r"--\1"),
+    (r"(?<![\w-])(timestamp|arrival|split|format|rate|position)=(?=[ ,.;:]|$)", r"--\1"),
+    (
+        r"\bformat_options=\{'column_types': \{'?([^{}:']+)'?: '?([^{}']+)'?\}\}",
+        r"--format-option 'column_types=\1:\2'",
+    ),
+    (r"\bformat_options=\{'(\w+)': '?([^{}']*)'?\}", r"--format-option '\1=\2'"),
+    (r"\bformat_options(?=: )", "--format-option"),
 )
 """Settings of a program as this command names them, as regular expressions, which few calls need."""
 
@@ -123,14 +129,19 @@ def _joined_negatives(arguments: Sequence[str]) -> list[str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command, and return the exit status: 0, 1 after an error or a difference found, or 130 after Ctrl-C.
+    """Run the command, and return the exit status: 0, 1 after an error, or 130 after Ctrl-C.
 
-    It is 141, as after SIGPIPE, if the reader of the output has gone, such as ``head``; nothing is printed then. Errors
-    of flinkcore, of files and of Arrow data are printed in one line; any other is a defect, and has its traceback.
-    Warnings are lines of the standard error, too, and come before what takes long.
+    Where 1 says that differences were found, it is 2 after an error, as of ``diff``; arguments that are none of the
+    command exit with 2. It is 141, as after SIGPIPE, if the reader of the output has gone, such as ``head``; nothing is
+    printed then. Errors of flinkcore, of files and of Arrow data are printed in one line; any other is a defect, and
+    has its traceback. Warnings are lines of the standard error, too, and come before what takes long.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
-    parsed = _parser(given).parse_args(given if given[:1] == ["run"] else _joined_negatives(given))
+    parser, commands = _parser(given)
+    parsed, unknown = parser.parse_known_args(given if given[:1] == ["run"] else _joined_negatives(given))
+    if unknown:
+        commands.choices[parsed.command].error(f"unrecognized arguments: {' '.join(unknown)}")
+    status_of_errors: int = parsed.status_of_errors
     try:
         with warnings.catch_warnings(), _without_gateway_log():
             if parsed.command != "run":
@@ -144,14 +155,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
     except FlinkcoreError as error:
         print(f"flinkcore: {_of_shell(str(error))}", file=sys.stderr)
-        return 1
+        return status_of_errors
     except Exception as error:
         if isinstance(error, BrokenPipeError) and _has_lost_its_reader():
             return 141
         if not isinstance(error, OSError | _arrow_errors()):
             raise
         print(f"flinkcore: {type(error).__name__}: {' '.join(str(error).split())}", file=sys.stderr)
-        return 1
+        return status_of_errors
 
 
 def _arrow_errors() -> type[Exception]:
@@ -161,15 +172,16 @@ def _arrow_errors() -> type[Exception]:
     return error
 
 
-def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
-    """The parser of the command that is called; of all, where none is."""
+def _parser(arguments: Sequence[str]) -> tuple[argparse.ArgumentParser, Any]:
+    """The parser of the command that is called, or of all, where none is; and those of each by its name."""
     parser = argparse.ArgumentParser(
         prog="flinkcore",
         description="Replays event logs with Flink's event-time semantics, on Spark or in one process.",
     )
+    parser.set_defaults(status_of_errors=1)
     parser.add_argument("--version", action="version", version=f"flinkcore {flinkcore.__version__}")
     commands = parser.add_subparsers(dest="command", required=True)
     called = _MODULES.get(arguments[0]) if arguments else None
     for module in dict.fromkeys(_MODULES.values()) if called is None else [called]:
         import_module(module).add_commands(commands)
-    return parser
+    return parser, commands

@@ -16,7 +16,8 @@ def add_commands(commands: Any) -> None:
         "compare",
         help="compare what a live job has written with what its replay gave",
         description="Prints how rows of a live job's sink and of its replay differ, and why. Both are read into "
-        "memory: for large ones there is flinkcore.spark.compare. The exit status is 1 if they differ.",
+        "memory: for large ones there is flinkcore.spark.compare. The exit status is 1 if they differ, and 2 after an "
+        "error.",
         formatter_class=DefaultsHelpFormatter,
     )
     compare.add_argument(
@@ -43,7 +44,7 @@ def add_commands(commands: Any) -> None:
     compare.add_argument("--rel-tol", type=float, default=1e-9, help="of numbers with fractions")
     compare.add_argument("--abs-tol", type=float, default=0.0, help="of numbers with fractions")
     compare.add_argument("--output", metavar="FILE", help="new Parquet file for the differences")
-    compare.set_defaults(call=_compare)
+    compare.set_defaults(call=_compare, status_of_errors=2)
 
 
 def _table(path: str) -> Any:

@@ -111,7 +111,7 @@ def _lateness(arguments: argparse.Namespace) -> None:
         kept = windows[0] if windows else GlobalWindows.create_with_end_of_stream_trigger()
         events_of(StreamExecutionEnvironment(), arguments, times).window_all(kept).aggregate(
             n=count()
-        ).execute()
+        ).execute().discard()
     frontier = events_of(environment_of(arguments), arguments, times).lateness(
         windows, allowed_lateness or None, bounds or None
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+from collections.abc import Callable
 from typing import Any, Final, Literal
 
 import pyarrow as pa
@@ -84,6 +85,14 @@ def add_log_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--format", help="parquet, arrow, avro, csv or json; by the files' endings if not given"
     )
+    parser.add_argument(
+        "--format-option",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="of CSV and JSON, such as 'delimiter=;', null_values=NA,none, column_types=zip:string,n:int64, "
+        "newlines_in_values=true or block_bytes=67108864; repeat for more",
+    )
     parser.add_argument("--timestamp", required=True, metavar="COLUMN", help="event time")
     parser.add_argument(
         "--arrival", metavar="COLUMN", help="when the event reached the system; else by position"
@@ -148,6 +157,53 @@ def environment_of(arguments: argparse.Namespace) -> StreamExecutionEnvironment:
     return environment
 
 
+def format_options_of(texts: list[str]) -> dict[str, Any]:
+    """Return the options of a format from texts such as delimiter=; or column_types=zip:string.
+
+    Raises
+    ------
+    ConfigurationError
+        If a text is no option, or its value is not of the option's kind.
+
+    Examples
+    --------
+    >>> format_options_of(["delimiter=;", "column_types=zip:string,n:int64"])
+    {'delimiter': ';', 'column_types': {'zip': 'string', 'n': 'int64'}}
+    """
+    options: dict[str, Any] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise ConfigurationError(
+                f"--format-option {text!r} is none; write NAME=VALUE, such as 'delimiter=;'"
+            )
+        if name in options:
+            raise ConfigurationError(f"--format-option {text!r}: {name} is given twice; leave one out")
+        reads, example = _FORMAT_OPTIONS.get(name, (str, ""))
+        try:
+            options[name] = reads(value)
+        except (KeyError, ValueError):
+            raise ConfigurationError(f"--format-option {text!r}: write {name}={example}") from None
+    return options
+
+
+def _types_of(text: str) -> dict[str, str]:
+    parts = [part.rpartition(":") for part in re.split(r",(?![^\[(]*[\])])", text)]
+    if not all(column and kind for column, _, kind in parts):
+        raise ValueError(text)
+    return {column: kind for column, _, kind in parts}
+
+
+_FORMAT_OPTIONS: Final[dict[str, tuple[Callable[[str], Any], str]]] = {
+    "delimiter": (lambda text: "\t" if text in ("\\t", "tab") else text, ";"),
+    "null_values": (lambda text: text.split(","), "NA,none"),
+    "column_types": (_types_of, "zip:string,n:int64"),
+    "newlines_in_values": (lambda text: {"true": True, "false": False}[text.lower()], "true"),
+    "block_bytes": (lambda text: int(text.replace(",", "")), "67108864"),
+}
+"""How values of options are read, and an example of each."""
+
+
 def check_log_options(arguments: argparse.Namespace) -> None:
     """Raise a ConfigurationError where options exclude each other, or one is empty; nothing is read."""
     if arguments.arrival_unit and not arguments.arrival:
@@ -171,7 +227,12 @@ def times_of(arguments: argparse.Namespace) -> dict[str, Any]:
         return columns
     from flinkcore.replay.log.event_log import EventLog
 
-    log = EventLog.of(arguments.input, timestamp=arguments.timestamp, format=arguments.format)
+    log = EventLog.of(
+        arguments.input,
+        timestamp=arguments.timestamp,
+        format=arguments.format,
+        format_options=format_options_of(arguments.format_option),
+    )
     for setting, unit in units.items():
         if unit is not None:
             column = columns[setting]
@@ -189,6 +250,7 @@ def log_of(arguments: argparse.Namespace, times: dict[str, Any]) -> dict[str, An
         "split": FILE if arguments.split_per_file else arguments.split,
         "rate": arguments.rate,
         "format": arguments.format,
+        "format_options": format_options_of(arguments.format_option),
         "on_bad_row": arguments.on_bad_row,
         "position": arguments.position and list(map(_position, arguments.position)),
     }

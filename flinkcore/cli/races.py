@@ -38,7 +38,7 @@ def add_commands(commands: Any) -> None:
         help="again, clock, parallelism, restart, ties, delay or ticks; repeat for more; all possible ones if not "
         "given",
     )
-    races.set_defaults(call=_races)
+    races.set_defaults(call=_races, status_of_errors=2)
 
 
 def _races(arguments: argparse.Namespace) -> int:

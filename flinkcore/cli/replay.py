@@ -161,7 +161,7 @@ def _replay(arguments: argparse.Namespace) -> None:
     times = times_of(arguments)
     if arguments.engine == "spark":
         # An invalid job is reported at once, not after the start of Spark.
-        _job(StreamExecutionEnvironment(), arguments, times)
+        _job(StreamExecutionEnvironment(), arguments, times).discard()
     result = _job(environment_of(arguments), arguments, times)
     if arguments.output:
         report = result.write_parquet(

@@ -49,7 +49,8 @@ def add_commands(commands: Any) -> None:
         help="a module, folder or archive of modules that its functions need; repeat for more",
     )
     run.add_argument("program", metavar="PROGRAM.py")
-    run.add_argument("arguments", nargs=argparse.REMAINDER, help="of the program")
+    of_program = run.add_argument("arguments", nargs=argparse.REMAINDER, help="of the program")
+    of_program.required = False  # it may have none, of which argparse does not know
     run.set_defaults(call=run_program)
 
 

@@ -104,7 +104,7 @@ def _why(arguments: argparse.Namespace) -> None:
     times = times_of(arguments)
     if arguments.engine == "spark":
         # An invalid job is reported at once, not after the start of Spark.
-        _job(StreamExecutionEnvironment(), arguments, times, key).execute()
+        _job(StreamExecutionEnvironment(), arguments, times, key).execute().discard()
     history = _job(environment_of(arguments), arguments, times, key).why(key, at)
     if arguments.output:
         write_tables(arguments.output, events=history.events, firings=history.firings, timers=history.timers)

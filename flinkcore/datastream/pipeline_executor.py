@@ -181,6 +181,9 @@ class ReplayResult(OutputStream, Protocol):
     def write_iceberg(self, table: Any, mode: str = "append") -> Any:
         """Let the workers write the rows into an Iceberg table, and return the report."""
 
+    def discard(self) -> None:
+        """Say that nothing is to be asked for, as the job was only to be checked."""
+
     def get_side_output(self, output_tag: OutputTag) -> OutputStream:
         """Return the rows of a side output of the job."""
 

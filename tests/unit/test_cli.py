@@ -20,7 +20,7 @@ import pytest
 
 import flinkcore
 from flinkcore.cli import _OPTIONS, main
-from flinkcore.cli.log_options import duration_ms, window_assigner
+from flinkcore.cli.log_options import duration_ms, format_options_of, window_assigner
 from flinkcore.cli.replay import named_aggregate, named_aggregates
 from flinkcore.datastream import (
     Aggregate,
@@ -353,6 +353,86 @@ def test_a_unit_that_is_not_that_of_the_numbers_is_warned_of(
 
 
 @pytest.mark.parametrize(
+    ("arguments", "usage"),
+    [
+        (["lateness"], "usage: flinkcore lateness [-h]"),
+        (["lateness", "log.parquet", "--timestamp", "ts", "--nope"], "usage: flinkcore lateness [-h]"),
+        (["why", "log.parquet", "--timestamp", "ts", "--key", "k=1"], "usage: flinkcore why [-h]"),
+        (["compare", "sink", "replay", "--key", "k", "more"], "usage: flinkcore compare [-h]"),
+        (["races", "log.parquet"], "usage: flinkcore races [-h]"),
+        (["checkpoint", "show", "path", "more"], "usage: flinkcore checkpoint [-h]"),
+        (["demo", "more"], "usage: flinkcore demo [-h]"),
+        (["run", "--nope", "program.py"], "usage: flinkcore run [-h]"),
+        (["run"], "usage: flinkcore run [-h]"),
+    ],
+)
+def test_arguments_that_are_wrong_show_the_usage_of_the_command(
+    arguments: list[str], usage: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(arguments)
+    assert end.value.code == 2
+    shown = capsys.readouterr().err
+    assert shown.startswith(usage)
+    told = "unrecognized arguments: " if {"--nope", "more"} & {*arguments} else "arguments are required: "
+    assert told in shown.splitlines()[-1]
+    assert not shown.endswith("arguments\n")  # those of a program are not required
+
+
+def test_options_of_a_format_are_given_by_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = tmp_path / "log.csv"
+    log.write_text("ts;zip\n1000;01234\n2000;none\n")
+    output = tmp_path / "rows"
+    assert replayed(log, "--key", "zip") == 1
+    advice = "If ';' stands between columns, give --format-option 'delimiter=;'\n"
+    assert capsys.readouterr().err.endswith(advice)
+    options = ["delimiter=;", "column_types=zip:string", "null_values=none,NA"]
+    given = [text for option in options for text in ("--format-option", option)]
+    assert replayed(log, "--key", "zip", *given, "--on-bad-row", "drop", "--output", str(output)) == 0
+    assert pa.parquet.read_table(output).column("zip").to_pylist() == ["01234"]
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["delimiter"], "--format-option 'delimiter' is none; write NAME=VALUE, such as 'delimiter=;'"),
+        (
+            ["delimter=;"],
+            "--format-option: 'delimter' is no option of csv, which takes delimiter, null_values",
+        ),
+        (["delimiter=;", "delimiter=,"], "--format-option 'delimiter=,': delimiter is given twice"),
+        (["column_types=zip"], "--format-option 'column_types=zip': write column_types=zip:string,n:int64"),
+        (["newlines_in_values=1"], "--format-option 'newlines_in_values=1': write newlines_in_values=true"),
+        (["block_bytes=big"], "--format-option 'block_bytes=big': write block_bytes=67108864"),
+    ],
+)
+def test_what_is_no_option_of_a_format_is_refused(
+    options: list[str], told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = tmp_path / "log.csv"
+    log.write_text("ts,k\n1000,a\n")
+    assert replayed(log, *(text for option in options for text in ("--format-option", option))) == 1
+    assert capsys.readouterr().err.startswith(f"flinkcore: {told}")
+
+
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        ("delimiter=\\t", {"delimiter": "\t"}),
+        ("delimiter==", {"delimiter": "="}),
+        (
+            "column_types=a:timestamp[us, UTC],b:int64",
+            {"column_types": {"a": "timestamp[us, UTC]", "b": "int64"}},
+        ),
+        ("newlines_in_values=True", {"newlines_in_values": True}),
+        ("block_bytes=67108864", {"block_bytes": 67_108_864}),
+    ],
+)
+def test_values_of_options_of_a_format(text: str, options: dict[str, Any]) -> None:
+    assert format_options_of([text]) == options
+
+
+@pytest.mark.parametrize(
     "option", ["--output", "--arrival", "--split", "--restore-from", "--timestamp", "--format"]
 )
 def test_an_option_that_is_empty_is_refused(
@@ -406,7 +486,7 @@ def test_each_setting_that_the_command_renames_is_in_a_message_of_the_package() 
         ({"ts": [None]}, [], "let --on-bad-row drop count them$"),
         ({"k": [None]}, [], "give --on-bad-row drop"),
         ({}, ["--split", "nope"], "--split names column 'nope'"),
-        ({}, ["--timestamp", "nope"], "there is no column 'nope'"),
+        ({}, ["--timestamp", "nope"], "--timestamp names column 'nope'"),
         ({}, ["--format", "tsv"], "format 'tsv' is unknown"),
     ],
 )

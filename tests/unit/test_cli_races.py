@@ -63,7 +63,7 @@ def test_histories_that_are_not_possible_are_told(log: list[str], capsys: pytest
     without = [f"{program}:counts", path, "--timestamp", "ts"]
     assert main(["races", *without]) == 0
     assert "not tried: restart: the log has no arrivals; name their column" in capsys.readouterr().out
-    assert main(["races", *without, "--history", "restart"]) == 1
+    assert main(["races", *without, "--history", "restart"]) == 2
     assert "not possible: restart (the log has no arrivals" in capsys.readouterr().err
 
 
@@ -92,14 +92,14 @@ def test_a_race_is_told_with_the_smallest_log(log: list[str], capsys: pytest.Cap
 def test_a_function_that_there_is_not_is_refused(
     job: str, message: str, log: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["races", job, *log[1:]]) == 1
+    assert main(["races", job, *log[1:]]) == 2
     assert message in capsys.readouterr().err
 
 
 def test_histories_are_checked_before_the_program_is_read(
     log: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["races", "nowhere.py:counts", *log[1:], "--history", "tides"]) == 1
+    assert main(["races", "nowhere.py:counts", *log[1:], "--history", "tides"]) == 2
     assert "--history tides: there are again, clock" in capsys.readouterr().err
 
 
@@ -114,9 +114,9 @@ def test_the_options_of_logs_are_those_of_other_commands(
     arguments = ["races", f"{program}:firsts", *files, *options, "--arrival-unit", "s", "--split-per-file"]
     assert main([*arguments, "--history", "delay"]) == 0
     assert "tried: delay (4)" in capsys.readouterr().out
-    assert main([*arguments, "--split", "key"]) == 1
+    assert main([*arguments, "--split", "key"]) == 2
     assert "--split and --split-per-file exclude each other" in capsys.readouterr().err
-    assert main(["races", f"{program}:firsts", path, "--timestamp", "tss"]) == 1
+    assert main(["races", f"{program}:firsts", path, "--timestamp", "tss"]) == 2
     assert "--timestamp names column 'tss', which the log does not have" in capsys.readouterr().err
 
 

@@ -1,5 +1,6 @@
 """Programs of PyFlink as they are, run by `flinkcore run`."""
 
+import gc
 import os
 import subprocess
 import sys
@@ -145,6 +146,38 @@ def test_a_program_whose_last_steps_nothing_runs_is_told(
         "flinkcore: the program has ended, and nothing has run its last sinks and functions: end it with env."
     )
     assert capsys.readouterr().err.startswith(told) is is_told
+
+
+def test_a_result_that_nothing_is_asked_of_is_told(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (folder / "program.py").write_text(
+        "import pyarrow as pa\n"
+        "from pyflink.datastream import StreamExecutionEnvironment\n"
+        "log = pa.table({'ts': [1]})\n"
+        "stream = StreamExecutionEnvironment.get_execution_environment().from_event_log(log, timestamp='ts')\n"
+        "stream.execute()\n"
+        "stream.execute().to_arrow()\n"
+        "stream.execute().discard()\n"
+        "assert stream.execute().report.events_read == 1\n"
+        "untaken = stream.execute()\n"
+    )
+    assert main(["run", str(folder / "program.py")]) == 0
+    gc.collect()
+    told = (
+        "flinkcore: nothing asked for the rows of stream.execute(), so its job did not run: call to_arrow()"
+    )
+    assert [record.getMessage().startswith(told) for record in caplog.records] == [True, True]
+
+
+def test_a_plain_program_is_told_in_one_line_what_did_not_run(tmp_path: Path) -> None:
+    program = (
+        "import pyarrow as pa\n"
+        "from flinkcore.datastream import StreamExecutionEnvironment\n"
+        "events = StreamExecutionEnvironment().from_event_log(pa.table({'ts': [1]}), timestamp='ts')\n"
+        "result = events.execute()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+    assert done.stderr.startswith("flinkcore: nothing asked for the rows of stream.execute(), so its job ")
+    assert len(done.stderr.splitlines()) == 1
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from abc import abstractmethod
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -9,7 +10,7 @@ from functools import partial
 from os import PathLike
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
-from weakref import ref
+from weakref import finalize, ref
 
 import pyarrow as pa
 
@@ -77,8 +78,17 @@ class TakenBatches(TakenRows):
             self._lock.release()
 
 
+def _tell_that_nothing_ran() -> None:
+    logging.getLogger(__name__).warning(
+        "flinkcore: nothing asked for the rows of stream.execute(), so its job did not run: call to_arrow(), "
+        "to_batches(), write_parquet(path) or report of what it returned"
+    )
+
+
 class JobResult(OutputRows):
     """Results and side outputs of a job over columns, in whichever form is asked for; nothing runs before.
+
+    If nothing ever is, that is logged once this has gone, or the program ends.
 
     Parameters
     ----------
@@ -94,10 +104,16 @@ class JobResult(OutputRows):
         self._written: ParquetOutput | None = None
         self._collected: dict[str | None, pa.Table] | None = None
         self._report: ReplayReport | None = None
+        self._untaken = finalize(self, _tell_that_nothing_ran)
+
+    def discard(self) -> None:
+        """Say that nothing is to be asked for, as the job was only to be checked."""
+        self._untaken.detach()
 
     @property
     def report(self) -> ReplayReport:
         """Counts of the last run that came to its end; the job runs to make them if there was none."""
+        self._untaken.detach()
         if self._report is None:
             self._run_for_report()
         return self._last_report()
@@ -111,6 +127,7 @@ class JobResult(OutputRows):
 
         They are taken by one thread at a time: LifecycleError if another one is taking the next.
         """
+        self._untaken.detach()
         return TakenBatches(self._batches(None))
 
     def to_dataframe(self) -> Any:
@@ -150,6 +167,7 @@ class JobResult(OutputRows):
         ConfigurationError
             If a directory is not empty or within that of another output, or a tag is unknown.
         """
+        self._untaken.detach()
         outputs = ParquetOutputs.of(self._plan, path, side_outputs)
         self._write(outputs)
         self._written = outputs.directories[None]
@@ -194,6 +212,7 @@ class JobResult(OutputRows):
         """
         from flinkcore.replay.results.delta_output import DeltaOutput
 
+        self._untaken.detach()
         schema = self._plan.result_schema()
         self._write(DeltaOutput(path, schema, mode, partition_by, storage_options, filesystem))
         return self._last_report()
@@ -223,6 +242,7 @@ class JobResult(OutputRows):
         """
         from flinkcore.replay.results.iceberg_output import IcebergOutput
 
+        self._untaken.detach()
         self._write(IcebergOutput(table, self._plan.result_schema(), mode))
         return self._last_report()
 
@@ -252,6 +272,7 @@ class JobResult(OutputRows):
 
     def _collect(self) -> dict[str | None, pa.Table]:
         """All outputs by the id of their tag, of one run; results under None."""
+        self._untaken.detach()
         if self._collected is None:
             schemas = self._plan.output_schemas()
             batches: dict[str | None, list[pa.RecordBatch]] = {tag_id: [] for tag_id in schemas}
@@ -314,6 +335,7 @@ class SideOutput(OutputRows):
 
     def to_batches(self) -> TakenRows:
         """The rows as batches."""
+        self._result._untaken.detach()
         return TakenBatches(self._result._batches(self._tag.tag_id))
 
     def to_dataframe(self) -> Any:
@@ -374,6 +396,7 @@ class EmbeddedResult(JobResult):
                 yield from batches
 
     def _dataframe(self, tag_id: str | None) -> NoReturn:
+        self._untaken.detach()
         raise ConfigurationError(
             "to_dataframe() needs Spark: build the job on flinkcore.spark.SparkExecutionEnvironment, or take to_arrow()"
         )

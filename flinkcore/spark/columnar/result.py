@@ -111,6 +111,7 @@ class SparkResult(JobResult):
         for_user : bool
             As of `SparkReplay.dataframe`.
         """
+        self._untaken.detach()
         if self._replay.checkpoints.stops:
             raise ConfigurationError(
                 "to_dataframe() cannot stop with a checkpoint, since Spark may run a DataFrame never or several times: "
