@@ -39,7 +39,7 @@ from flinkcore.analysis.key_rows import (
     placed_rows,
     rows_of_key,
 )
-from flinkcore.analysis.key_story import shown_time, told
+from flinkcore.analysis.key_story import are_dates, shown_time, told
 from flinkcore.analysis.saving_bounds import SessionsByLateness, lateness_needed
 from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.common.html_text import html_lines
@@ -79,7 +79,8 @@ class KeyHistory:
 
         ====================================  ==========================================================================
         `event`                               its number, from 1 on
-        `log`, `split`, `position`            where it lies; the position is that in the split
+        `log`, `split`, `position`            where it lies; the position is that in the split, null where arrival
+                                              orders the rows and not where they lie: of a DataFrame, or a table
         `timestamp`, `arrival`
         `watermark`                           int64, ms, the one in force when it arrived; null: there was none
         `held_by`                             the split whose watermark that was; null: not known, or all were idle
@@ -229,7 +230,7 @@ class KeyHistory:
         """What is told of a key none of whose rows is in a window that was asked for."""
         column = self.events.column("timestamp")
         first, last = pc.min_max(column.cast(pa.int64())).as_py().values()
-        is_time = pa.types.is_timestamp(column.type)
+        is_time = are_dates(column)
         return (
             f"no window that was asked for has a row of this key: it has {self.events.num_rows:,}, "
             f"of event times from {shown_time(first, is_time)} to {shown_time(last, is_time)}"
@@ -613,6 +614,7 @@ class _KeyAnalysis:
         ]
         behind = (timestamps.fill_null(MAX_TIMESTAMP).to_numpy() <= watermarks) & known
         logs = np.searchsorted(self._job_time.first_splits[1:-1], places[1], side="right")
+        has_positions = np.array([not log.log.by_arrival for log in self._logs])[logs]
         values = [value for plane in self._planned.time_planes for value in plane.split_values]
         names = [name for name in rows.column_names if name not in {field.name for field in PLACE_FIELDS}]
         return pa.table(
@@ -620,7 +622,7 @@ class _KeyAnalysis:
                 "event": pa.array(numbers, pa.int64()),
                 "log": pa.array(logs, pa.int32()),
                 "split": _split_values(values, splits.to_pylist()),
-                "position": rows.column(POSITION),
+                "position": pc.if_else(pa.array(has_positions), rows.column(POSITION), None),
                 "timestamp": timestamps.cast(time_type),
                 "arrival": arrivals.cast(time_type),
                 "watermark": pa.array(watermarks, pa.int64(), mask=~known),

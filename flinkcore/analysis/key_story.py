@@ -8,10 +8,11 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from flinkcore.common.constants import MAX_TIMESTAMP
 from flinkcore.common.shown_durations import shown_duration
-from flinkcore.common.shown_times import format_timestamp
+from flinkcore.common.shown_times import EARLIEST_DATE_MS, format_timestamp
 
 if TYPE_CHECKING:
     from flinkcore.analysis.key_history import KeyHistory
@@ -21,14 +22,18 @@ _LARGEST = 2**63
 
 def told(history: KeyHistory) -> Iterator[str]:
     """Yield the lines of a story: how much there was, and then a paragraph for each event, firing and timer."""
-    is_time = pa.types.is_timestamp(history.events.schema.field("timestamp").type)
+    column = history.events.column("timestamp")
+    is_time = are_dates(column)
+    zone = (
+        "times in UTC" if pa.types.is_timestamp(column.type) else "times in UTC, made of ms since the epoch"
+    )
     logs = len(set(history.events.column("log").to_pylist()))
     story = _Story(is_time, logs, history.kind == "function")
     events, firings, timers = (
         rows_in_ms(table) for table in (history.events, history.firings, history.timers)
     )
     yield ", ".join(f"{name} = {value!r}" for name, value in history.key.items())
-    yield f"  {_counts(events)}; {_many(len(firings), 'firing')}{'; times in UTC' * is_time}"
+    yield f"  {_counts(events)}; {_many(len(firings), 'firing')}{f'; {zone}' * is_time}"
     yield from (f"  note: {note}" for note in history.notes)
     told_events = [(_place(each, 0), story.event(each)) for each in events]
     told_timers = [(_place(each, 1), story.timer(each)) for each in timers]
@@ -38,8 +43,16 @@ def told(history: KeyHistory) -> Iterator[str]:
         yield from lines
 
 
+def are_dates(times: pa.ChunkedArray) -> bool:
+    """Return whether times are shown as dates: timestamps are, and numbers of ms that look like dates."""
+    if pa.types.is_timestamp(times.type):
+        return True
+    least = pc.min(times).as_py()
+    return least is not None and bool(least >= EARLIEST_DATE_MS)
+
+
 def shown_time(time_ms: int, is_time: bool) -> str:
-    """Return a time as text: a timestamp, or a number."""
+    """Return a time as text: a date, or a number."""
     return format_timestamp(time_ms).removesuffix(".000Z").removesuffix("Z") if is_time else f"{time_ms:,}"
 
 
@@ -83,7 +96,7 @@ class _Story:
     Parameters
     ----------
     is_time
-        Whether times are timestamps, and not numbers.
+        Whether times are shown as dates, and not as numbers.
     logs
         How many there are.
     is_of_function

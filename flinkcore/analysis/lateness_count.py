@@ -11,6 +11,7 @@ import numpy as np
 from flinkcore._native.event_log import rows_by_split
 from flinkcore._native.lateness import LatenessCounter
 from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
+from flinkcore.common.shown_times import dated
 from flinkcore.common.watermark_strategy import WatermarkStrategy
 from flinkcore.datastream.window import (
     CumulativeEventTimeWindows,
@@ -144,8 +145,8 @@ class CountLateness:
             kernel = window_kernel(window, None, max(allowed_lateness_ms), shareable=False)
             if least < kernel.lowest_timestamp or greatest > kernel.highest_timestamp:
                 raise DataError(
-                    f"timestamps from {least} to {greatest} ms, for which {window} have no bounds within 64 bits: "
-                    "filter such rows out before timestamps are assigned"
+                    f"timestamps from {dated(least)} to {dated(greatest, ' ms')}, for which {window} have no bounds "
+                    "within 64 bits: filter such rows out before timestamps are assigned"
                 )
         own_bound_ms = require_bound(plan.strategy)
         return cls(

@@ -1,8 +1,27 @@
 """Moments as people read them."""
 
 from datetime import datetime, timedelta, timezone
+from typing import Final
 
 from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
+
+EARLIEST_DATE_MS: Final = 10**11
+"""In March of 1973: event logs of today have no lesser dates. What is less counts from 0, or is in seconds."""
+
+
+def dated(timestamp_ms: int, unit: str = "") -> str:
+    """Return milliseconds since the epoch, in a unit that is shown, with their date beside if they look like one.
+
+    Examples
+    --------
+    >>> dated(978_307_200_000, " ms"), dated(5)
+    ('978307200000 ms (2001-01-01 00:00:00.000Z)', '5')
+    """
+    number = f"{timestamp_ms}{unit}"
+    if timestamp_ms < EARLIEST_DATE_MS:
+        return number
+    shown = format_timestamp(int(timestamp_ms))
+    return number if shown == f"{timestamp_ms} ms" else f"{number} ({shown})"
 
 
 def format_timestamp(timestamp_ms: int) -> str:

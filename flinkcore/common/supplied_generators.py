@@ -6,6 +6,7 @@ from collections.abc import Callable
 from inspect import signature
 from typing import Any
 
+from flinkcore.common.shown_times import dated
 from flinkcore.common.timestamp_assigner import as_timestamp
 from flinkcore.common.watermark import Watermark
 from flinkcore.common.watermark_generators import WatermarkGenerator, WatermarkOutput
@@ -139,7 +140,7 @@ class CheckedWatermarkGenerator(WatermarkGenerator[Any]):
             if failure is checked.failure:
                 raise
             raise self._error(
-                f"on_event{self._where} failed at the event with timestamp {event_timestamp}", failure
+                f"on_event{self._where} failed at the event with timestamp {dated(event_timestamp)}", failure
             ) from failure
 
     def on_periodic_emit(self, output: WatermarkOutput) -> None:

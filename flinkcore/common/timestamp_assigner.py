@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from flinkcore._native.element_calls import ExtractedTimestamps
 from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
+from flinkcore.common.shown_times import dated
 from flinkcore.errors import DataError, FlinkcoreError, UserCodeError, in_words
 
 NO_TIMESTAMP: Final = MIN_TIMESTAMP
@@ -89,7 +90,7 @@ class CheckedTimestampAssigner(ExtractedTimestamps, TimestampAssigner):
         if isinstance(failure, FlinkcoreError):
             return failure
         return UserCodeError(
-            f"{self._name} failed at the element {value!r} (record timestamp {record_timestamp}): "
+            f"{self._name} failed at the element {value!r} (record timestamp {dated(record_timestamp)}): "
             f"{in_words(failure)}"
         )
 

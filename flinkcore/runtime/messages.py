@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from flinkcore.common.shown_times import dated
 from flinkcore.runtime.elements import StreamRecord
 
 SHOWN_CHARACTERS = 200
@@ -23,4 +24,6 @@ def cut_off(text: str) -> str:
 
 def shown_time(record: StreamRecord[Any]) -> str:
     """Return the timestamp of a record in words."""
-    return "without a timestamp" if record.timestamp is None else f"with the timestamp {record.timestamp}"
+    return (
+        "without a timestamp" if record.timestamp is None else f"with the timestamp {dated(record.timestamp)}"
+    )

@@ -12,6 +12,7 @@ from itertools import count
 from typing import Any, SupportsIndex
 
 from flinkcore.common.interruptible_condition import InterruptibleCondition
+from flinkcore.common.shown_times import dated
 from flinkcore.errors import ConfigurationError, LifecycleError, TimerError
 from flinkcore.runtime.output import OutputFullError
 
@@ -132,7 +133,9 @@ class TimerSchedule:
             ) from None
         with self.lock:
             if self._status is ServiceStatus.SHUT_DOWN:
-                raise LifecycleError(f"the timer at {first_ms} ms comes after the service was shut down")
+                raise LifecycleError(
+                    f"the timer at {dated(first_ms, ' ms')} comes after the service was shut down"
+                )
             timer = ScheduledTimer(self, callback, fixed_rate_ms, fixed_delay_ms)
             self._push(first_ms, timer)
             return timer

@@ -11,6 +11,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from flinkcore.common.shown_times import dated
 from flinkcore.testing.machine_clock import UNSEEN, on_another_day
 
 Int64s = npt.NDArray[np.int64]
@@ -169,7 +170,7 @@ def _restarts(logs: Sequence[LogTimes]) -> Found:
     histories = [
         History(
             "restart",
-            f"stopped with a checkpoint after arrival {after_ms:,}, and restored from it",
+            f"stopped with a checkpoint after arrival {dated(after_ms)}, and restored from it",
             restart_after_ms=after_ms,
         )
         for after_ms in _cuts(logs)

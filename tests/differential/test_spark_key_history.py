@@ -46,6 +46,9 @@ def test_the_history_of_a_key_of_a_dataframe_is_the_same_however_it_is_partition
 
     expected = history(dataframe)
     assert expected.events.num_rows > 10
+    assert expected.events.column("position").null_count == expected.events.num_rows
+    assert "of split 'DEN'" in str(expected)
+    assert "position" not in str(expected)
     kept = history(dataframe.repartition(3, "destination"))
     assert kept.events.equals(expected.events)
     assert kept.firings.equals(expected.firings)

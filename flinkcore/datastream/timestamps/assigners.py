@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, final
 
 from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
+from flinkcore.common.shown_times import dated
 from flinkcore.common.time import Duration, Time, bound_ms
 from flinkcore.common.timestamp_assigner import ClockedTimestampAssigner, TimestampAssigner
 from flinkcore.common.watermark import Watermark
@@ -112,8 +113,9 @@ class FailingHandler(MonotonyViolationHandler):
 
     def handle_violation(self, element_timestamp: int, last_timestamp: int) -> None:
         raise DataError(
-            f"timestamps should ascend, but an element with {element_timestamp} ms follows one with "
-            f"{last_timestamp} ms: allow for out-of-orderness, or ignore or log such elements by another handler"
+            f"timestamps should ascend, but an element with {dated(element_timestamp, ' ms')} follows one with "
+            f"{dated(last_timestamp, ' ms')}: allow for out-of-orderness, or ignore or log such elements by another "
+            "handler"
         )
 
 

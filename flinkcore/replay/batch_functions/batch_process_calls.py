@@ -13,6 +13,7 @@ import pyarrow as pa
 from flinkcore._native.key_dictionary import KeyDictionary
 from flinkcore._native.key_timers import BatchCuts, KeyTimers
 from flinkcore.common.column_values import numbered_key_values
+from flinkcore.common.shown_times import dated
 from flinkcore.datastream import BatchTimerService, TimeDomain
 from flinkcore.datastream.functions import KeyedBatchProcessFunction
 from flinkcore.datastream.state import ColumnListState, ColumnState, StateDescriptor
@@ -273,8 +274,8 @@ class BatchProcessCalls(KeyedBatchProcessFunction.Context):
         first, last = exact_keys(self.keys(subject.key_ids[[0, -1]]), self._key_columns)
         times = subject.timestamps
         return (
-            f"from the key {shown(first)} at {times[0]} ms to the key {shown(last)} at {times[-1]} ms, with timestamps "
-            f"from {times.min()} to {times.max()}"
+            f"from the key {shown(first)} at {dated(times[0], ' ms')} to the key {shown(last)} at "
+            f"{dated(times[-1], ' ms')}, with timestamps from {dated(times.min())} to {dated(times.max())}"
         )
 
 

@@ -19,6 +19,7 @@ from typing import Any, Final, NamedTuple
 from flinkcore.common.boundedness import Boundedness
 from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.common.execution_config import ExecutionConfig
+from flinkcore.common.shown_times import dated
 from flinkcore.common.watermark_strategy import WatermarkStrategy
 from flinkcore.datastream.connectors.base import Sink, Source, SourceSplit
 from flinkcore.datastream.element_transformations import (
@@ -188,10 +189,10 @@ class TaskCheckpoints:
                 continue
             if (origin.next_arrival_ms, origin.number) < last:
                 raise DataError(
-                    f"a source has an element with the arrival {origin.next_arrival_ms} ms, but the checkpoint was "
-                    f"taken after the arrival {last[0]} ms of another one: what comes before that is done, and is not "
-                    "done again. Let all sources of a run end together: logs at one arrival, collections after as "
-                    "many elements"
+                    f"a source has an element with the arrival {dated(origin.next_arrival_ms, ' ms')}, but the "
+                    f"checkpoint was taken after the arrival {dated(last[0], ' ms')} of another one: what comes before "
+                    "that is done, and is not done again. Let all sources of a run end together: logs at one arrival, "
+                    "collections after as many elements"
                 )
 
     def write(
@@ -313,7 +314,8 @@ class ElementCheckpoints:
             if last_origin >= 0:
                 if start_ms > now_ms:
                     raise SchemaError(
-                        f"the job started at {start_ms} ms, after its last element at {now_ms} ms"
+                        f"the job started at {dated(start_ms, ' ms')}, after its last element at "
+                        f"{dated(now_ms, ' ms')}"
                     )
                 self.clock = RestoredClock(start_ms, now_ms, last_origin, stop)
             if stop is Stop.AT_END:

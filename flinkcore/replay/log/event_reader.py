@@ -11,6 +11,7 @@ import pyarrow as pa
 from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.common.expressions import is_expression
 from flinkcore.common.output_tag import OutputTag
+from flinkcore.common.shown_times import dated
 from flinkcore.common.split_origin import FILE
 from flinkcore.errors import DataError, SchemaError
 from flinkcore.replay.log.chunks import Chunk
@@ -91,7 +92,7 @@ class Fault(NamedTuple):
             if time_ms == MIN_TIMESTAMP
             else "for which the job's windows have no bounds within 64 bits"
         )
-        return f"{fault}: {time_ms} ms, {why}"
+        return f"{fault}: {dated(time_ms, ' ms')}, {why}"
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from flinkcore.common import OutputTag
+from flinkcore.common.shown_times import dated
 from flinkcore.errors import DataError
 from flinkcore.replay.log.arrays import Int32s, Int64s
 from flinkcore.replay.log.chunks import Chunk
@@ -148,7 +149,7 @@ class MapStage:
             row = int(null_rows[0])
             split = self._time_plane.split_values[mapped.events.splits[row]]
             place = (
-                f"of an event that arrived at {mapped.events.arrivals[row]} ms"
+                f"of an event that arrived at {dated(mapped.events.arrivals[row], ' ms')}"
                 if self._time_plane.by_arrival
                 else f"at position {mapped.events.positions[row]:,}"
             )

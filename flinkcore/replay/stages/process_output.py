@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from flinkcore.common import MAX_TIMESTAMP, OutputTag, Watermark
+from flinkcore.common.shown_times import dated
 from flinkcore.errors import UserCodeError
 from flinkcore.replay.log.joined_batches import joined
 from flinkcore.replay.plans.operators import UserProcess
@@ -176,7 +177,8 @@ class ProcessOutput:
             return f"{self._fired(timestamp)}{of_key}"
         (element,) = element_rows(batch)
         of_stream = "" if self._inputs is None else f" of the {('first', 'second')[number]} stream"
-        return f"the element {shown(element)}{of_stream}{of_key} with the timestamp {timestamp}"
+        at = "without a timestamp" if timestamp is None else f"with the timestamp {dated(timestamp)}"
+        return f"the element {shown(element)}{of_stream}{of_key} {at}"
 
     def _of_stream(self, number: int, batch: pa.RecordBatch) -> pa.RecordBatch:
         return batch if self._inputs is None else self._inputs.batch_of(number, batch)
@@ -189,10 +191,10 @@ class ProcessOutput:
         if timestamp is None:
             return "a processing-time timer"
         if not self._gives_windows:
-            return f"the timer at {timestamp} ms"
-        return (
-            "the window without end" if timestamp == MAX_TIMESTAMP else f"the window up to {timestamp + 1} ms"
-        )
+            return f"the timer at {dated(timestamp, ' ms')}"
+        if timestamp == MAX_TIMESTAMP:
+            return "the window without end"
+        return f"the window up to {dated(timestamp + 1, ' ms')}"
 
     def emit_watermark(self, watermark: Watermark) -> None:
         """Drop it: an operator behind this one has the watermarks of its own timeline."""

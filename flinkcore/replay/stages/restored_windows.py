@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from flinkcore._native.key_dictionary import KeyDictionary
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
+from flinkcore.common.shown_times import dated
 from flinkcore.datastream.columnar_windows import columnar_trigger
 from flinkcore.datastream.window import (
     CumulativeEventTimeWindows,
@@ -217,13 +218,14 @@ class _Windows:
 
     @property
     def _against_watermark(self) -> str:
-        return f"has fired, or not, against the watermark {self.watermark_ms} of the checkpoint"
+        return f"has fired, or not, against the watermark {dated(self.watermark_ms)} of the checkpoint"
 
     def _refuse_ended(self, ends: Int64s) -> None:
         lateness_ms = self.aggregation.allowed_lateness_ms
         lasts = np.where(ends - 1 > MAX_TIMESTAMP - lateness_ms, MAX_TIMESTAMP, ends - 1 + lateness_ms)
         self._refuse(
-            lasts <= self.watermark_ms, f"is over at the watermark {self.watermark_ms} of the checkpoint"
+            lasts <= self.watermark_ms,
+            f"is over at the watermark {dated(self.watermark_ms)} of the checkpoint",
         )
 
     def _check_triggers(self) -> None:

@@ -13,6 +13,7 @@ from flinkcore._native.aggregates import Accumulators
 from flinkcore._native.arrow import RecordBatch
 from flinkcore._native.keys import KeyEncoder
 from flinkcore._native.window_operator import WindowOperator
+from flinkcore.common.shown_times import dated
 from flinkcore.errors import DataError
 from flinkcore.replay.log.arrays import Int64s, RowNumbers
 from flinkcore.replay.plans.operators import WindowAggregation
@@ -192,8 +193,9 @@ class WindowStage(Stage[EncodedEvents]):
         if least < lowest or greatest > highest:
             outside = least if least < lowest else greatest
             raise DataError(
-                f"a record with the timestamp {outside} comes to a window behind another operator, whose windows take "
-                f"timestamps from {lowest} to {highest}: results of processing-time timers have none (-2**63)"
+                f"a record with the timestamp {dated(outside)} comes to a window behind another operator, whose "
+                f"windows take timestamps from {lowest} to {highest}: results of processing-time timers have none "
+                "(-2**63)"
             )
 
     def _results_of_rows(

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from flinkcore.common.shown_times import dated
 from flinkcore.common.supplied_generators import HeldGenerators
 from flinkcore.common.time import Time
 from flinkcore.common.watermark_generators import RelativeClock, WatermarkGenerator, WatermarksWithIdleness
@@ -221,7 +222,7 @@ class SplitOperator:
                 on_event(None, timestamp, output)
             except UserCodeError as error:
                 raise UserCodeError(
-                    f"{error} (position {position} of the split, arrival {arrival} ms)"
+                    f"{error} (position {position} of the split, arrival {dated(arrival, ' ms')})"
                 ) from error.__cause__
 
     def finish(self) -> None:
@@ -279,7 +280,9 @@ class SplitOperator:
         try:
             self._generator.on_periodic_emit(self._output)
         except UserCodeError as error:
-            raise UserCodeError(f"{error} (at {clock_ms} ms of the replay clock)") from error.__cause__
+            raise UserCodeError(
+                f"{error} (at {dated(clock_ms, ' ms')} of the replay clock)"
+            ) from error.__cause__
 
 
 def own_generator(

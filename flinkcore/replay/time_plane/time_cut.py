@@ -31,6 +31,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from flinkcore.common.constants import MIN_TIMESTAMP
+from flinkcore.common.shown_times import dated
 from flinkcore.errors import DataError, SchemaError
 from flinkcore.replay.log.arrays import Int64s
 from flinkcore.runtime.checkpoint.checkpoint_table import CheckpointTable, TableColumns
@@ -173,10 +174,10 @@ class TimeCut:
             if not self.beside_last:
                 of_last = "" if value is None else f" of split {split_values[last_split]!r}"
             raise DataError(
-                f"{of_split} has an event with the arrival {arrival} ms, but the checkpoint was taken after the "
-                f"arrival {self.last_arrival_ms} ms{of_last}: what comes before that is done, and is not done "
-                "again. Start from an earlier checkpoint, or cut all splits at one arrival (by rate: at one position); "
-                "events that arrive together are in order of their splits"
+                f"{of_split} has an event with the arrival {dated(arrival, ' ms')}, but the checkpoint was taken after "
+                f"the arrival {dated(self.last_arrival_ms, ' ms')}{of_last}: what comes before that is done, and is "
+                "not done again. Start from an earlier checkpoint, or cut all splits at one arrival (by rate: at one "
+                "position); events that arrive together are in order of their splits"
             )
 
     def _last_split(self, split_values: Sequence[Any]) -> int:
@@ -262,15 +263,15 @@ class TimeCut:
             self._refuse("paused", columns["paused"] != 0, "though there was no event")
             if self.watermark_ms != MIN_TIMESTAMP:
                 raise SchemaError(
-                    f"the time plane of a checkpoint has the watermark {self.watermark_ms} without an event"
+                    f"the time plane of a checkpoint has the watermark {dated(self.watermark_ms)} without an event"
                 )
             return
         if not self.split_values:
             raise SchemaError("the time plane of a checkpoint has an arrival and no split")
         if self.opened_ms > self.last_arrival_ms:
             raise SchemaError(
-                f"the time plane of a checkpoint was opened at {self.opened_ms} ms, after its last arrival "
-                f"{self.last_arrival_ms} ms"
+                f"the time plane of a checkpoint was opened at {dated(self.opened_ms, ' ms')}, after its last "
+                f"arrival {dated(self.last_arrival_ms, ' ms')}"
             )
         self._refuse(
             "last_arrival_ms", columns["last_arrival_ms"] > self.last_arrival_ms, "after the last of the log"
@@ -278,7 +279,8 @@ class TimeCut:
         self._refuse_other_pauses(self.opened_ms, self.last_arrival_ms)
         if self.watermark_ms > int(columns["channel_ms"].max()):
             raise SchemaError(
-                f"the time plane of a checkpoint has the watermark {self.watermark_ms}, and no split has reached it"
+                f"the time plane of a checkpoint has the watermark {dated(self.watermark_ms)}, and no split has "
+                "reached it"
             )
 
     def _refuse_other_pauses(self, opened_ms: int, last_arrival_ms: int) -> None:
@@ -313,7 +315,9 @@ def cuts_of_one_replay(cuts: Sequence[TimeCut]) -> tuple[TimeCut, ...]:
     if len(ends) != 1:
         raise SchemaError("the logs of a checkpoint end at different arrivals or watermarks")
     if cuts[0].last_arrival_ms is not None and not any(map(_has_last_event, cuts)):
-        raise SchemaError(f"no split of a checkpoint has the last arrival, {cuts[0].last_arrival_ms} ms")
+        raise SchemaError(
+            f"no split of a checkpoint has the last arrival, {dated(cuts[0].last_arrival_ms, ' ms')}"
+        )
     last = max((number for number, cut in enumerate(cuts) if _has_last_event(cut)), default=0)
     return tuple(
         replace(cut, beside_last=(number > last) - (number < last)) for number, cut in enumerate(cuts)

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from flinkcore.common.shown_times import EARLIEST_DATE_MS
 from flinkcore.common.split_origin import FILE
 from flinkcore.common.watermark_strategy import WatermarkStrategy
 from flinkcore.replay.log.column_ops import output_schema, shown_column
@@ -17,7 +18,7 @@ from flinkcore.replay.time_plane.timeline import SplitTimes
 
 # An integer column is guessed to be in another unit if all its instants, read as ms, lie in a stretch that no
 # event log of today has: seconds look like 1970-1973, microseconds like the year 5138 and later.
-_SECONDS_LOOK_MS = (10**8, 10**11)
+_SECONDS_LOOK_MS = (10**8, EARLIEST_DATE_MS)
 _MICROSECONDS_LOOK_MS = (10**14, 10**17)
 _NANOSECONDS_LOOK_MS = (10**17, 2**63 - 1)
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from flinkcore._native.element_calls import ResultCollector
 from flinkcore.common.output_tag import OutputTag
+from flinkcore.common.shown_times import dated
 from flinkcore.datastream.functions import FunctionOrCallable, function_name
 from flinkcore.datastream.functions.join_functions import called_function
 from flinkcore.datastream.window import Window
@@ -77,7 +78,7 @@ class FunctionResults(ResultCollector):
             else f" of the key {shown(keyed.current_key)}"
         )
         if isinstance(subject, InternalTimer):
-            return f"the timer at {subject.timestamp_ms} ms{key}"
+            return f"the timer at {dated(subject.timestamp_ms, ' ms')}{key}"
         if isinstance(subject, Window):
             return f"the window {subject!r}{key}"
         return f"the element {shown(subject.value)}{key} {shown_time(subject)}"

@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager
 from typing import Any, Final, NoReturn, TypeVar
 
 from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
+from flinkcore.common.shown_times import dated
 from flinkcore.common.watermark import Watermark
 from flinkcore.datastream.functions import SourceContext
 from flinkcore.datastream.time_characteristic import TimeCharacteristic
@@ -91,10 +92,10 @@ class ClosedContext(LockedSourceContext[T]):
         self._refuse("an element")
 
     def collect_with_timestamp(self, element: T, timestamp_ms: int) -> None:
-        self._refuse(f"an element at {timestamp_ms} ms")
+        self._refuse(f"an element at {dated(timestamp_ms, ' ms')}")
 
     def emit_watermark(self, watermark: Watermark) -> None:
-        self._refuse(f"the watermark {watermark.timestamp}")
+        self._refuse(f"the watermark {dated(watermark.timestamp)}")
 
     def mark_as_temporarily_idle(self) -> None:
         self._refuse("its idleness")

@@ -5,6 +5,7 @@ from typing import Any, NoReturn
 
 from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.common.output_tag import OutputTag
+from flinkcore.common.shown_times import dated
 from flinkcore.common.timestamp_assigner import NO_TIMESTAMP, TimestampAssigner, as_timestamp
 from flinkcore.common.typeinfo.type_information import Conversion
 from flinkcore.common.watermark import Watermark
@@ -178,7 +179,7 @@ class EndedOutput:
         self._refuse(f"the record {record.value!r}")
 
     def emit_watermark(self, watermark: Watermark) -> None:
-        self._refuse(f"the watermark {watermark.timestamp}")
+        self._refuse(f"the watermark {dated(watermark.timestamp)}")
 
     def emit_watermark_status(self, status: WatermarkStatus) -> None:
         self._refuse(f"the status {status.value}")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from flinkcore._native.timers import CurrentKeyTimers, TimerColumns, TimerHeap
 from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
+from flinkcore.common.shown_times import dated
 from flinkcore.common.timestamp_assigner import as_timestamp
 from flinkcore.errors import DataError, LifecycleError
 from flinkcore.runtime.dense_ids import FIRST_SWEEP, DenseIds
@@ -509,7 +510,9 @@ def _refuse_repeated(keys: Sequence[Hashable], timers: TimerColumns) -> None:
     found, counts = np.unique(rows, axis=0, return_counts=True)
     if len(found) < len(rows):
         key, _, timestamp_ms = found[int(np.argmax(counts > 1))].tolist()
-        raise DataError(f"the snapshot has a timer twice: of the key {keys[key]!r}, at {timestamp_ms} ms")
+        raise DataError(
+            f"the snapshot has a timer twice: of the key {keys[key]!r}, at {dated(timestamp_ms, ' ms')}"
+        )
 
 
 def _refuse_several_key_groups(

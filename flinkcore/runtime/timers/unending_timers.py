@@ -3,6 +3,7 @@
 from collections import defaultdict
 from typing import Any, Final
 
+from flinkcore.common.shown_times import dated
 from flinkcore.errors import UserCodeError
 
 MANY: Final = 1_000_000
@@ -61,14 +62,14 @@ class UnendingTimers:
 
             logging.getLogger(__name__).warning(
                 "The end of the log has fired %s timers, most of them registered by timers that it fired; this one is "
-                "of the key %r at %d ms. Do they ever end? %s.",
+                "of the key %r at %s. Do they ever end? %s.",
                 f"{self._fired:,}",
                 key,
-                timestamp_ms,
+                dated(timestamp_ms, " ms"),
                 _ADVICE,
             )
         if self._of_keys[key_id] > MANY:
             raise UserCodeError(
                 f"timers of the key {key!r} register further ones without end: {self._of_keys[key_id]:,} have fired at "
-                f"the end of the log, the last one at {timestamp_ms} ms. {_ADVICE}"
+                f"the end of the log, the last one at {dated(timestamp_ms, ' ms')}. {_ADVICE}"
             )

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from flinkcore.common.shown_times import dated
 from flinkcore.errors import FlinkcoreError, SourceError, UserCodeError
 from flinkcore.replay.elements.element_arrivals import OrderedArrivals, Origin
 from flinkcore.replay.elements.job_clock import PlacedClock
@@ -218,10 +219,10 @@ class ElementTask:
             found_ms = self._clock.now_ms if arrivals.last_origin >= 0 else None
             if found_ms != last_arrival_ms:
                 raise SourceError(
-                    f"the elements of {self._vertex.head.name} end at the arrival {found_ms} ms, and when they were "
-                    f"read before, to know when the job stops, at {last_arrival_ms} ms. On Spark a job that stops with "
-                    "a checkpoint reads its sources twice: let this one give the same each time, or run the job in "
-                    "one process"
+                    f"the elements of {self._vertex.head.name} end at the arrival {_moment(found_ms)}, and when they "
+                    f"were read before, to know when the job stops, at {_moment(last_arrival_ms)}. On Spark a job that "
+                    "stops with a checkpoint reads its sources twice: let this one give the same each time, or run the "
+                    "job in one process"
                 )
             self._end_what_has_ended()
 
@@ -313,6 +314,10 @@ def last_arrival_of(job: ShippedJob, number: int, source: TaskSource) -> int | N
 
 def _no_channel(edge: StreamEdge, source_index: int, target_index: int) -> InputChannel:
     raise FlinkcoreError("nothing reads a source that runs alone; this is a defect of flinkcore")
+
+
+def _moment(arrival_ms: int | None) -> str:
+    return "none" if arrival_ms is None else dated(arrival_ms, " ms")
 
 
 def _given_by(giver: str, failure: UserCodeError) -> UserCodeError:
