@@ -102,10 +102,26 @@ def test_a_time_column_that_is_text_because_of_one_row_is_told():
         pa.table({"ts": ["1770681594542", "ts"]}), timestamp="ts"
     )
     message = (
-        "not ISO 8601 .* but a number as text: all are, or another row holds a word, such as a second header"
+        "not ISO 8601 .* but a number as text: all are, or another row holds a word, such as a second header. If all "
+        r"are, give pyarrow.compute.field\('ts'\).cast\('int64'\) in place of the column"
     )
     with pytest.raises(DataError, match=message):
         events.assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps()).to_arrow()
+
+
+def test_the_error_of_times_in_another_form_of_text_names_an_expression_that_parses_them():
+    log = pa.table({"ts": ["31.01.2001 12:00:00"]})
+
+    def replayed(timestamp):
+        events = StreamExecutionEnvironment().from_event_log(log, timestamp=timestamp)
+        monotonous = WatermarkStrategy.for_monotonous_timestamps()
+        return events.assign_timestamps_and_watermarks(monotonous).execute()
+
+    with pytest.raises(DataError, match=r"holds '31\.01\.2001 12:00:00', which is not ISO 8601") as error:
+        replayed("ts").to_arrow()
+    expression = str(error.value).split("in place of the column: ")[1].split(", or on a Spark DataFrame")[0]
+    report = replayed(eval(expression, {"pyarrow": pa})).report
+    assert report.min_timestamp_ms == report.max_timestamp_ms == 980_942_400_000
 
 
 def test_data_that_is_neither_paths_nor_arrow_is_an_error():

@@ -246,8 +246,18 @@ def test_a_timeline_shows_its_ends_and_not_all_its_steps() -> None:
         "Timeline(1,000 steps, watermark 1969-12-31 23:59:55.000Z to 1970-01-01 00:03:14.800Z, "
         "on the replay clock at 1970-01-01 00:00:00.000Z to 1970-01-01 00:03:19.800Z)"
     )
+    assert Cells(timeline._repr_html_()).cells == [
+        "step",
+        "replay clock",
+        "watermark",
+        *("first", "1970-01-01 00:00:00.000Z", "1969-12-31 23:59:55.000Z"),
+        *("last", "1970-01-01 00:03:19.800Z", "1970-01-01 00:03:14.800Z"),
+    ]
+    assert timeline._repr_html_().endswith("<small>1,000 steps before the end of the log</small>")
     none = np.empty(0, np.int64)
-    assert repr(Timeline.to_end_of_time(none, none)) == "Timeline(no watermark before the end of the log)"
+    empty = Timeline.to_end_of_time(none, none)
+    assert repr(empty) == "Timeline(no watermark before the end of the log)"
+    assert repr(empty) in empty._repr_html_()
 
 
 def test_a_checkpoint_shows_its_operators_and_tables(tmp_path: Path) -> None:

@@ -140,11 +140,16 @@ def no_time(value: pa.Scalar, column: str) -> str:
         What messages call its column.
     """
     if pa.types.is_string(value.type):
-        text = value.as_py()
-        is_number = text.strip().lstrip("-").isdigit()
-        return (
+        text, field = value.as_py(), f"pyarrow.compute.field({column!r})"
+        fault = (
             f"time column {column!r} holds {text!r}, which is not ISO 8601 (such as 2001-01-31T12:00:00.250Z)"
-            f"{_NUMBER_AS_TEXT if is_number else ''}"
+        )
+        if text.strip().lstrip("-").isdigit():
+            return f"{fault}{_NUMBER_AS_TEXT}. If all are, give {field}.cast('int64') in place of the column"
+        return (
+            f"{fault}. Give what parses it in place of the column: pyarrow.compute.strptime({field}, "
+            "format='%d.%m.%Y %H:%M:%S', unit='ms'), or on a Spark DataFrame F.to_timestamp"
+            f"({column!r}, 'dd.MM.yyyy HH:mm:ss')"
         )
     number = value.value if pa.types.is_timestamp(value.type) else value.as_py()
     return f"time column {column!r} holds {number} ({value.type}), which does not fit into 64 bits of milliseconds"

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from flinkcore._native.event_log import steps_before
 from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
+from flinkcore.common.html_text import html_lines, html_table
 from flinkcore.common.shown_times import format_timestamp
 from flinkcore.errors import DataError, SourceError
 from flinkcore.replay.log.arrays import Int32s, Int64s
@@ -182,6 +183,18 @@ class Timeline:
             f"Timeline({steps:,} steps, watermark {watermarks[0]} to {watermarks[1]}, on the replay clock at "
             f"{clocks[0]} to {clocks[1]})"
         )
+
+    def _repr_html_(self) -> str:
+        steps = self.steps_before_end
+        if not steps:
+            return html_lines(repr(self))
+        ends = [("first", 0), ("last", steps - 1)]
+        rows = [
+            (name, *(format_timestamp(int(column[at])) for column in (self.clock_ms, self.watermark_ms)))
+            for name, at in ends
+        ]
+        table = html_table([("step", ""), ("replay clock", ""), ("watermark", "")], rows, [False] * 3)
+        return f"{table}<small>{steps:,} step{'s' * (steps != 1)} before the end of the log</small>"
 
     def steps_done(self, restored_arrival_ms: int | None) -> int:
         """How many steps were done before the log, which is resumed from a checkpoint after this arrival."""
