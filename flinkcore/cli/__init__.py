@@ -73,6 +73,7 @@ _OPTIONS: Final = (
     (r"\bby_split\(\)", "--by-split"),
     (r"\brestore_from=?", "--restore-from"),
     (r"\bstop_with_checkpoint=?", "--checkpoint"),
+    (r"\bmode='overwrite'", "--overwrite"),
     (r"\bset_parallelism(\(\.*\))?", "--parallelism"),
     (r"(?<![\w-])(timestamp|arrival|split|format|rate|position)=(?=[ ,.;:]|$)", r"--\1"),
     (

@@ -104,6 +104,11 @@ def add_commands(commands: Any) -> None:
         "--late-output", metavar="DIR", help="directory for events too late for all their windows"
     )
     replay.add_argument(
+        "--overwrite",
+        action="store_true",
+        help="replace Parquet files in these directories, once all of the new ones are complete",
+    )
+    replay.add_argument(
         "--restore-from",
         metavar="DIR",
         help="checkpoint of this job over an earlier log, which is restored",
@@ -165,7 +170,9 @@ def _replay(arguments: argparse.Namespace) -> None:
     result = _job(environment_of(arguments), arguments, times)
     if arguments.output:
         report = result.write_parquet(
-            arguments.output, {LATE: arguments.late_output} if arguments.late_output else {}
+            arguments.output,
+            {LATE: arguments.late_output} if arguments.late_output else {},
+            "overwrite" if arguments.overwrite else "error",
         )
         print(report)
         print(f"results: {arguments.output}")

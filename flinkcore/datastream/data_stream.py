@@ -170,6 +170,14 @@ _OF_KEYS: Final = frozenset(
 """Calls of a KeyedStream that no other stream has."""
 
 
+_OVER_COLUMNS: Final[dict[type[Transformation], str]] = {
+    MapTransformation: "with_columns(x=...) or select(x=...) with expressions, such as pyarrow.compute.field('y') * 2",
+    ChoiceTransformation: "filter(...) with an expression, such as pyarrow.compute.field('price') > 100",
+    ElementProcessTransformation: "process(function, schema) with the pyarrow.schema of its results",
+}
+"""What to call instead of steps of single elements."""
+
+
 _OF_WINDOWS: Final = frozenset(
     (
         "aggregate",
@@ -957,6 +965,7 @@ class DataStream(ConfiguredStream):
         self,
         path: str | PathLike[str],
         side_outputs: Mapping[OutputTag, str | PathLike[str]] | None = None,
+        mode: str = "error",
         *,
         restore_from: str | PathLike[str] | None = None,
         stop_with_checkpoint: str | PathLike[str] | None = None,
@@ -971,9 +980,13 @@ class DataStream(ConfiguredStream):
         Parameters
         ----------
         path : str or os.PathLike
-            Directory for the rows of this stream: a new one, or an empty one.
+            Directory for the rows of this stream.
         side_outputs : mapping of OutputTag to path, optional
-            Directories for side outputs of the job, new or empty too.
+            Directories for side outputs of the job.
+        mode : {"error", "overwrite"}
+            "error": the directories are new, or empty. "overwrite": Parquet files in them are replaced: they stay until
+            all of the new ones are complete, in ``_temporary`` where these are moved into place, and are put back if
+            that fails.
         restore_from, stop_with_checkpoint
             As for :meth:`execute`.
 
@@ -985,7 +998,8 @@ class DataStream(ConfiguredStream):
         Raises
         ------
         ConfigurationError
-            If a tag is not one of the job's, or a directory is not empty or within that of another output.
+            If a tag is not one of the job's, or a directory has what is not to be replaced or is within that of
+            another output.
         SourceError
             If a directory cannot be made.
         """
@@ -993,7 +1007,7 @@ class DataStream(ConfiguredStream):
         result = self._with_side_outputs(side_outputs).execute(
             restore_from=restore_from, stop_with_checkpoint=stop_with_checkpoint
         )
-        return result.write_parquet(path, side_outputs)
+        return result.write_parquet(path, side_outputs, mode)
 
     def write_delta(
         self,
@@ -1290,9 +1304,13 @@ class DataStream(ConfiguredStream):
         """Return the graph of a job over columns; raise a ConfigurationError that says what to do otherwise."""
         graph = StreamGraph(self._transformation)
         if graph.needs_rows:
-            by = next(step for step in graph.transformations() if step.needs_rows)
+            steps = graph.transformations()
+            by = next(step for step in steps if step.needs_rows)
+            is_over_log = any(isinstance(step, EventLogSource) for step in steps)
+            instead = next((call for kind, call in _OVER_COLUMNS.items() if isinstance(by, kind)), "")
             raise ConfigurationError(
                 f"the job runs element by element, because of the step {str(by)!r}: {otherwise}"
+                f"{f'. Or let it run over the columns of the log: {instead}' if is_over_log and instead else ''}"
             )
         return graph
 

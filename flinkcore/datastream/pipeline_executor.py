@@ -165,6 +165,7 @@ class ReplayResult(OutputStream, Protocol):
         self,
         path: str | PathLike[str],
         side_outputs: Mapping[OutputTag, str | PathLike[str]] | None = None,
+        mode: str = "error",
     ) -> Any:
         """Let the workers write the rows as Parquet files, and return the report."""
 

@@ -59,6 +59,10 @@ Processed = TypeVar("Processed", bound=AnyWindowFunction)
 Windows = TypeVar("Windows", bound="_Windows[Any, Any]")
 
 
+class WindowsWithoutResultsError(ConfigurationError, AttributeError):
+    """A call on windows that only the stream of their results has."""
+
+
 class _Windows(Generic[Applied, Processed]):
     """Windows over a stream, whose functions for `apply` and `process` are of these classes."""
 
@@ -77,6 +81,11 @@ class _Windows(Generic[Applied, Processed]):
     if not TYPE_CHECKING:  # a type checker knows that there is no such call
 
         def __getattr__(self, name: str) -> Any:
+            if not name.startswith("_") and hasattr(KeyedStream, name):
+                raise WindowsWithoutResultsError(
+                    f"{name} is of the results of windows: call aggregate(n=count()), or reduce, apply or process, "
+                    "right before it"
+                )
             refuse_stream_method(self, name)
 
     def __repr__(self) -> str:

@@ -392,6 +392,21 @@ def test_options_of_a_format_are_given_by_name(tmp_path: Path, capsys: pytest.Ca
     assert pa.parquet.read_table(output).column("zip").to_pylist() == ["01234"]
 
 
+def test_older_results_are_replaced_if_the_command_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = str(tmp_path / "rows")
+    assert replayed(log_with(tmp_path, k=["old"]), "--output", output) == 0
+    again = log_with(tmp_path, k=["new"])
+    assert replayed(again, "--output", output) == 1
+    assert (
+        "give another directory, or --overwrite, which replaces its Parquet files" in capsys.readouterr().err
+    )
+    assert pa.parquet.read_table(output).column("k").to_pylist() == ["old"]
+    assert replayed(again, "--output", output, "--overwrite") == 0
+    assert pa.parquet.read_table(output).column("k").to_pylist() == ["new"]
+
+
 @pytest.mark.parametrize(
     ("options", "told"),
     [

@@ -67,8 +67,8 @@ class RecordedResult:
     def to_dataframe(self):
         return f"{self._prefix}dataframe"
 
-    def write_parquet(self, path, side_outputs=None):
-        self._executor.calls.append((path, side_outputs))
+    def write_parquet(self, path, side_outputs=None, mode="error"):
+        self._executor.calls.append((path, side_outputs, mode))
         return "report"
 
     def get_side_output(self, output_tag):
@@ -203,6 +203,14 @@ def test_a_function_is_no_expression_of_columns(stream: DataStream, call) -> Non
         ),
         (lambda s: s.sum("a"), "sum needs a keyed stream"),
         (lambda s: s.aggregate(n=count()), "aggregate needs windows: call window"),
+        (
+            lambda s: s.key_by("a").window(TumblingEventTimeWindows(5)).to_arrow(),
+            r"to_arrow is of the results of windows: call aggregate\(",
+        ),
+        (
+            lambda s: s.window_all(TumblingEventTimeWindows(5)).filter(pc.field("a") > 1),
+            "filter is of the results of windows",
+        ),
         (lambda s: s.key_by("a").aggregate(n=count()), "aggregate needs windows: call window"),
         (lambda s: s.key_by("a").allowed_lateness(5), "allowed_lateness needs windows"),
         (
@@ -311,7 +319,7 @@ def test_terminal_calls_hand_the_graph_to_the_executor(
     assert result.get_side_output(OutputTag("late")).to_arrow() == "late arrow"
     assert list(result.get_side_output(LATE).to_batches()) == ["late batch"]
     assert {graph.result for graph in executor.graphs} == {result._transformation}
-    assert ("out", {LATE: "late"}) in executor.calls
+    assert ("out", {LATE: "late"}, "error") in executor.calls
     listener = print
     result.execute(progress=listener)
     assert executor.calls[-1] == (3, listener)

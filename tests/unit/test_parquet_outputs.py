@@ -192,6 +192,84 @@ def test_a_directory_that_was_there_before_outlasts_a_failure(tmp_path: Path) ->
     assert content(tmp_path) == ["out"]
 
 
+def replacing(folder: Path) -> ParquetOutputs:
+    return ParquetOutputs(
+        {
+            None: ParquetOutput.at(folder / "out", replaces=True),
+            "late": ParquetOutput.at(folder / "late", replaces=True),
+        }
+    )
+
+
+def old_results(folder: Path) -> dict[str, bytes]:
+    """Older results of two tasks, and marks as Spark leaves them."""
+    for name in ("out", "late"):
+        (folder / name).mkdir()
+        for file in ("part-00000.parquet", "part-00001.parquet", "_SUCCESS", "._SUCCESS.crc"):
+            (folder / name / file).write_text(f"old {name}/{file}")
+    return files_of(folder)
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_older_results_are_replaced_where_that_is_wanted(tmp_path: Path) -> None:
+    old = old_results(tmp_path)
+    outputs = replacing(tmp_path)
+
+    def run() -> dict[str | None, list[str]]:
+        parts = parts_of(outputs)
+        assert {name: found for name, found in files_of(tmp_path).items() if "_temporary" not in name} == old
+        return parts
+
+    outputs.write(run)
+    assert content(tmp_path) == ["late", "late/part-00000.parquet", "out", "out/part-00000.parquet"]
+    assert pq.read_table(tmp_path / "out").num_rows == pq.read_table(tmp_path / "late").num_rows == 1
+
+
+@pytest.mark.parametrize("place", ["run", "old files", "new files", "commit"])
+def test_older_results_stay_whatever_fails(
+    tmp_path: Path, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = old_results(tmp_path)
+    outputs = replacing(tmp_path)
+
+    def fail() -> None:
+        raise SourceError("unlucky")
+
+    def run() -> dict[str | None, list[str]]:
+        parts = parts_of(outputs)
+        if place == "run":
+            fail()
+        if place == "old files":  # those of the first directory have been replaced by then
+            (tmp_path / "late" / "part-00001.parquet").unlink()
+        return parts | ({"late": [*parts["late"], "part-00001-gone.parquet"]} if place == "new files" else {})
+
+    with pytest.raises(SourceError):
+        outputs.write(run, fail if place == "commit" else lambda: None)
+    if place == "old files":
+        del old["late/part-00001.parquet"]
+    assert files_of(tmp_path) == old
+    assert not list(tmp_path.rglob("_temporary"))
+
+
+@pytest.mark.parametrize(
+    "other", ["_delta_log/0.json", "day=1/part-0.parquet", "notes.txt", "_temporary/part"]
+)
+def test_a_directory_of_other_things_is_not_replaced(tmp_path: Path, other: str) -> None:
+    old_results(tmp_path)
+    (tmp_path / "late" / other).parent.mkdir(exist_ok=True)
+    (tmp_path / "late" / other).write_text("other")
+    before = files_of(tmp_path)
+    message = (
+        "has a folder _temporary: another replay" if "_temp" in other else f"also has '{other.split('/')[0]}'"
+    )
+    with pytest.raises(ConfigurationError, match=message):
+        replacing(tmp_path).write(dict)
+    assert files_of(tmp_path) == before
+
+
 def test_a_directory_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(SourceError, match=f"results cannot be written to {tmp_path}/file/out: "):
@@ -231,7 +309,7 @@ def test_a_directory_in_which_no_file_can_be_made_is_not_left_behind(
 
 
 def test_a_failed_clean_up_does_not_hide_the_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(output: ParquetOutput, names: Any = ()) -> None:
+    def refuse(output: ParquetOutput, *names: Any) -> None:
         raise PermissionError("read-only")
 
     def fail() -> Any:

@@ -561,7 +561,15 @@ class Unkeyed(ProcessFunction):
         (lambda s: s.process(Give, NUMBERS), "takes a KeyedProcessFunction or .*, not <class"),
         (
             lambda s: s.process(Give(numbers)).to_arrow(),
-            "runs element by element, because of the step 'process by",
+            "runs element by element, because of the step 'process by .*process\\(function, schema\\) with the ",
+        ),
+        (
+            lambda s: s.filter(lambda row: True).to_arrow(),
+            "runs element by element, because of the step 'filter by .* pyarrow.compute.field\\('price'\\) > 100",
+        ),
+        (
+            lambda s: s.map(lambda row: row).to_arrow(),
+            "runs element by element, because of the step 'map by .* columns of the log: with_columns\\(x=...\\)",
         ),
         (lambda s: s.process(Give(numbers), pa.int64()), "output_type is a TypeInformation .*, not DataType"),
         (

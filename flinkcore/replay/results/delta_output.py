@@ -18,6 +18,7 @@ from flinkcore.common.extras import library
 from flinkcore.common.locations import absolute_location
 from flinkcore.errors import ConfigurationError, SourceError
 from flinkcore.replay.log.files import file_system_of
+from flinkcore.replay.results.result_files import require_mode
 from flinkcore.replay.results.table_files import (
     PartitionField,
     TableFiles,
@@ -30,7 +31,6 @@ from flinkcore.replay.results.table_outputs import (
     MODES,
     TableOutputs,
     new_folder,
-    require_mode,
     require_partition_columns,
     require_partition_types,
 )

@@ -14,11 +14,11 @@ from flinkcore.common.extras import library
 from flinkcore.datastream.lake_tables import IcebergTable
 from flinkcore.errors import ConfigurationError
 from flinkcore.replay.log.iceberg_files import arrow_schema, file_system_of_table, opened_table
+from flinkcore.replay.results.result_files import require_mode
 from flinkcore.replay.results.table_files import PartitionField, TableFiles, WrittenFile, bounds
 from flinkcore.replay.results.table_outputs import (
     TableOutputs,
     new_folder,
-    require_mode,
     require_partition_types,
 )
 from flinkcore.replay.results.table_types import iceberg_type, require_fitting

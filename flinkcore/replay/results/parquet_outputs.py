@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, suppre
 from dataclasses import dataclass
 from itertools import permutations
 from types import TracebackType
+from typing import Final
 from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
@@ -21,11 +22,15 @@ from flinkcore.common.locations import absolute_location
 from flinkcore.common.required_values import refused_null_of
 from flinkcore.errors import ConfigurationError, DataError, SourceError
 from flinkcore.replay.plans.job_plan import JobPlan
-from flinkcore.replay.results.result_files import PartNames, writing_results
+from flinkcore.replay.results.result_files import PartNames, require_mode, writing_results
 
 _STAGING = "_temporary"
 # A file in the staging folder: the directory was made by the replay.
 _NEW = "_new_directory"
+# A folder in it, for what the results replace.
+_REPLACED = "_replaced"
+
+MODES: Final = ("error", "overwrite")
 
 
 def _locate(path: str) -> tuple[fs.FileSystem, str]:
@@ -136,7 +141,8 @@ class ParquetOutput:
     """A directory of Parquet files, written by workers.
 
     Workers write into a staging folder inside; `publish` moves the files of the attempts that counted into place, so
-    that a task tried twice never doubles rows and a failed replay leaves no part of a result.
+    that a task tried twice never doubles rows and a failed replay leaves no part of a result. Files of an older result,
+    if they are to be replaced, are kept in that folder from then on until all is in place.
 
     Parameters
     ----------
@@ -146,33 +152,38 @@ class ParquetOutput:
         Columns that have few values for their rows, such as keys.
     compression
         Parquet compression codec.
+    replaces
+        Whether Parquet files that are there already are replaced.
     """
 
     path: str
     repeating: tuple[str, ...] = ()
     compression: str = "snappy"
+    replaces: bool = False
 
     @classmethod
-    def at(cls, path: str | os.PathLike[str], repeating: tuple[str, ...] = ()) -> ParquetOutput:
+    def at(
+        cls, path: str | os.PathLike[str], repeating: tuple[str, ...] = (), replaces: bool = False
+    ) -> ParquetOutput:
         """The output at a path of this process: a worker's working directory may be another."""
         if not isinstance(path, str | os.PathLike) or not os.fspath(path):
             raise ConfigurationError(
                 f"results are written to a directory, given by its path, not to {path!r}"
             )
-        return cls(absolute_location(path), repeating)
+        return cls(absolute_location(path), repeating, replaces=replaces)
 
     def contains(self, other: ParquetOutput) -> bool:
         """Whether the directory of the other is this one, or lies within it."""
         place = _place(self.path)
         return _place(other.path)[: len(place)] == place
 
-    def prepare(self) -> None:
-        """Create the directory.
+    def prepare(self) -> list[str]:
+        """Create the directory, and return the names of the files in it that the results replace.
 
         Raises
         ------
         ConfigurationError
-            If the directory already has something in it, or is a file.
+            If the directory already has something in it that is not replaced, or is a file.
         SourceError
             If it cannot be made.
         """
@@ -181,8 +192,9 @@ class ParquetOutput:
             info = filesystem.get_file_info(directory)
             if info.type == fs.FileType.File:
                 raise ConfigurationError(f"{self.path} is a file; give a directory for the Parquet files")
-            if info.type == fs.FileType.Directory and filesystem.get_file_info(fs.FileSelector(directory)):
-                raise ConfigurationError(f"{self.path} is not empty; remove it or give another directory")
+            old: list[str] = []
+            if info.type == fs.FileType.Directory:
+                old = self._replaceable(filesystem.get_file_info(fs.FileSelector(directory)))
             filesystem.create_dir(f"{directory}/{_STAGING}", recursive=True)
             if info.type == fs.FileType.NotFound:
                 try:
@@ -190,6 +202,28 @@ class ParquetOutput:
                 except OSError:
                     filesystem.delete_dir(directory)
                     raise
+            return old
+
+    def _replaceable(self, found: Sequence[fs.FileInfo]) -> list[str]:
+        """The names of what is in the directory; a ConfigurationError, if that is not to be replaced."""
+        if found and not self.replaces:
+            raise ConfigurationError(
+                f"{self.path} is not empty; remove it, give another directory, or mode='overwrite', which replaces its "
+                "Parquet files"
+            )
+        for each in found:
+            if each.base_name == _STAGING:
+                raise ConfigurationError(
+                    f"{self.path} has a folder {_STAGING}: another replay writes its results there, or one was killed "
+                    "as it did; then empty the directory"
+                )
+            is_mark = each.base_name.startswith(("_", "."))  # as Spark leaves them
+            if each.type != fs.FileType.File or not (is_mark or each.base_name.endswith(".parquet")):
+                raise ConfigurationError(
+                    f"mode='overwrite' replaces a directory of Parquet files, and {self.path} also has "
+                    f"{each.base_name!r}: remove that, or give another directory"
+                )
+        return [each.base_name for each in found]
 
     def writing(self) -> AbstractContextManager[None]:
         """Let an error of the block name the directory: see `writing_results`."""
@@ -199,8 +233,8 @@ class ParquetOutput:
         """Open a new file for one partition's results."""
         return ParquetPart(self, schema, partition)
 
-    def publish(self, names: Iterable[str]) -> None:
-        """Move the named parts into place; the staging folder stays, as a sign that this is not all.
+    def publish(self, names: Iterable[str], old: Sequence[str] = ()) -> None:
+        """Move the named parts into the place of old files; the staging folder stays, as a sign that this is not all.
 
         Raises
         ------
@@ -209,6 +243,10 @@ class ParquetOutput:
         """
         filesystem, directory = _locate(self.path)
         with self.writing():
+            if old:
+                filesystem.create_dir(f"{directory}/{_STAGING}/{_REPLACED}")
+            for name in old:
+                filesystem.move(f"{directory}/{name}", f"{directory}/{_STAGING}/{_REPLACED}/{name}")
             for name in sorted(names):
                 filesystem.move(f"{directory}/{_STAGING}/{name}", f"{directory}/{_published(name)}")
 
@@ -220,21 +258,31 @@ class ParquetOutput:
         rows = dataset(directory, format="parquet", filesystem=filesystem)
         yield from rows.to_batches(columns=list(columns))
 
-    def withdraw(self, names: Iterable[str]) -> None:
-        """Remove everything that was staged, the named parts if they were published, and a directory that was made."""
+    def withdraw(self, names: Iterable[str], old: Sequence[str] = ()) -> None:
+        """Remove everything that was staged, the named parts if they were published, and a directory that was made.
+
+        Old files are put back.
+        """
         filesystem, directory = _locate(self.path)
-        for name in names:
-            path = f"{directory}/{_published(name)}"
-            if filesystem.get_file_info(path).type == fs.FileType.File:
-                filesystem.delete_file(path)
         staging = f"{directory}/{_STAGING}"
+
+        def is_file(path: str) -> bool:
+            return bool(filesystem.get_file_info(path).type == fs.FileType.File)
+
+        replaced = [name for name in old if is_file(f"{staging}/{_REPLACED}/{name}")]
+        for name in map(_published, names):
+            is_old = name in old and name not in replaced
+            if not is_old and is_file(f"{directory}/{name}"):
+                filesystem.delete_file(f"{directory}/{name}")
+        for name in replaced:
+            filesystem.move(f"{staging}/{_REPLACED}/{name}", f"{directory}/{name}")
         is_new = filesystem.get_file_info(f"{staging}/{_NEW}").type == fs.FileType.File
         filesystem.delete_dir(staging)
         if is_new and not filesystem.get_file_info(fs.FileSelector(directory)):
             filesystem.delete_dir(directory)
 
     def finish(self) -> None:
-        """Remove everything that is still staged."""
+        """Remove everything that is still staged, and what was replaced."""
         filesystem, directory = _locate(self.path)
         filesystem.delete_dir(f"{directory}/{_STAGING}")
 
@@ -275,20 +323,24 @@ class ParquetOutputs:
         plan: JobPlan,
         path: str | os.PathLike[str],
         side_outputs: Mapping[OutputTag, str | os.PathLike[str]] | None,
+        mode: str,
     ) -> ParquetOutputs:
         """The directories that the user names for a plan's outputs.
 
         Raises
         ------
         ConfigurationError
-            If the plan has no such side output, or a directory is that of another output or lies within it.
+            If the plan has no such side output, a directory is that of another output or lies within it, or there is no
+            such mode.
         """
+        require_mode(mode, MODES)
+        replaces = mode == "overwrite"
         directories: dict[str | None, ParquetOutput] = {
-            None: ParquetOutput.at(path, plan.stages[-1].repeating_columns)
+            None: ParquetOutput.at(path, plan.stages[-1].repeating_columns, replaces)
         }
         for tag, directory in (side_outputs or {}).items():
             plan.side_output_schema(tag)
-            directories[tag.tag_id] = ParquetOutput.at(directory, plan.keys)
+            directories[tag.tag_id] = ParquetOutput.at(directory, plan.keys, replaces)
         return cls(directories)
 
     @property
@@ -302,7 +354,7 @@ class ParquetOutputs:
         return [output.path for output in self.directories.values()]
 
     def write(self, run: Callable[[], PartNames], commit: Callable[[], None] = lambda: None) -> None:
-        """Run what writes parts, then publish them all; whatever fails, nothing is left in any directory.
+        """Run what writes parts, then publish them all; whatever fails, each directory is as it was.
 
         A process that is killed while it publishes leaves what it has moved so far. The folder `_temporary` then is
         still there: a directory with one is no result.
@@ -317,22 +369,23 @@ class ParquetOutputs:
         Raises
         ------
         ConfigurationError
-            If a directory is not empty.
+            If a directory has what is not to be replaced.
         """
         prepared: dict[str | None, ParquetOutput] = {}
+        old: dict[str | None, list[str]] = {}
         names: PartNames = {}
         try:
             for tag_id, output in self.directories.items():
-                output.prepare()
+                old[tag_id] = output.prepare()
                 prepared[tag_id] = output
             names = run()
             for tag_id, output in self.directories.items():
-                output.publish(names[tag_id])
+                output.publish(names[tag_id], old[tag_id])
             commit()
         except BaseException:
             for tag_id, output in prepared.items():
                 with _warning(f"{output.path} has parts of a failed replay: empty it"):
-                    output.withdraw(names.get(tag_id, ()))
+                    output.withdraw(names.get(tag_id, ()), old[tag_id])
             raise
         for output in prepared.values():
             with _warning(f"{output.path} is complete; its folder _temporary can be removed"):

@@ -144,6 +144,7 @@ class JobResult(OutputRows):
         self,
         path: str | PathLike[str],
         side_outputs: Mapping[OutputTag, str | PathLike[str]] | None = None,
+        mode: str = "error",
     ) -> ReplayReport:
         """Write the results as a directory of Parquet files, in bounded memory; all files appear at the end, or none.
 
@@ -152,10 +153,13 @@ class JobResult(OutputRows):
         Parameters
         ----------
         path
-            A directory that does not exist or is empty: a local path, on Spark one that driver and executors share, or
+            A directory: a local path, on Spark one that driver and executors share, or
             a URI of pyarrow.fs.
         side_outputs
             A directory for each side output that is wanted.
+        mode
+            "error": the directories are new or empty. "overwrite": Parquet files in them are replaced, once all of the
+            new ones are complete; whatever fails before, the old ones stay.
 
         Returns
         -------
@@ -165,10 +169,10 @@ class JobResult(OutputRows):
         Raises
         ------
         ConfigurationError
-            If a directory is not empty or within that of another output, or a tag is unknown.
+            If a directory has what is not to be replaced or is within that of another output, or a tag is unknown.
         """
         self._untaken.detach()
-        outputs = ParquetOutputs.of(self._plan, path, side_outputs)
+        outputs = ParquetOutputs.of(self._plan, path, side_outputs, mode)
         self._write(outputs)
         self._written = outputs.directories[None]
         return self._last_report()

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Protocol, TypeAlias
 
 import pyarrow as pa
 
 from flinkcore.common.free_room import directory_remedy
-from flinkcore.errors import FlinkcoreError, SourceError
+from flinkcore.errors import ConfigurationError, FlinkcoreError, SourceError
 
 PartNames: TypeAlias = Mapping[str | None, Iterable[str]]
 """Files that count, as text, by side output; those of the results under None."""
@@ -49,6 +49,12 @@ class ResultFiles(Protocol):
 
     def write(self, run: Callable[[], PartNames], commit: Callable[[], None] = lambda: None) -> None:
         """Run what writes files, let them all count, then complete what else the run leaves."""
+
+
+def require_mode(mode: object, modes: Collection[str]) -> None:
+    """Raise a ConfigurationError unless it is one of the modes."""
+    if mode not in modes:
+        raise ConfigurationError(f"mode= is {', '.join(map(repr, modes))}, not {mode!r}")
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, Literal, TypeAlias
 
 import pyarrow as pa
@@ -118,12 +118,6 @@ def _first_line(error: Exception) -> str:
 def new_folder() -> str:
     """A name that no other write has."""
     return f"results-{uuid.uuid4().hex}"
-
-
-def require_mode(mode: object, modes: Collection[str]) -> None:
-    """Raise a ConfigurationError unless it is one of the modes."""
-    if mode not in modes:
-        raise ConfigurationError(f"mode= is {', '.join(map(repr, modes))}, not {mode!r}")
 
 
 def require_partition_columns(names: Sequence[str], schema: pa.Schema) -> None:
