@@ -316,3 +316,25 @@ def test_a_csv_file_with_a_fault_leaves_no_thread_of_arrow_in_python(tmp_path):
     """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
     assert (done.stdout, done.stderr, done.returncode) == ("refused\n", "", 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "is_told"),
+    [
+        ("part-00000-3f0b9a52-7c1e-4d53-9a37-0d8f2f1c5a11-c000.snappy.parquet", True),
+        ("part-00000.parquet", False),
+    ],
+)
+def test_files_that_spark_has_written_in_no_order_are_told_as_such(tmp_path, name, is_told):
+    log = pa.table({"ts": [3, 1, 2], "arrival": [30, 10, 20]})
+    pq.write_table(log, tmp_path / name)
+    monotonous = WatermarkStrategy.for_monotonous_timestamps()
+
+    def report(**settings):
+        events = StreamExecutionEnvironment().from_event_log(tmp_path, timestamp="ts", **settings)
+        return events.assign_timestamps_and_watermarks(monotonous).execute().report
+
+    assert ("Spark has written in no order: name position=" in str(report())) is is_told
+    (warning,) = report(arrival="arrival").warnings
+    assert ("Spark has written the files, with their rows in no order: name position=" in warning) is is_told
+    assert "in no order" not in str(report(arrival="arrival", position="ts"))

@@ -22,6 +22,7 @@ from flinkcore.replay.log.row_order import POSITION, RowOrder, check_position_ty
 from flinkcore.replay.log.text_formats import CsvFormat
 
 _DELIMITERS: Final = (";", "\t", "|")
+_SPARK_FILE: Final = re.compile(r"part-\d{5,}-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _NUMBER: Final = re.compile(r"[-+]?\d+(\.\d*)?")
 
 
@@ -207,6 +208,13 @@ class EventLog:
         return not self.has_positions and (self.arrival is not None or bool(self.ordered_by))
 
     @property
+    def is_written_by_spark(self) -> bool:
+        """Whether its files have names as Spark gives them, which writes rows in no order."""
+        return isinstance(self.source, LogFiles) and any(
+            _SPARK_FILE.match(file.path.rsplit("/", 1)[-1]) for file in self.source.files
+        )
+
+    @property
     def order(self) -> str:
         """What orders the events of a split, in words."""
         position = ", then ".join(map(str, self.ordered_by)) or "position="
@@ -222,6 +230,8 @@ class EventLog:
         lie = (
             f"that of the {'files, and of the rows in them' if isinstance(self.source, LogFiles) else 'rows'}"
         )
+        if self.arrival is None and self.is_written_by_spark:
+            lie += " (which Spark has written in no order: name position=, a column that orders them, or arrival=)"
         return f"{lie}, for there is no arrival" if self.arrival is None else lie
 
     @property

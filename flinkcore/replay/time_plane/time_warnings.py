@@ -76,6 +76,11 @@ def _order_warning(timed: TimedLog, splits: SplitTimes) -> str | None:
             f"sort the log by arrival within each {within}, or name another split= if that is not what wrote the "
             "events in order"
         )
+    if timed.log.is_written_by_spark:
+        advice += (
+            ". Spark has written the files, with their rows in no order: name position=, a column that orders them, "
+            "such as an offset, or give spark.read.parquet(...), whose rows arrival puts in order"
+        )
     return (
         f"arrivals go back: more than {_USUAL_PERCENT} % of the {events:,} events were recorded to arrive before one "
         "that precedes them in their split. They count as arriving with it (the running maximum), so that many "
