@@ -132,7 +132,7 @@ def test_an_offset_may_order_the_rows(
     # value=2 is first, and would not be if rows came as they lie.
     assert main([*arguments, "--position", "day", "--position", "value:desc"]) == 1
     assert "\n     5       10  k        2    1\n     0       10  k        1    1\n" in capsys.readouterr().out
-    assert main([*arguments, "--position", "offset"]) == 1
-    assert "position= names column 'offset', which the log does not have" in capsys.readouterr().err
-    assert main([*arguments, "--position", ""]) == 1
+    assert main([*arguments, "--position", "offset"]) == 2
+    assert "--position names column 'offset', which the log does not have" in capsys.readouterr().err
+    assert main([*arguments, "--position", ""]) == 2
     assert "--position is empty" in capsys.readouterr().err
