@@ -13,7 +13,12 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from models.canonical import canonical_entries, canonical_values, runs_of_equal_timers
+from models.canonical import (
+    canonical_entries,
+    canonical_values,
+    number_firings_in_order,
+    runs_of_equal_timers,
+)
 from models.columnar_scenarios import accumulators_of, event_timers_of, tells_timers, why_not_columnar
 from models.memory_disk import MEMORY
 from models.replayed_scenarios import LATE, ColumnarPath, RowPath, why_not_replayed
@@ -144,6 +149,7 @@ def compare(item: dict[str, Any], wanted: list[Entry], found: list[Entry]) -> No
     at = 0
     for run in runs_of_equal_timers("window", wanted):
         here = found[at : at + len(run)]
+        number_firings_in_order(here)
         assert sorted(here, key=as_text) == sorted(map(told, run), key=as_text)
         at += len(run)
     assert found[at:] == []

@@ -106,9 +106,11 @@ class Trials:
 
 def serve(trial: Callable[[Any], dict[str, Any]]) -> None:
     """Run the trials that standard input asks for, one a line, and answer them on standard output."""
-    taken = _memory("VmSize")
-    limit = taken + ADDRESS_SPACE_BYTES
-    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    if (
+        "ASAN_OPTIONS" not in os.environ
+    ):  # what a sanitizer remembers of each trial grows, and has limits of its own
+        limit = _memory("VmSize") + ADDRESS_SPACE_BYTES
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     print("ready", flush=True)
     for line in sys.stdin:
         with open("/proc/self/clear_refs", "w") as peak:

@@ -54,19 +54,20 @@ def canonical_entries(kind: str, item: dict[str, Any], entries: list[Entry]) -> 
     ordered = []
     for run in runs_of_equal_timers(kind, canonical_values(kind, item, entries)):
         run.sort(key=lambda entry: _order_among_equal_timers(kind, entry))
-        _number_firings_in_order(run)
+        number_firings_in_order(run)
         ordered += run
     return ordered
 
 
-def _number_firings_in_order(run: list[Entry]) -> None:
-    """Give the firings of each key the numbers that they have, ascending."""
+def number_firings_in_order(run: list[Entry]) -> None:
+    """Give the firings of each key, which equal timers caused, their numbers in the order of the windows."""
     fired: dict[str, list[Entry]] = {}
     for entry in run:
         value = entry.get("value")
         if isinstance(value, dict) and "global_firings" in value:
             fired.setdefault(json.dumps(value["key"]), []).append(value)
     for values in fired.values():
+        values.sort(key=lambda value: (value["start"] is not None, value["start"] or 0))
         numbers = sorted(value["global_firings"] for value in values)
         for value, number in zip(values, numbers, strict=True):
             value["global_firings"] = number

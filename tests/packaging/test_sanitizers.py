@@ -84,11 +84,12 @@ class Checkout:
         """Run Python, and return how it ended, and what sanitizers reported of it and its child processes."""
         reports.mkdir()
         log_path = f"log_path={reports / 'report'}"
+        memory = "allocator_may_return_null=1,max_allocation_size_mb=4096"
         settings = {
             "LD_PRELOAD": f"{library('libasan.so')} {library('libubsan.so')}",
             "PYTHONMALLOC": "malloc",
             "PYTHONPATH": str(self.path),
-            "ASAN_OPTIONS": f"detect_leaks=1,abort_on_error=1,allocator_may_return_null=1,{log_path}",
+            "ASAN_OPTIONS": f"detect_leaks=1,abort_on_error=1,{memory},{log_path}",
             "LSAN_OPTIONS": "exitcode=0",  # all processes leak what Python keeps
             "UBSAN_OPTIONS": f"halt_on_error=1,print_stacktrace=1,{log_path}",
         }
