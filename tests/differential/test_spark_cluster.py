@@ -1,9 +1,14 @@
 """Replays on executors that are processes of their own: same rows, also when tasks die or lack flinkcore."""
 
+import gc
+import importlib
+import importlib.util
+import json
 import os
 import shutil
 import signal
 import sys
+import sysconfig
 import tarfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -114,6 +119,122 @@ class DieAfter:
             if number == self.batches_before:
                 die_once(self.marker)
             yield batch
+
+
+NEEDED = ("flinkcore", "numpy", "pyarrow", "pandas", "pyspark")
+ONLY_HERE = ("only_the_driver_has_it", "models")
+"""Modules that this process can import, and no worker can."""
+
+
+def surroundings() -> str:
+    """What Python of this process sees: its folders, its settings, and which modules it finds there."""
+    found = {name: importlib.util.find_spec(name) for name in (*NEEDED, *ONLY_HERE)}
+    origins = {name: spec.origin for name, spec in found.items() if spec is not None}
+    for name in origins:
+        importlib.import_module(name)
+    modules = [vars(module).get("__file__") for module in sys.modules.values()]
+    return json.dumps(
+        {
+            "origins": origins,
+            "modules": sorted({os.path.abspath(file) for file in modules if file}),
+            "path": [os.path.abspath(folder) for folder in sys.path],
+            "process": os.getpid(),
+            "settings": {
+                "working directory": os.getcwd(),
+                "environment": dict(os.environ),
+                "interpreter": [sys.executable, sys.prefix, sys.exec_prefix],
+                "signals": [str(signal.getsignal(number)) for number in (signal.SIGINT, signal.SIGTERM)],
+                "limits": [
+                    sys.getrecursionlimit(),
+                    sys.getswitchinterval(),
+                    gc.isenabled(),
+                    gc.get_threshold(),
+                ],
+            },
+        }
+    )
+
+
+class Tells(KeyedProcessFunction):
+    """Gives what the processes see in which it runs."""
+
+    def process_element(self, value: Any, ctx: Any) -> Iterator[tuple[str]]:
+        yield (surroundings(),)
+
+
+def seen_by_udf(spark: Any) -> dict[int, dict[str, Any]]:
+    """What a function of the user's own sees on each worker, by process."""
+    from pyspark.sql.functions import udf
+
+    def look(_: int) -> str:
+        import time
+
+        time.sleep(0.2)  # so that all executors get some
+        return surroundings()
+
+    rows = spark.range(0, 4, 1, 4).select(udf(look, useArrow=False)("id")).collect()
+    return {seen["process"]: seen for seen in (json.loads(row[0]) for row in rows)}
+
+
+def folders_of_the_driver() -> set[Path]:
+    """Where this process looks for modules, but for those of Python itself."""
+    standard = Path(sysconfig.get_path("stdlib"))
+    own = {standard, standard / "lib-dynload", Path(sysconfig.get_path("platstdlib"), "lib-dynload")}
+    folders = {Path(folder).absolute() for folder in sys.path} | {Path(__file__).parents[2]}
+    return {folder for folder in folders if folder not in own and folder.is_dir()}
+
+
+def of_the_driver(seen: dict[str, Any]) -> list[str]:
+    """The folders and files of the driver's that a worker sees, but for what Spark itself puts on its path."""
+    import pyspark
+
+    home = Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent)
+    spark = [*home.glob("python/lib/*.zip"), *home.glob("jars/spark-core_*.jar")]
+    assert len(spark) == 3
+    environment = seen["settings"]["environment"].get("PYTHONPATH", "").split(os.pathsep)
+    paths = [*seen["path"], *environment, *seen["modules"], *seen["settings"]["interpreter"]]
+    return [
+        path
+        for path in map(Path, filter(None, paths))
+        if any(path.is_relative_to(folder) for folder in folders_of_the_driver())
+        and not any(path.is_relative_to(each) for each in spark)
+    ]
+
+
+def test_workers_see_nothing_of_the_driver_and_functions_outside_replays_see_no_replay(
+    spark: Any, cluster: StandaloneCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / f"{ONLY_HERE[0]}.py").touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    assert json.loads(surroundings())["origins"].keys() == {*NEEDED, *ONLY_HERE}
+    before = seen_by_udf(spark)
+    for seen in before.values():
+        assert seen["origins"].keys() == {*NEEDED} - {"flinkcore"}, "this test begins the session"
+    env = SparkExecutionEnvironment(spark).set_parallelism(2)
+    log = pa.table({"user": range(8), "ts": range(8)})
+    keyed = env.from_event_log(log, timestamp="ts").key_by("user")
+    columnar = keyed.process(Tells(), pa.schema({"text": pa.string()})).to_arrow()
+    elements = env.from_collection([1, 2]).map(lambda _: surroundings()).execute_and_collect()
+    in_tasks = [json.loads(text) for text in (*columnar["text"].to_pylist(), *elements)]
+    assert {seen["process"] for seen in in_tasks} & before.keys(), "workers are used again"
+    after = seen_by_udf(spark)
+    own = str(cluster.folder / "bare")
+    for seen in (*before.values(), *in_tasks, *after.values()):
+        assert of_the_driver(seen) == []
+        assert seen["origins"].keys() & {*ONLY_HERE} == set()
+        assert seen["settings"]["interpreter"][1:] == [own, own]
+        for name in ("numpy", "pyarrow", "pandas"):
+            assert seen["origins"][name].startswith(f"{own}/")
+    sent = f"flinkcore-{installed_wheel().build}"
+    for seen in in_tasks:
+        assert Path(seen["origins"]["flinkcore"]).parents[1].name == sent
+    for process in before.keys() & after.keys():
+        was, now = before[process], after[process]
+        assert now["settings"] == was["settings"]
+        more = [folder for folder in now["path"] if folder not in was["path"]]
+        assert [Path(folder).name for folder in more] in ([], [sent])
+        assert all(Path(folder).is_relative_to(was["settings"]["working directory"]) for folder in more)
+        assert [folder for folder in now["path"] if folder not in more] == was["path"]
 
 
 @pytest.mark.parametrize("parallelism", [1, 2, 7])
