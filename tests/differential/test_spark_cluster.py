@@ -1,4 +1,4 @@
-"""Replays on executors that are processes of their own: same rows, also when tasks die or lack flinkcore."""
+"""Replays on executors that are processes of their own: same rows, also when tasks die or lack what replays need."""
 
 import gc
 import importlib
@@ -11,17 +11,19 @@ import sys
 import sysconfig
 import tarfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 from zipfile import ZipFile
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from models.standalone_cluster import StandaloneCluster, bare_interpreter
+from models.standalone_cluster import StandaloneCluster, bare_interpreter, site_packages_of
 from models.waiting import wait_until
 
 pytest.importorskip("pyspark")
@@ -46,6 +48,7 @@ from flinkcore.spark.columnar.task_outputs import BlocksOutput
 from flinkcore.spark.logs import spark_log
 from flinkcore.spark.logs.log_input import FileInput
 from flinkcore.spark.logs.spark_log import SparkLog
+from flinkcore.spark.shipping import sent_files
 from flinkcore.spark.shipping.wheel import installed_wheel
 
 
@@ -714,3 +717,67 @@ def test_only_the_interpreter_of_the_workers_is_accepted(spark: Any) -> None:
         ConfigurationError, match=r"run by .*bare/bin/python.*spark.pyspark.python., '/opt/python'"
     ):
         env.set_python_executable("/opt/python")
+
+
+@contextmanager
+def workers_that_run(interpreter: Path, spark: Any) -> Iterator[Any]:
+    """A session of the same application that has sent nothing, and whose Python workers run another interpreter."""
+    with (
+        patch.object(spark.sparkContext, "pythonExec", str(interpreter)),
+        patch.object(sent_files, "_SENT", {}),
+    ):
+        yield spark.newSession()
+
+
+def test_executors_with_another_build_take_the_drivers(spark: Any, cluster: StandaloneCluster) -> None:
+    interpreter = bare_interpreter(cluster.folder / "other")
+    package = site_packages_of(interpreter) / "flinkcore"
+    package.mkdir()
+    (package / "__init__.py").write_text('__version__ = "0.0.1"')
+
+    def version_on_worker(_: int) -> str:
+        import flinkcore
+
+        return flinkcore.__version__
+
+    with workers_that_run(interpreter, spark) as session:
+        from pyspark.sql.functions import udf
+
+        # Workers are used again; one that has imported another build ends, and its task is done again.
+        versions = session.range(2).select(udf(version_on_worker, useArrow=False)("id")).collect()
+        assert {row[0] for row in versions} == {"0.0.1"}
+        found = hourly_flights(SparkExecutionEnvironment(session)).to_arrow()
+        assert found.num_rows == hourly_flights(StreamExecutionEnvironment()).to_arrow().num_rows
+
+
+def test_executors_without_pyarrow_are_one_error_before_the_job(
+    spark: Any, cluster: StandaloneCluster
+) -> None:
+    interpreter = bare_interpreter(cluster.folder / "empty")
+    for path in (cluster.folder / "empty" / "packages").glob("pyarrow*"):
+        path.unlink()
+    with workers_that_run(interpreter, spark) as session:
+        job = hourly_flights(SparkExecutionEnvironment(session)).execute()
+        with pytest.raises(
+            ConfigurationError, match=r"empty/bin/python.*needs pyarrow 18 or later and has none"
+        ):
+            job.to_arrow()
+
+
+def test_a_worker_with_old_packages_is_refused_by_the_tasks_that_it_runs_too(
+    spark: Any, cluster: StandaloneCluster
+) -> None:
+    interpreter = bare_interpreter(cluster.folder / "aging")
+    with workers_that_run(interpreter, spark) as session:
+        assert hourly_flights(SparkExecutionEnvironment(session)).to_arrow().num_rows
+        # As on an executor that joins after the first job.
+        packages = cluster.folder / "aging" / "packages"
+        for path in packages.glob("numpy-*.dist-info"):
+            path.unlink()
+        (packages / "numpy-1.20.0.dist-info").mkdir()
+        (packages / "numpy-1.20.0.dist-info" / "METADATA").write_text("Name: numpy\nVersion: 1.20.0\n")
+        with pytest.raises(
+            ConfigurationError,
+            match=r"aging/bin/python.*needs numpy 1\.2\d or later and has 1\.20\.0: install it",
+        ):
+            hourly_flights(SparkExecutionEnvironment(session)).to_arrow()
