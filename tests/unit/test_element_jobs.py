@@ -616,6 +616,33 @@ def test_printed_lines_tell_sink_and_subtask(
     ]
 
 
+def test_a_row_in_a_row_is_printed_as_a_function_of_the_chain_gave_it(
+    env: StreamExecutionEnvironment, capsys: pytest.CaptureFixture[str]
+) -> None:
+    nested = Types.ROW([Types.ROW_NAMED(["y"], [Types.BOOLEAN()])])
+    number = env.from_collection([1], Types.INT())
+    given = number.map(lambda value: Row(Row(True)), nested)
+    keyed = number.key_by(lambda value: 1, Types.INT())
+    for stream in (
+        *(given, number.map(lambda value: Row(Row(True)), nested).filter(lambda row: True)),
+        *(
+            keyed.map(lambda value: Row(Row(True)), nested),
+            number.map(lambda value: Row(Row(x=True)), nested),
+        ),
+        *(number.map(lambda value: (Row(True),), nested), given.rebalance(), given.key_by(lambda row: 1)),
+    ):
+        stream.print()
+        env.execute()
+    assert capsys.readouterr().out.splitlines() == [
+        *("+I[<Row(True)>]", "+I[<Row(True)>]"),
+        *("+I[<Row(True)>]", "+I[Row(x=True)]"),
+        *("+I[Row(y=True)]", "+I[Row(y=True)]", "+I[Row(y=True)]"),
+    ]
+    number.map(lambda value: Row(Row(1)), nested).print()
+    with pytest.raises(DataError, match="field 'f0': field 'y': 1 is no Boolean"):
+        env.execute()
+
+
 class Emit(KeyedProcessFunction):
     def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> Iterator[Any]:
         yield value

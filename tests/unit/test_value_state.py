@@ -4,6 +4,7 @@ import pytest
 from models.declared_types import Declared
 from models.keyed_backends import new_backend
 
+from flinkcore.common import TypeInformation, Types
 from flinkcore.datastream.state import ValueStateDescriptor
 from flinkcore.errors import LifecycleError, SchemaError
 
@@ -87,3 +88,22 @@ def test_every_namespace_has_its_own_value() -> None:
         assert backend.get_partitioned_state(namespace, descriptor).value() == str(namespace)
     backend.set_current_key(2)
     assert backend.get_partitioned_state((0, 10), descriptor).value() is None
+
+
+@pytest.mark.parametrize(("declared", "bits"), [(Types.BYTE(), 8), (Types.INT(), 32), (Types.LONG(), 64)])
+def test_whole_numbers_with_more_bits_than_their_type_are_refused(
+    declared: TypeInformation, bits: int
+) -> None:
+    backend = new_backend()
+    state = backend.get_or_create_keyed_state(ValueStateDescriptor("n", declared))
+    backend.set_current_key(1)
+    largest = 2 ** (bits - 1) - 1
+    for value in (largest, -largest - 1, 0, True):
+        state.update(value)
+        assert state.value() is value
+    for value in (largest + 1, -largest - 2):
+        message = f"values of the state 'n' are {declared!r}, but {value} has {bits} bits beside its sign"
+        with pytest.raises(SchemaError, match=message):
+            state.update(value)
+    with pytest.raises(SchemaError, match=r"but 1\.5 is float"):
+        state.update(1.5)

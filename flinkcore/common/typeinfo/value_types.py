@@ -79,10 +79,14 @@ class BasicTypeInfo(TypeInformation):
 
     def __init__(self, basic_type: BasicType) -> None:
         self.basic_type = basic_type
+        self._is_whole = basic_type in _WHOLE
+        self._end = 1 << _BITS[basic_type] - 1 if basic_type in _BITS else None
 
-    def accepts(self, value: object) -> bool:
-        if self.basic_type in _WHOLE:
-            return type(value) is int or hasattr(value, "__index__")
+    def accepts(self, value: Any) -> bool:
+        if self._is_whole:
+            if type(value) is not int and not hasattr(value, "__index__"):
+                return False
+            return self._end is None or -self._end <= index(value) < self._end
         if self.basic_type in _FLOATING:
             return type(value) is float or isinstance(value, int) or hasattr(value, "__float__")
         return isinstance(value, _CLASSES[self.basic_type])
@@ -98,14 +102,9 @@ class BasicTypeInfo(TypeInformation):
         if self.basic_type is BasicType.DOUBLE:
             return _floating(value, self.basic_type)
         if not self.accepts(value):
-            raise DataError(f"{value!r} is no {self!r}")
-        if self.basic_type not in _WHOLE:
-            return value
-        number = index(value)
-        bits = _BITS.get(self.basic_type)
-        if bits is not None and not -(1 << bits - 1) <= number < 1 << bits - 1:
-            raise DataError(f"{value!r} is no {self!r}, which has {bits} bits")
-        return number
+            bits = _BITS.get(self.basic_type) if hasattr(value, "__index__") else None
+            raise DataError(f"{value!r} is no {self!r}" + (f", which has {bits} bits" if bits else ""))
+        return index(value) if self._is_whole else value
 
     def plain_classes(self) -> frozenset[type]:
         if self.basic_type is BasicType.FLOAT or self.basic_type in _BITS:

@@ -37,9 +37,11 @@ class ValueCheck:
     def __call__(self, value: Any) -> None:
         """Check a value; None is accepted."""
         if value is not None and not self.accepts(value):
+            which = f"is {type(value).__qualname__}"
+            if isinstance(value, int) and self.accepts(0):
+                which = f"has {value.bit_length()} bits beside its sign"
             raise SchemaError(
-                f"the {self._what} of the state {self._state_name!r} are {self._type_info}, "
-                f"but {value!r} is {type(value).__qualname__}"
+                f"the {self._what} of the state {self._state_name!r} are {self._type_info}, but {value!r} {which}"
             )
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from flinkcore.common.execution_config import ExecutionConfig
 from flinkcore.common.row import Row
+from flinkcore.common.typeinfo import RowTypeInfo
 from flinkcore.datastream.connectors.base import WriterContext
 from flinkcore.datastream.element_transformations import (
     AsyncWaitTransformation,
@@ -131,6 +132,12 @@ def make_operator(setup: OperatorSetup, make_output: OutputMaker) -> AbstractStr
             emit_progressive_watermarks=not configuration.is_batch(),
         )
     conversion = None if setup.node.passes_results_on else step.element_type.conversion()
+    if (
+        conversion is not None
+        and isinstance(step.element_type, RowTypeInfo)
+        and setup.node.is_printed_as_given
+    ):
+        conversion = _checked_rows(conversion)
     if type(step) in _FUNCTION_OPERATORS:
         assert isinstance(step, ElementTransformation)
         return _function_operator(setup, step, make_output(None), conversion)
@@ -200,6 +207,16 @@ def _named(setup: OperatorSetup, name: str, conversion: Conversion) -> Conversio
             raise misfit(name, value, setup.shown_key(), failure) from failure
 
     return convert
+
+
+def _checked_rows(conversion: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return a conversion that checks Rows, but leaves them as they are."""
+
+    def check(value: Any) -> Any:
+        converted = conversion(value)
+        return value if isinstance(value, Row) else converted
+
+    return check
 
 
 def _of_columns(step: ProcessTransformation | TwoInputTransformation) -> Conversion:

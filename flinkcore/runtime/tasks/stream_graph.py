@@ -10,6 +10,7 @@ from flinkcore.common.boundedness import Boundedness
 from flinkcore.common.execution_config import ExecutionConfig
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.typeinfo import TypeInformation
+from flinkcore.datastream.connectors.print_sink import PrintSink
 from flinkcore.datastream.declared_type import declared_type
 from flinkcore.datastream.element_transformations import (
     AsyncWaitTransformation,
@@ -25,6 +26,7 @@ from flinkcore.datastream.element_transformations import (
     Partitioning,
     RepartitionTransformation,
     SideOutputTransformation,
+    SinkTransformation,
     SourceTransformation,
 )
 from flinkcore.datastream.functions import Function, function_name
@@ -109,6 +111,21 @@ class StreamNode:
         (edge,) = self.outputs
         is_function = isinstance(edge.target.transformation, ElementTransformation | ProcessTransformation)
         return edge.chained and edge.output_tag is None and is_function and not edge.target.collects
+
+    @property
+    def is_printed_as_given(self) -> bool:
+        """Whether its results go to `print` alone, in the same chain, which shows the fields of a Row as they are.
+
+        Notes
+        -----
+        PyFlink's ``print`` makes texts of Rows by a Python function of the chain, before they are of their type.
+        """
+        if len(self.outputs) != 1 or self.collects:
+            return False
+        (edge,) = self.outputs
+        step = edge.target.transformation
+        is_print = isinstance(step, SinkTransformation) and isinstance(step.sink, PrintSink)
+        return is_print and edge.chained and edge.output_tag is None and not edge.target.collects
 
     @property
     def asks_for_keys(self) -> bool:
