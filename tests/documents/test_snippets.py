@@ -102,7 +102,7 @@ def test_a_page_is_one_program_of_python_and_shell(tmp_path: Path, monkeypatch: 
         ("```python\nundefined\n```\n", "undefined"),
         ("```sh\nfalse\n```\n", "false"),
         ("```sh\npip install 'flinkcore[nothing]'\n```\n", "no extra"),
-        ("```sh\nflinkcore compare none.parquet none.parquet --key a\n```\n", "exit status 1"),
+        ("```sh\nflinkcore compare none.parquet none.parquet --key a\n```\n", "exit status 2"),
     ],
 )
 def test_a_block_that_fails_is_an_error(

@@ -231,8 +231,16 @@ class IteratorSourceReader(SourceReader[Any, SourceSplit]):
         return self._no_more_splits and all(split.is_at_end for split in self._splits.values())
 
     def poll_next(self, output: ReaderOutput[Any]) -> InputStatus:
-        """Emit the next element of the split whose turn it is."""
+        """Emit the next element of the split whose turn it is.
+
+        Returns
+        -------
+        InputStatus
+            ``MORE_AVAILABLE`` also where the last splits of a round have ended, with nothing emitted: the next element
+            is another round's.
+        """
         for _ in range(2):  # what is left of this round, and a new one
+            has_released = False
             while self._turn:
                 split_id = self._turn.popleft()
                 split = self._splits.get(split_id)
@@ -241,8 +249,11 @@ class IteratorSourceReader(SourceReader[Any, SourceSplit]):
                 if not split.has_element:
                     if split.is_at_end and not (self._holds_end and self.is_at_end):
                         self._release(split_id, output)
+                        has_released = True
                     continue
                 output.create_output_for_split(split_id).collect(split.take())
+                return InputStatus.MORE_AVAILABLE
+            if has_released and any(self._can_emit(split_id) for split_id in self._splits):
                 return InputStatus.MORE_AVAILABLE
             self._turn.extend(self._splits)
         ended = self._no_more_splits and not (self._splits or self._holds_end)
@@ -293,6 +304,9 @@ class IteratorSourceReader(SourceReader[Any, SourceSplit]):
             split.stop()
         for split in splits:
             split.close(until_s)
+
+    def _can_emit(self, split_id: str) -> bool:
+        return split_id not in self._paused and self._splits[split_id].has_element
 
     def _release(self, split_id: str, output: ReaderOutput[Any]) -> None:
         self._splits.pop(split_id).close(monotonic() + _CLOSE_SECONDS)

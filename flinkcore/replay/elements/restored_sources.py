@@ -215,7 +215,7 @@ def splits_that_go_on(
         if not reads_by_itself(source):
             held_ids = [each[0] for held in watermarks if held is not None for each in held.splits]
             for number, split_id in enumerate(each for each in held_ids if each not in known):
-                by_subtask[number % parallelism].append(_NoMore(split_id))
+                _insert_as_before(_NoMore(split_id), by_subtask[number % parallelism], held_ids)
         return by_subtask
     place_of = {split.split_id: number for number, split in enumerate(splits)}
     found: list[list[SourceSplit]] = [[] for _ in range(parallelism)]
@@ -229,6 +229,13 @@ def splits_that_go_on(
     for of_subtask in found:
         of_subtask.sort(key=lambda split: place_of.get(split.split_id, len(place_of)))
     return found
+
+
+def _insert_as_before(split: SourceSplit, splits: list[SourceSplit], held_ids: Sequence[str]) -> None:
+    """Put a split where it was: in front of those that were behind it, and of new ones."""
+    earlier = set(held_ids[: held_ids.index(split.split_id)])
+    place = next((n for n, each in enumerate(splits) if each.split_id not in earlier), len(splits))
+    splits.insert(place, split)
 
 
 def _split_at(source: Source, splits: Mapping[str, SourceSplit], entry: SplitPosition) -> SourceSplit:

@@ -54,6 +54,8 @@ class SourceArrivals(Origin):
         The number of subtasks that the splits were created for.
     place : SourcePlace, optional
         Where an earlier run was, from whose checkpoint this one goes on.
+    end_ms : int, optional
+        When the end comes if that run has read all there is; None: 1 ms after the poll of the place.
     """
 
     def __init__(
@@ -70,6 +72,7 @@ class SourceArrivals(Origin):
         serializer: Serializer | None = None,
         created_for: int = 1,
         place: SourcePlace = FIRST_PLACE,
+        end_ms: int | None = None,
     ) -> None:
         self.number = number
         self._operator = operator
@@ -85,13 +88,15 @@ class SourceArrivals(Origin):
         self.next_arrival_ms: int | None = start_ms
         now_ms = self._arrival_ms(self._position)
         self._schedule_next(now_ms, InputStatus.MORE_AVAILABLE)
-        if self._round_goes_on and not self.at_end:
+        if self.at_end and end_ms is not None:
+            self.next_arrival_ms = end_ms
+        elif self._round_goes_on:
             self._next_position, self.next_arrival_ms = self._position, now_ms
 
     @property
     def _round_goes_on(self) -> bool:
-        """Whether splits are left of the last round of polls."""
-        return 0 < self._polls < self._operator.readable_splits
+        """Whether splits are left of the last round of polls, and something in them."""
+        return 0 < self._polls < self._operator.readable_splits and not self._operator.is_at_end
 
     def _schedule_next(self, now_ms: int, status: InputStatus) -> None:
         """Set the time of the next poll: that of a further record, or, if there may be none, 1 ms later."""

@@ -247,6 +247,7 @@ class TaskSplits:
             serializer=None if self.source is None else self.source.split_serializer(),
             created_for=self.created_for,
             place=place,
+            end_ms=self._end_ms(),
         )
         arrivals.had_ended = restored is not None and restored.place.created_for > 0 and not self.splits
         return [arrivals]
@@ -257,14 +258,22 @@ class TaskSplits:
         if self.source is not None or len(self.splits) > 1:
             return self._last_poll_ms(opened())
         n_elements = sum(1 for split in self.splits for _ in split.elements())
-        arrival_ms = arrival_times(self.configuration.get_arrival_rate(), self.start_ms)
-        return arrival_ms(position + n_elements) if n_elements else None
+        return self._arrival_ms(position + n_elements) if n_elements else None
 
     def _place(self) -> SourcePlace:
         if self.restored is None:
             return FIRST_PLACE
-        arrival_ms = arrival_times(self.configuration.get_arrival_rate(), self.start_ms)
-        return self.restored.place.not_before(self.restored.last, arrival_ms, self.origin)
+        return self.restored.place.not_before(self.restored.last, self._arrival_ms, self.origin)
+
+    def _end_ms(self) -> int | None:
+        """Return when the end comes if there is nothing more: when it would have, or with the last arrival."""
+        if self.restored is None or self.restored.last is None:
+            return None
+        return max(self._arrival_ms(self.restored.place.position) + 1, self.restored.last[0])
+
+    @property
+    def _arrival_ms(self) -> Callable[[int], int]:
+        return arrival_times(self.configuration.get_arrival_rate(), self.start_ms)
 
     def _last_poll_ms(self, task: StreamTask) -> int | None:
         (arrivals,) = self.origins(task)
