@@ -43,13 +43,14 @@ def require_time_windows(window: WindowAssigner[Any, Any]) -> TimeWindows:
     kinds = (TumblingEventTimeWindows, SlidingEventTimeWindows, CumulativeEventTimeWindows)
     if type(window) not in kinds:
         raise ConfigurationError(
-            f"lateness is counted for tumbling, sliding and cumulative windows of event time, not for {window}, whose "
-            "bounds depend on more than the timestamp: replay the job with several strategies, by what_if([...])"
+            "lateness is counted for tumbling, sliding and cumulative windows of event time, not for "
+            f"{window.in_words}, whose bounds depend on more than the timestamp: replay the job with several "
+            "strategies, by what_if([...])"
         )
     assert isinstance(window, TumblingEventTimeWindows | SlidingEventTimeWindows | CumulativeEventTimeWindows)
     if isinstance(window, TumblingEventTimeWindows) and window.window_stagger is not WindowStagger.ALIGNED:
         raise ConfigurationError(
-            f"lateness is counted for windows that begin together, not for {window}: leave the stagger out"
+            f"lateness is counted for windows that begin together, not for {window.in_words}: leave the stagger out"
         )
     return window
 
@@ -145,8 +146,8 @@ class CountLateness:
             kernel = window_kernel(window, None, max(allowed_lateness_ms), shareable=False)
             if least < kernel.lowest_timestamp or greatest > kernel.highest_timestamp:
                 raise DataError(
-                    f"timestamps from {dated(least)} to {dated(greatest, ' ms')}, for which {window} have no bounds "
-                    "within 64 bits: filter such rows out before timestamps are assigned"
+                    f"timestamps from {dated(least)} to {dated(greatest, ' ms')}, for which {window.in_words} have no "
+                    "bounds within 64 bits: filter such rows out before timestamps are assigned"
                 )
         own_bound_ms = require_bound(plan.strategy)
         return cls(

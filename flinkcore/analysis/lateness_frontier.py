@@ -470,8 +470,8 @@ class LatenessFrontier:
         for each in self.by_window:
             if each.window == window:
                 return each
-        stated = "; ".join(str(each.window) for each in self.by_window) or "none"
-        raise ConfigurationError(f"lateness was not counted for {window}; windows stated: {stated}")
+        stated = "; ".join(each.window.in_words for each in self.by_window) or "none"
+        raise ConfigurationError(f"lateness was not counted for {window.in_words}; windows stated: {stated}")
 
     def _lost(
         self, window: WindowAssigner[Any, Any] | None, allowed_lateness: Duration | Time | None

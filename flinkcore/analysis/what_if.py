@@ -245,8 +245,8 @@ def what_if(
     for step in end.in_order():
         if isinstance(step, WindowTransformation) and isinstance(step.assigner, _WITHOUT_BOUNDS):
             raise ConfigurationError(
-                f"what_if compares results by the times they belong to, and those of {step.assigner} belong to none: "
-                "take windows of time, or sessions"
+                f"what_if compares results by the times they belong to, and those of {step.assigner.in_words} belong "
+                "to none: take windows of time, or sessions"
             )
     names = _keys_of(end) if keys is None else names_of(keys, "keys")
     plan = stream._environment.executor.planned(

@@ -66,7 +66,8 @@ def require_output_mode(
     if output_mode is OutputMode.RETRACTING:
         if isinstance(assigner, CountTumblingWindowAssigner | CountSlidingWindowAssigner):
             raise ConfigurationError(
-                f"{assigner} give one result each, when they are full, and never withdraw it: leave retracting() out"
+                f"{assigner.in_words} give one result each, when they are full, and never withdraw it: leave "
+                "retracting() out"
             )
         return
     if isinstance(assigner, MergingWindowAssigner):
@@ -198,8 +199,8 @@ def _why_not_evicted(
     by_count = isinstance(assigner, GlobalWindows) and firing is not None and firing.name == "count"
     if type(evictor) is not CountEvictor or not by_count:
         return (
-            f"{assigner} with the evictor {evictor} do not run over columns, but global windows with a CountTrigger "
-            f"and a CountEvictor do: take these, or {_USE_FUNCTIONS}"
+            f"{assigner.in_words} with the evictor {evictor} do not run over columns, but global windows with a "
+            f"CountTrigger and a CountEvictor do: take these, or {_USE_FUNCTIONS}"
         )
     if evictor.max_count == 0 and not evictor.do_evict_after:
         return f"{evictor} leaves no row to aggregate: let it keep some, or {_USE_FUNCTIONS}"

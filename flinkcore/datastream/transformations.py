@@ -359,7 +359,7 @@ class WindowTransformation(OneInputTransformation):
         mode = f", {self.output_mode.value}" if self.output_mode is not OutputMode.ACCUMULATING else ""
         lateness = f"allowed lateness {self.allowed_lateness_ms} ms, late rows {late}"
         columns = ", ".join([aggregates, *filter(None, [self.settings.emitted_at])])
-        return f"{self.assigner}{trigger}{evictor}, {lateness}{mode}: {columns}"
+        return f"{self.assigner.in_words}{trigger}{evictor}, {lateness}{mode}: {columns}"
 
 
 class _FunctionTransformation(Transformation):

@@ -89,7 +89,7 @@ class _Windows(Generic[Applied, Processed]):
             refuse_stream_method(self, name)
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._stream!r}, {self._window_assigner})"
+        return f"{type(self).__name__}({self._stream!r}, {self._window_assigner.in_words})"
 
     def get_execution_environment(self) -> StreamExecutionEnvironment:
         """Return the environment that the stream belongs to."""

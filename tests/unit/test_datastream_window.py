@@ -168,14 +168,42 @@ def test_there_is_one_global_window() -> None:
     assert GlobalWindow() != TimeWindow(0, 1)
 
 
-def test_texts_of_windows_say_what_they_are() -> None:
+def test_windows_in_words_say_what_they_are() -> None:
     assert (
-        str(TumblingEventTimeWindows(5, 0, WindowStagger.RANDOM))
+        TumblingEventTimeWindows(5, 0, WindowStagger.RANDOM).in_words
         == "tumbling windows of 5 ms, stagger random"
     )
-    assert str(TumblingProcessingTimeWindows(5)) == "tumbling windows of 5 ms of processing time"
+    assert TumblingProcessingTimeWindows(5).in_words == "tumbling windows of 5 ms of processing time"
     assert (
-        str(CumulativeEventTimeWindows(10, 5, 1)) == "windows that grow by 5 ms up to 10 ms shifted by 1 ms"
+        CumulativeEventTimeWindows(10, 5, 1).in_words
+        == "windows that grow by 5 ms up to 10 ms shifted by 1 ms"
     )
-    assert str(GlobalWindows.create()) == "the global window"
+    assert GlobalWindows.create().in_words == "the global window"
+
+
+def test_texts_of_windows_are_those_of_pyflink() -> None:
+    assert [
+        str(assigner)
+        for assigner in (
+            TumblingEventTimeWindows.of(Time.seconds(5), Time.seconds(1)),
+            TumblingProcessingTimeWindows.of(Time.seconds(5)),
+            SlidingEventTimeWindows.of(Time.seconds(5), Time.seconds(1), Time.milliseconds(3)),
+            SlidingProcessingTimeWindows.of(Time.seconds(5), Time.seconds(1)),
+            EventTimeSessionWindows.with_gap(Time.minutes(2)),
+            ProcessingTimeSessionWindows.with_gap(Time.minutes(2)),
+            GlobalWindows.create(),
+            CountTumblingWindowAssigner.of(3),
+            CountSlidingWindowAssigner.of(3, 1),
+        )
+    ] == [
+        "TumblingEventTimeWindows(5000, 1000)",
+        "TumblingProcessingTimeWindows(5000, 0)",
+        "SlidingEventTimeWindows(5000, 1000, 3)",
+        "SlidingProcessingTimeWindows(5000, 1000, 0)",
+        "EventTimeSessionWindows(120000)",
+        "ProcessingTimeSessionWindows(120000)",
+        "GlobalWindows()",
+        "CountTumblingWindowAssigner(3)",
+        "CountSlidingWindowAssigner(3, 1)",
+    ]
     assert repr(TimeWindow(0, 5)) == "TimeWindow(start=0, end=5)"

@@ -74,6 +74,10 @@ class CountTumblingWindowAssigner(_CountWindows):
         return [CountWindow(_count_up(_TUMBLING_COUNT, context) // self.window_size)]
 
     def __str__(self) -> str:
+        return f"{type(self).__name__}({self.window_size})"
+
+    @property
+    def in_words(self) -> str:
         return f"windows of {self.window_size} elements"
 
 
@@ -117,6 +121,10 @@ class CountSlidingWindowAssigner(_CountWindows):
         return [CountWindow(number) for number in range(last, beyond, -1)]
 
     def __str__(self) -> str:
+        return f"{type(self).__name__}({self.window_size}, {self.window_slide})"
+
+    @property
+    def in_words(self) -> str:
         return f"windows of {self.window_size} elements, every {self.window_slide}"
 
 
@@ -158,4 +166,8 @@ class GlobalWindows(WindowAssigner[Any, GlobalWindow]):
         return False
 
     def __str__(self) -> str:
+        return "GlobalWindows()"
+
+    @property
+    def in_words(self) -> str:
         return "the global window"

@@ -66,6 +66,10 @@ class _FixedGapSessions(_SessionWindows):
         return [time_window(time_ms, time_ms + self.gap_ms)]
 
     def __str__(self) -> str:
+        return f"{type(self).__name__}({self.gap_ms})"
+
+    @property
+    def in_words(self) -> str:
         clock = "" if self.is_event_time() else " of processing time"
         return f"sessions with a gap of {self.gap_ms} ms{clock}"
 
@@ -111,6 +115,10 @@ class _DynamicGapSessions(_SessionWindows):
         return str(getattr(self.extractor, "__qualname__", kind))
 
     def __str__(self) -> str:
+        return f"{type(self).__name__}({self.extractor})"
+
+    @property
+    def in_words(self) -> str:
         clock = "" if self.is_event_time() else " of processing time"
         return f"sessions with a gap{clock} that depends on the element"
 

@@ -68,6 +68,10 @@ class _TumblingWindows(TimeWindowAssigner):
         return f"{type(self).__name__}(size_ms={self.size_ms}, offset_ms={self.offset_ms}{staggered})"
 
     def __str__(self) -> str:
+        return f"{type(self).__name__}({self.size_ms}, {self.offset_ms})"
+
+    @property
+    def in_words(self) -> str:
         clock = "" if self.is_event_time() else " of processing time"
         stagger = self.window_stagger
         staggered = "" if stagger is WindowStagger.ALIGNED else f", stagger {stagger.value}"
@@ -155,6 +159,10 @@ class _SlidingWindows(TimeWindowAssigner):
         ]
 
     def __str__(self) -> str:
+        return f"{type(self).__name__}({self.size_ms}, {self.slide_ms}, {self.offset_ms})"
+
+    @property
+    def in_words(self) -> str:
         clock = "" if self.is_event_time() else " of processing time"
         return f"sliding windows of {self.size_ms} ms every {self.slide_ms} ms{clock}{shift(self.offset_ms)}"
 
@@ -263,5 +271,6 @@ class CumulativeEventTimeWindows(EventTimeWindowAssigner):
         start = TimeWindow.get_window_start_with_offset(time_ms, self.offset_ms, self.size_ms)
         return [time_window(start, end) for end in range(start + self.size_ms, time_ms, -self.step_ms)]
 
-    def __str__(self) -> str:
+    @property
+    def in_words(self) -> str:
         return f"windows that grow by {self.step_ms} ms up to {self.size_ms} ms{shift(self.offset_ms)}"

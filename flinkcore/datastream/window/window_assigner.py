@@ -113,6 +113,11 @@ class WindowAssigner(ABC, Generic[T, W]):
     def is_event_time(self) -> bool:
         """Return True exactly if windows depend on event time; elements of others are never late."""
 
+    @property
+    def in_words(self) -> str:
+        """The windows as messages and plans name them; of a class of your own, its text."""
+        return str(self)
+
 
 class MergingWindowAssigner(WindowAssigner[T, W]):
     """Assigns windows of which some merge into one, such as sessions.

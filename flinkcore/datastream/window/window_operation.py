@@ -111,7 +111,7 @@ class WindowOperation:
         late = (
             f"to side output {self.late_tag.tag_id}" if self.late_tag is not None else "counted and dropped"
         )
-        parts = [str(self.assigner)]
+        parts = [self.assigner.in_words]
         if type(self.trigger) is not type(self.assigner.get_default_trigger(None)):
             parts.append(f"trigger {self.trigger}")
         if self.evictor is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields
 from typing import Any, Final
 
 from flinkcore.common.execution_config import ExecutionConfig
@@ -151,16 +150,5 @@ def _described_windows(operation: WindowOperation, node: StreamNode) -> str:
     partition = node.inputs[0][0].partition
     is_all = isinstance(partition, PartitionTransformation) and not partition.key_columns
     kind = "AllWindow" if is_all or isinstance(operation.window_function, _ALL_WINDOW_FUNCTIONS) else "Window"
-    parts = [_shown_assigner(operation.assigner), type(operation.trigger).__name__, *functions]
+    parts = [str(operation.assigner), type(operation.trigger).__name__, *functions]
     return f"{kind}({', '.join(parts)})"
-
-
-def _shown_assigner(assigner: Any) -> str:
-    """Return an assigner with its sizes, as PyFlink shows it: ``TumblingEventTimeWindows(5000, 0)``."""
-    values = (
-        [getattr(assigner, field.name) for field in fields(assigner)]
-        if hasattr(assigner, "__dataclass_fields__")
-        else []
-    )
-    sizes = ", ".join(str(value) for value in values if isinstance(value, int))
-    return f"{type(assigner).__name__}({sizes})"
