@@ -9,7 +9,7 @@ from pathlib import Path
 import flinkcore
 
 KILLED_AT_EVERY_STEP = """
-    import os, shutil, signal, sys
+    import faulthandler, os, shutil, signal, sys
     from pathlib import Path
     import pyarrow as pa
     import pyarrow.dataset as ds
@@ -71,6 +71,7 @@ KILLED_AT_EVERY_STEP = """
         before = Checkpoint.open(checkpoint).manifest
         child = os.fork()
         if child == 0:
+            faulthandler.dump_traceback_later(120, exit=True)  # a child that hangs says where
             kill_at(step)
             run(results)
             os._exit(0)

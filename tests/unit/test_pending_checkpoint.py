@@ -223,7 +223,7 @@ def test_to_abort_removes_what_was_written_but_not_what_was_committed(tmp_path: 
 
 
 KILLED_AT_EVERY_STEP = """
-    import os, signal, sys
+    import faulthandler, os, signal, sys
     from pathlib import Path
     import pyarrow as pa
     from models.checkpoints import KEY_GROUPS, two_subtasks, write_checkpoint
@@ -261,6 +261,7 @@ KILLED_AT_EVERY_STEP = """
     while True:
         child = os.fork()
         if child == 0:
+            faulthandler.dump_traceback_later(120, exit=True)  # a child that hangs says where
             kill_at(step)
             write_checkpoint(path, {"op": two_subtasks({0: held + 1}, {})})
             os._exit(0)
