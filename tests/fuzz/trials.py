@@ -13,6 +13,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
+from models import sanitizers
 from models.process_limits import answers_within
 
 ADDRESS_SPACE_BYTES = 4 << 30
@@ -106,9 +107,7 @@ class Trials:
 
 def serve(trial: Callable[[Any], dict[str, Any]]) -> None:
     """Run the trials that standard input asks for, one a line, and answer them on standard output."""
-    if (
-        "ASAN_OPTIONS" not in os.environ
-    ):  # what a sanitizer remembers of each trial grows, and has limits of its own
+    if not sanitizers.ARE_ON:  # what they remember of trials grows, and has limits of its own
         limit = _memory("VmSize") + ADDRESS_SPACE_BYTES
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     print("ready", flush=True)

@@ -6,6 +6,8 @@ import sys
 import textwrap
 from pathlib import Path
 
+from models.sanitizers import no_forks
+
 import flinkcore
 
 KILLED_AT_EVERY_STEP = """
@@ -112,6 +114,7 @@ KILLED_AT_EVERY_STEP = """
 """
 
 
+@no_forks
 def test_a_job_killed_while_it_writes_its_checkpoint_goes_on_from_a_whole_one(tmp_path: Path) -> None:
     installed = Path(flinkcore.__file__).parents[1]
     run = subprocess.run(

@@ -6,6 +6,8 @@ import sys
 import textwrap
 from pathlib import Path
 
+from models.sanitizers import no_forks
+
 import flinkcore
 
 KILLED_AT_EVERY_STEP = """
@@ -99,6 +101,7 @@ KILLED_AT_EVERY_STEP = """
 """
 
 
+@no_forks
 def test_a_replay_killed_at_any_step_leaves_results_and_checkpoint_that_agree(tmp_path: Path) -> None:
     installed = Path(flinkcore.__file__).parents[1]
     run = subprocess.run(

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from models.checkpoints import KEY_GROUPS, keyed_state, timers, two_subtasks, write_checkpoint
+from models.sanitizers import no_forks
 
 import flinkcore
 from flinkcore.errors import ConfigurationError, DataError, SchemaError, SourceError
@@ -279,6 +280,7 @@ KILLED_AT_EVERY_STEP = """
 """
 
 
+@no_forks
 def test_a_process_killed_at_any_step_leaves_the_checkpoint_before_or_the_new_one(tmp_path: Path) -> None:
     tests = Path(__file__).parents[1]
     run = subprocess.run(
