@@ -1,11 +1,19 @@
 """HeapValueState."""
 
+from typing import Any
+
 import pytest
 from models.declared_types import Declared
 from models.keyed_backends import new_backend
 
-from flinkcore.common import TypeInformation, Types
-from flinkcore.datastream.state import ValueStateDescriptor
+from flinkcore.common import Time, TypeInformation, Types
+from flinkcore.datastream.state import (
+    ListStateDescriptor,
+    MapStateDescriptor,
+    ReducingStateDescriptor,
+    StateTtlConfig,
+    ValueStateDescriptor,
+)
 from flinkcore.errors import LifecycleError, SchemaError
 
 
@@ -107,3 +115,35 @@ def test_whole_numbers_with_more_bits_than_their_type_are_refused(
             state.update(value)
     with pytest.raises(SchemaError, match=r"but 1\.5 is float"):
         state.update(1.5)
+
+
+@pytest.mark.parametrize("ttl", [None, StateTtlConfig.new_builder(Time.days(1)).build()])
+def test_what_is_declared_a_list_is_kept_as_a_list_as_in_pyflink(ttl: StateTtlConfig | None) -> None:
+    backend = new_backend()
+    backend.set_current_key(1)
+    numbers = Types.LIST(Types.INT())
+
+    def state_of(descriptor: Any) -> Any:
+        if ttl is not None:
+            descriptor.enable_time_to_live(ttl)
+        return backend.get_or_create_keyed_state(descriptor)
+
+    value = state_of(ValueStateDescriptor("value", numbers))
+    elements = state_of(ListStateDescriptor("list", numbers))
+    entries = state_of(MapStateDescriptor("map", Types.STRING(), numbers))
+    reduced = state_of(ReducingStateDescriptor("reduced", lambda one, other: other, numbers))
+    for given in ((1, 2), {1: "a", 2: "b"}.keys(), range(1, 3)):
+        value.update(given)
+        elements.update([given])
+        elements.add(given)
+        entries.put("a", given)
+        entries.put_all({"b": given})
+        reduced.add(given)
+        kept = [value.value(), *elements.get(), entries.get("a"), entries.get("b"), reduced.get()]
+        assert kept == [[1, 2]] * 6
+    value.update(number for number in (3, 4))
+    assert value.value() == value.value() == [3, 4]
+    with pytest.raises(SchemaError, match="but 'ab' is str"):
+        value.update("ab")
+    value.update(None)
+    assert value.value() is None

@@ -141,12 +141,21 @@ class HeapValueState(HeapState, ValueState[T]):
     def __init__(
         self, name: str, key_context: KeyContext, table: StateTable, check: ValueCheck | None = None
     ) -> None:
-        super().__init__(name, key_context, table)
+        super().__init__(name, key_context, table, check)
         if check is not None:
             self.accepts, self.refuse = check.accepts, check
 
     value = CurrentKeyValues.get_internal
     update = CurrentKeyValues.replace
+
+
+class HeapValueStateOfLists(HeapValueState[list[Any]]):
+    """A :class:`ValueState` that keeps a list of what can be iterated over."""
+
+    _check: ValueCheck
+
+    def update(self, value: Iterable[Any] | None) -> None:
+        self.replace(self._check(value))
 
 
 class HeapListState(HeapMergingState, ListState[T]):
@@ -164,7 +173,7 @@ class HeapListState(HeapMergingState, ListState[T]):
         return [] if elements is None else elements.copy()
 
     def add(self, value: T) -> None:
-        self._check(value)
+        value = self._check(value)
         elements = self.get_internal()
         if elements is None:
             self.update_internal([value])
@@ -206,7 +215,7 @@ class HeapMapState(HeapState, MapState[K, V]):
         return None if entries is None else entries.get(key)
 
     def put(self, key: K, value: V | None) -> None:
-        self._check(key, value)
+        value = self._check(key, value)
         entries = self.get_internal()
         if entries is None:
             self.update_internal({key: value})
@@ -282,7 +291,7 @@ class HeapReducingState(HeapMergingState, ReducingState[T]):
             self.clear()
             return
         if self._check is not None:
-            self._check(value)
+            value = self._check(value)
         current = self.get_internal()
         if current is None:
             self.update_internal(value)
@@ -292,7 +301,7 @@ class HeapReducingState(HeapMergingState, ReducingState[T]):
             self.clear()
             return
         if self._check is not None:
-            self._check(reduced)
+            reduced = self._check(reduced)
         self.update_internal(reduced)
 
     def _merge(self, first: Any, second: Any) -> Any:
@@ -343,7 +352,7 @@ class HeapAggregatingState(HeapMergingState, AggregatingState[IN, OUT], Generic[
             self.clear()
             return
         if self._check is not None:
-            self._check(accumulator)
+            accumulator = self._check(accumulator)
         self.update_internal(accumulator)
 
     def _merge(self, first: Any, second: Any) -> Any:
@@ -360,7 +369,9 @@ def heap_state(descriptor: StateDescriptor, key_context: KeyContext, table: Stat
     """
     name = descriptor.name
     if isinstance(descriptor, ValueStateDescriptor):
-        return HeapValueState(name, key_context, table, value_check(name, "values", descriptor.type_info))
+        check = value_check(name, "values", descriptor.type_info)
+        kind = HeapValueState if check is None or not check.makes_lists else HeapValueStateOfLists
+        return kind(name, key_context, table, check)
     if isinstance(descriptor, ListStateDescriptor):
         return HeapListState(name, key_context, table, ElementCheck(name, descriptor.type_info))
     if isinstance(descriptor, MapStateDescriptor):

@@ -81,7 +81,7 @@ class HeapBroadcastState(ReadOnlyHeapBroadcastState[K, V], BroadcastState[K, V])
         self._check = check
 
     def put(self, key: K, value: V) -> None:
-        self._check(key, value)
+        value = self._check(key, value)
         self._entries[key] = value
 
     def put_all(self, dict_value: Mapping[K, V] | Iterable[tuple[K, V]]) -> None:
@@ -121,7 +121,7 @@ class PartitionableListState(ListState[T]):
         return self._elements.copy()
 
     def add(self, value: T) -> None:
-        self._check(value)
+        value = self._check(value)
         self._elements.append(value)
 
     def add_all(self, values: Iterable[T]) -> None:

@@ -200,9 +200,7 @@ def _adoption(descriptor: StateDescriptor, what: str, type_info: Any) -> Convers
 
     def adopt(value: Any) -> Any:
         adopted = deserialize(value)
-        if check is not None:
-            check(adopted)
-        return adopted
+        return adopted if check is None else check(adopted)
 
     return adopt
 

@@ -103,7 +103,7 @@ class TtlValueState(TtlState[HeapValueState[Stamped]], ValueState[T]):
     def update(self, value: T | None) -> None:
         self._on_access()
         if self._check is not None:
-            self._check(value)
+            value = self._check(value)
         self._original.update(None if value is None else self._life.stamp(value))
 
 
@@ -135,7 +135,7 @@ class TtlListState(TtlMergingState[HeapListState[Stamped]], ListState[T]):
 
     def add(self, value: T) -> None:
         self._on_access()
-        self._check(value)
+        value = self._check(value)
         self._original.add(self._life.stamp(value))
 
     def add_all(self, values: Iterable[T]) -> None:
@@ -169,7 +169,7 @@ class TtlMapState(TtlState[HeapMapState[K, Stamped]], MapState[K, V]):
 
     def put(self, key: K, value: V | None) -> None:
         self._on_access()
-        self._check(key, value)
+        value = self._check(key, value)
         self._original.put(key, None if value is None else self._life.stamp(value))
 
     def put_all(self, dict_value: Mapping[K, V | None] | Iterable[tuple[K, V | None]]) -> None:
@@ -238,7 +238,7 @@ class TtlReduce:
         if len(visible) == 2:
             value = self._function.reduce(value, visible[1])
             if self._check is not None:
-                self._check(value)
+                value = self._check(value)
         return None if value is None else life.stamp(value)
 
 
@@ -259,7 +259,7 @@ class TtlReducingState(TtlMergingState[HeapReducingState[Stamped]], ReducingStat
     def add(self, value: T | None) -> None:
         self._on_access()
         if self._check is not None:
-            self._check(value)
+            value = self._check(value)
         self._original.add(None if value is None else self._life.stamp(value))
 
 
@@ -308,7 +308,7 @@ class TtlAggregateFunction(AggregateFunction[IN, Stamped | None, OUT], Generic[I
 
     def _stamped(self, accumulator: ACC) -> Stamped | None:
         if self._check is not None:
-            self._check(accumulator)
+            accumulator = self._check(accumulator)
         return None if accumulator is None else self._life.stamp(accumulator)
 
 

@@ -1,8 +1,12 @@
-"""Checks of values, list elements and map entries against the types of their state; each raises a SchemaError."""
+"""Checks of values, list elements and map entries against the types of their state; each raises a SchemaError.
+
+They return what the state keeps.
+"""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
+from flinkcore.common.typeinfo import ListTypeInfo
 from flinkcore.datastream.state import MapStateDescriptor
 from flinkcore.datastream.state.state_descriptor import StateType
 from flinkcore.errors import SchemaError
@@ -11,7 +15,7 @@ T = TypeVar("T")
 
 
 class ValueCheck:
-    """Refuses values of another type.
+    """Refuses values of another type; what is declared a list is kept as one, as in PyFlink.
 
     Parameters
     ----------
@@ -24,18 +28,21 @@ class ValueCheck:
     ----------
     accepts : callable
         Whether a value, which is not None, is of the type.
+    makes_lists : bool
+        Whether the state keeps lists, of whatever can be iterated over.
     """
 
-    __slots__ = ("_state_name", "_type_info", "_what", "accepts")
+    __slots__ = ("_state_name", "_type_info", "_what", "accepts", "makes_lists")
 
     def __init__(self, state_name: str, what: str, type_info: StateType) -> None:
         self._state_name = state_name
         self._what = what
         self._type_info = type_info
         self.accepts = type_info.accepts
+        self.makes_lists = isinstance(type_info, ListTypeInfo)
 
-    def __call__(self, value: Any) -> None:
-        """Check a value; None is accepted."""
+    def __call__(self, value: Any) -> Any:
+        """Check a value, and return it as it is kept; None is accepted."""
         if value is not None and not self.accepts(value):
             which = f"is {type(value).__qualname__}"
             if isinstance(value, int) and self.accepts(0):
@@ -43,6 +50,9 @@ class ValueCheck:
             raise SchemaError(
                 f"the {self._what} of the state {self._state_name!r} are {self._type_info}, but {value!r} {which}"
             )
+        if self.makes_lists and value is not None and not isinstance(value, list):
+            return list(value)
+        return value
 
 
 def value_check(state_name: str, what: str, type_info: StateType | None) -> ValueCheck | None:
@@ -66,21 +76,17 @@ class ElementCheck:
         self._state_name = state_name
         self._type_check = value_check(state_name, "elements", type_info)
 
-    def __call__(self, value: Any) -> None:
-        """Check an element."""
+    def __call__(self, value: Any) -> Any:
+        """Check an element, and return it as it is kept."""
         if value is None:
             raise SchemaError(f"None cannot be an element of the list state {self._state_name!r}")
-        if self._type_check is not None:
-            self._type_check(value)
+        return value if self._type_check is None else self._type_check(value)
 
     def all(self, values: Iterable[T]) -> list[T]:
         """Check all elements, and return them as a new list."""
         if values is None:
             raise SchemaError(f"the list state {self._state_name!r} takes several elements, not None")
-        elements = list(values)
-        for element in elements:
-            self(element)
-        return elements
+        return [self(element) for element in values]
 
 
 class EntryCheck:
@@ -93,12 +99,11 @@ class EntryCheck:
         self._key_check = value_check(descriptor.name, "map keys", descriptor.key_type_info)
         self._value_check = value_check(descriptor.name, "values", descriptor.type_info)
 
-    def __call__(self, key: Any, value: Any) -> None:
-        """Check an entry."""
+    def __call__(self, key: Any, value: Any) -> Any:
+        """Check an entry, and return its value as it is kept."""
         if self._key_check is not None:
             self._key_check(key)
-        if self._value_check is not None:
-            self._value_check(value)
+        return value if self._value_check is None else self._value_check(value)
 
     def all(self, entries: Mapping[Any, Any] | Iterable[tuple[Any, Any]]) -> dict[Any, Any]:
         """Check all entries, and return them as a new dictionary."""
@@ -108,6 +113,4 @@ class EntryCheck:
             raise SchemaError(
                 f"the map state {self._state_name!r} takes a mapping or pairs of key and value, not {entries!r}"
             ) from failure
-        for key, value in added.items():
-            self(key, value)
-        return added
+        return {key: self(key, value) for key, value in added.items()}
