@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from flinkcore.common.row import Row, rows_of_columns
 from flinkcore.errors import DataError
 
+_MICROSECONDS_OF_DAY = 86_400_000_000
 _OFFSET = re.compile(r"([+-])(\d\d):?(\d\d)")
 
 
@@ -178,7 +179,7 @@ class _Conversion:
 
     def _is_changed(self, arrow_type: pa.DataType) -> bool:
         types = pa.types
-        if types.is_timestamp(arrow_type) or types.is_duration(arrow_type) or types.is_time64(arrow_type):
+        if types.is_timestamp(arrow_type) or types.is_duration(arrow_type) or types.is_time(arrow_type):
             return True
         if self._exact and types.is_temporal(arrow_type):
             return True
@@ -228,6 +229,9 @@ class _Conversion:
         if int in set(map(type, values)):
             row = next(row for row, value in enumerate(values) if type(value) is int)
             raise self._without_value(column, row, why)
+        if values.count(None) > column.null_count:  # the least number is NumPy's null
+            row = next(row for row, value in enumerate(values) if value is None and column[row].is_valid)
+            raise self._without_value(column, row, "it is too large")
         return values
 
     def timestamps(self, column: pa.Array) -> list[Any]:
@@ -271,7 +275,13 @@ class _Conversion:
         return self._objects(column, pa.duration("us"), "a timedelta is of at most 999,999,999 days")
 
     def times(self, column: pa.Array) -> list[Any]:
-        return self._to_pylist(self._microseconds(column, pa.time64("us")))
+        microseconds = self._microseconds(column, pa.time64("us"))
+        numbers = microseconds.view(pa.int64())
+        outside = pc.or_(pc.less(numbers, 0), pc.greater_equal(numbers, _MICROSECONDS_OF_DAY))
+        row = pc.index(outside, True).as_py()
+        if row >= 0:
+            raise self._without_value(column, row, "a time is of one day")
+        return self._to_pylist(microseconds)
 
     def floats(self, column: pa.Array) -> list[Any]:
         is_nan = pc.is_nan(column)
@@ -326,7 +336,7 @@ _LISTS = (
 _CONVERSIONS: list[tuple[Callable[[pa.DataType], bool], Callable[[_Conversion, pa.Array], list[Any]]]] = [
     (pa.types.is_timestamp, _Conversion.timestamps),
     (pa.types.is_duration, _Conversion.durations),
-    (pa.types.is_time64, _Conversion.times),
+    (pa.types.is_time, _Conversion.times),
     (pa.types.is_floating, _Conversion.floats),
     (pa.types.is_struct, _Conversion.structs),
     (pa.types.is_map, _Conversion.maps),

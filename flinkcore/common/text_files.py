@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import csv
 import io
+import re
 import sys
 from collections.abc import Callable, Generator, Iterator
 from functools import partial
@@ -288,6 +289,8 @@ def _invalid(text: str) -> Exception:
 MOST_LEVELS = 100
 """The number of levels that Arrow allows in Parquet files; type inference is recursive, and deeper ones crash it."""
 
+_NULL_FIRST = re.compile(rb"(?:\xef\xbb\xbf)?[ \t\r\n]*null")
+
 
 def is_too_deep(block: bytes) -> bool:
     """Return whether a block of JSON has arrays and objects nested deeper than `MOST_LEVELS`.
@@ -295,6 +298,11 @@ def is_too_deep(block: bytes) -> bool:
     Levels are counted across lines: Arrow allows an object of JSON lines to span several.
     """
     return json_depth(block) > MOST_LEVELS
+
+
+def begins_with_null(block: bytes) -> bool:
+    """Return whether a block of JSON has null in place of its first object, which crashes Arrow's reader."""
+    return _NULL_FIRST.match(block) is not None
 
 
 def empty_file(name: str) -> str:

@@ -78,6 +78,10 @@ def test_zones_of_values_are_those_of_the_standard_library() -> None:
         (pa.timestamp("us"), 2**62, "the years 1 to 9999"),
         (pa.timestamp("s"), -(2**62), "too large"),
         (pa.duration("s"), 2**62, "too large"),
+        (pa.timestamp("us"), -(2**63), "too large"),
+        (pa.duration("us"), -(2**63), "too large"),
+        (pa.time64("us"), -1, "a time is of one day"),
+        (pa.time64("ns"), 86_400_000_000_000, "a time is of one day"),
         (pa.timestamp("us", "America/New_York"), -62_135_596_800_000_000, "out of range"),
     ],
 )
@@ -88,6 +92,13 @@ def test_a_time_that_python_cannot_hold_is_refused_by_name(kind: pa.DataType, nu
         column_values(column, "at")
     with pytest.raises(DataError, match=r"the column 'at' .* holds"):
         column_values(pa.StructArray.from_arrays([column], ["inner"]), "at")
+
+
+@pytest.mark.parametrize(("unit", "number"), [("s", -1), ("s", 86_400), ("ms", 86_400_000)])
+def test_a_time_of_32_bits_beyond_its_day_is_refused(unit: str, number: int) -> None:
+    column = pa.array([0, None, number], pa.int32()).view(pa.time32(unit))
+    with pytest.raises(DataError, match=rf"holds {number} .*a time is of one day"):
+        column_values(column, "at")
 
 
 def test_an_unknown_zone_says_what_to_install() -> None:

@@ -438,6 +438,34 @@ def test_keys_that_json_lines_lack_are_null_and_others_are_passed_over(tmp_path)
     assert read_all(LogFiles.discover(tmp_path), columns=["a"])["a"].to_pylist() == [1, None, None, 4]
 
 
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (b"null", 1),
+        (b"\n \t null\n{}\n", 2),
+        (b'null\r\n{"a": 1}\n', 1),
+        (b"\xef\xbb\xbfnull\n", 1),
+        (b'{"a":1}\nnull\n', 2),
+    ],
+)
+def test_null_in_place_of_the_first_object_of_a_block_is_refused(tmp_path, monkeypatch, text, line):
+    monkeypatch.setattr("flinkcore.replay.log.text_formats._BLOCK_BYTES", 8)
+    (tmp_path / "1.json").write_bytes(b'{"a":1}\n')
+    (tmp_path / "2.json").write_bytes(text)
+    source = LogFiles.discover(tmp_path)
+    with pytest.raises(
+        SourceError, match=rf"2\.json cannot be read: null where an object belongs in line {line}"
+    ):
+        read_all(source)
+
+
+def test_a_log_whose_types_a_null_would_tell_is_refused(tmp_path):
+    (tmp_path / "1.json").write_bytes(b'null\n{"a": 1}\n')
+    source = LogFiles.discover(tmp_path)
+    with pytest.raises(SourceError, match=r"1\.json cannot be read: null where an object belongs in line 1"):
+        read_all(source)
+
+
 def test_blocks_of_json_lines_are_cut_at_line_ends(tmp_path, monkeypatch):
     monkeypatch.setattr("flinkcore.replay.log.text_formats._BLOCK_BYTES", 64)
     table = events()

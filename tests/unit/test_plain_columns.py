@@ -47,13 +47,25 @@ def test_a_slice_of_text_beyond_2_gib_is_taken_where_it_lies(large: pa.DataType,
         assert piece.equals(expected.slice(start, length))
 
 
+def with_views(encoded: pa.Array) -> pa.Array:
+    """The same, with encoded values that are views."""
+    if pa.types.is_dictionary(encoded.type):
+        return pa.DictionaryArray.from_arrays(encoded.indices, encoded.dictionary.cast(pa.string_view()))
+    return pa.RunEndEncodedArray.from_arrays(encoded.run_ends, encoded.values.cast(pa.string_view()))
+
+
 LAYOUTS = {
     "large_string": lambda text: text.cast(pa.large_string()),
     "beyond_2_gib": lambda text: far_away(text.to_pylist(), pa.large_string()),
     "string_view": lambda text: text.cast(pa.string_view()),
     "dictionary": lambda text: text.dictionary_encode(),
     "large_dictionary": lambda text: text.cast(pa.large_string()).dictionary_encode(),
+    "view_dictionary": lambda text: with_views(text.dictionary_encode()),
     "run_ends": lambda text: pc.run_end_encode(text),
+    "view_run_ends": lambda text: with_views(pc.run_end_encode(text)),
+    "sliced_view_run_ends": lambda text: with_views(pc.run_end_encode(pa.concat_arrays([text, text]))).slice(
+        len(text)
+    ),
     "sliced": lambda text: pa.concat_arrays([pa.array(["x", None]), text, pa.array(["y"])]).slice(
         2, len(text)
     ),

@@ -114,9 +114,13 @@ def plain_column(column: pa.Array, target: pa.DataType) -> pa.Array:
     if column.type != storage_type(column.type):
         return plain_column(pa.array(_Stored(column)), target)
     if pa.types.is_dictionary(column.type):
-        return plain_column(column.dictionary_decode(), target)
+        # Values first: of views, Arrow does not decode them.
+        values = plain_column(column.dictionary, decoded_type(column.type.value_type))
+        return plain_column(
+            pa.DictionaryArray.from_arrays(column.indices, values).dictionary_decode(), target
+        )
     if pa.types.is_run_end_encoded(column.type):
-        return plain_column(pc.run_end_decode(column), target)
+        return plain_column(pc.run_end_decode(_with_plain_runs(column)), target)
     if pa.types.is_null(column.type):
         return pa.nulls(len(column), target)
     if pa.types.is_float16(column.type):
@@ -130,6 +134,14 @@ def plain_column(column: pa.Array, target: pa.DataType) -> pa.Array:
         return column.cast(target)
     except pa.ArrowInvalid as failure:
         raise DataError(f"a column of type {column.type} cannot become {target}: {failure}") from failure
+
+
+def _with_plain_runs(column: pa.Array) -> pa.Array:
+    values = plain_column(column.values, decoded_type(column.type.value_type))
+    runs = pa.run_end_encoded(column.type.run_end_type, values.type)
+    return pa.RunEndEncodedArray.from_buffers(
+        runs, len(column), [None], 0, column.offset, [column.run_ends, values]
+    )
 
 
 def fitting_pieces(batch: pa.RecordBatch, names: Collection[str], label: str) -> Iterator[pa.RecordBatch]:
@@ -178,7 +190,7 @@ def _text_size(column: pa.Array) -> int:
         most = int(lengths.max(initial=0)) * len(column)
         return most if most <= MOST_TEXT else int(lengths[column.indices.drop_null().to_numpy()].sum())
     if pa.types.is_run_end_encoded(column.type) and _is_text(column.type.value_type):
-        values = column.values if len(column) > 1 else pc.run_end_decode(column)
+        values = column.values if len(column) > 1 else column.values.slice(column.find_physical_offset(), 1)
         return int(_lengths(values).max(initial=0)) * len(column)
     return 0
 

@@ -15,6 +15,7 @@ import pyarrow.json as pajson
 from flinkcore.common.text_files import (
     MOST_LEVELS,
     CsvRows,
+    begins_with_null,
     csv_contents,
     empty_file,
     is_too_deep,
@@ -276,6 +277,8 @@ class JsonFormat:
 def _parse(block: bytes, schema: pa.Schema, unexpected: str) -> pa.Table:
     if is_too_deep(block):
         raise pa.ArrowInvalid(f"arrays and objects are more than {MOST_LEVELS} levels deep")
+    if begins_with_null(block):
+        raise pa.ArrowInvalid("null where an object belongs")
     return pajson.read_json(
         pa.BufferReader(block),
         read_options=pajson.ReadOptions(use_threads=False, block_size=len(block) + 1),
