@@ -3,6 +3,7 @@
 import copy
 import pickle
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -41,6 +42,7 @@ from flinkcore.datastream.window import (
     WindowStagger,
 )
 from flinkcore.errors import ConfigurationError
+from flinkcore.replay.plans.job_description import shown_settings
 
 
 def test_sizes_and_offsets_are_kept_in_milliseconds() -> None:
@@ -207,3 +209,19 @@ def test_texts_of_windows_are_those_of_pyflink() -> None:
         "CountSlidingWindowAssigner(3, 1)",
     ]
     assert repr(TimeWindow(0, 5)) == "TimeWindow(start=0, end=5)"
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        lambda: EventTimeSessionWindows.with_dynamic_gap(lambda element: 5),
+        lambda: DeltaTrigger.of(5, lambda one, other: 1.0),
+        lambda: DeltaEvictor.of(5, lambda one, other: 1.0),
+    ],
+)
+def test_checkpoints_know_the_functions_of_windows_by_their_names(settings: Callable[[], Any]) -> None:
+    one, other = settings(), settings()  # as in two processes: functions at two places in memory
+    assert repr(one) != repr(other)
+    described = [shown_settings(SimpleNamespace(setting=each), ("setting",)) for each in (one, other)]
+    assert described[0] == described[1]
+    assert "<lambda>" in described[0]["setting"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
 from enum import Enum
@@ -142,7 +143,9 @@ def _shown(value: object) -> str:
     # What a user has defined is known by its class: its own text may not be the same in another process.
     if value is None or isinstance(value, int | str | Enum):
         return str(value)
-    return repr(value) if is_dataclass(value) else f"{type(value).__module__}.{type(value).__qualname__}"
+    if not is_dataclass(value):
+        return f"{type(value).__module__}.{type(value).__qualname__}"
+    return re.sub(" at 0x[0-9a-f]+", "", repr(value))  # functions within it lie elsewhere in another process
 
 
 def _or_none(settings: Mapping[str, Any], name: str) -> Any:
