@@ -706,12 +706,18 @@ cdef class CurrentKeyTimers:
     checked : callable
         Returns as an int what a timer was to be added or removed at, and is no int of 64 bits or has no current key;
         or raises.
+
+    Attributes
+    ----------
+    drops_new : bool
+        Whether timers that are added are dropped. At first they are not.
     """
 
     def __cinit__(self, TimerHeap heap not None, CurrentKey current_key not None, object checked):
         self.heap = heap
         self.current = current_key
         self._checked = checked
+        self.drops_new = False
 
     cdef int64_t _time(self, object timestamp_ms) except? -1:
         cdef int beyond = 0
@@ -726,6 +732,8 @@ cdef class CurrentKeyTimers:
         cdef int64_t time_ms = self._time(timestamp_ms)
         check_no_call(&self.heap.guard, self.heap)
         self.heap._check_key_group(self.current.key_group)
+        if self.drops_new:
+            return False
         return timer_queue_add(
             &self.heap.queue, time_ms, self.current.key_id, self.current.key_group, namespace_id
         ) == TimerOutcome.TIMER_HEAD

@@ -32,6 +32,7 @@ cdef class CurrentKeyTimers:
     cdef TimerHeap heap
     cdef CurrentKey current
     cdef object _checked
+    cdef public bint drops_new
     cdef int64_t _time(self, object timestamp_ms) except? -1
     cdef bint add_timer(self, object timestamp_ms, int64_t namespace_id) except -1
     cdef bint remove_timer(self, object timestamp_ms, int64_t namespace_id) except -1

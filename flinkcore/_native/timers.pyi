@@ -86,6 +86,7 @@ class CurrentKey:
 
 @final
 class CurrentKeyTimers:
+    drops_new: bool
     def __new__(
         cls, heap: TimerHeap, current_key: CurrentKey, checked: Callable[[Any], int]
     ) -> CurrentKeyTimers: ...

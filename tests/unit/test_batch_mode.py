@@ -102,6 +102,39 @@ def test_a_key_ends_with_its_timers_and_timers_of_timers_are_dropped(env: Stream
         assert [key for key, *_ in found] == sorted(key for key, *_ in found)
 
 
+class TimersAgain(KeyedProcessFunction):
+    """Registers timers anew that a timer has deleted, and others that are registered."""
+
+    def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> None:
+        timers = ctx.timer_service()
+        now = timers.current_processing_time()
+        for time in (10, 20, 30):
+            timers.register_event_time_timer(time)
+            timers.register_processing_time_timer(now + 60_000 + time)
+
+    def on_timer(self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext) -> Iterator[Any]:
+        timers = ctx.timer_service()
+        if ctx.time_domain().name == "EVENT_TIME":
+            delete, register = timers.delete_event_time_timer, timers.register_event_time_timer
+        else:
+            delete, register = timers.delete_processing_time_timer, timers.register_processing_time_timer
+        delete(timestamp + 10)
+        for later in (0, 10, 20):
+            register(timestamp + later)
+        yield ctx.get_current_key(), ctx.time_domain().name, timestamp % 100
+
+
+def test_a_timer_that_a_timer_deletes_and_registers_anew_is_dropped(env: StreamExecutionEnvironment) -> None:
+    numbers = env.from_collection([(1, 0), (2, 0)]).assign_timestamps_and_watermarks(TIMED)
+    with numbers.key_by(lambda value: value[0]).process(TimersAgain()).execute_and_collect() as results:
+        found = by_key(list(results))
+    for key in (1, 2):
+        assert [domain for domain, _ in found[key]] == ["EVENT_TIME"] * 2 + ["PROCESSING_TIME"] * 2
+        times = [time for _, time in found[key]]
+        assert times[:2] == [10, 30]
+        assert (times[3] - times[2]) % 100 == 20
+
+
 def test_elements_of_a_source_have_the_timestamps_of_the_assigner(env: StreamExecutionEnvironment) -> None:
     class Times(ProcessFunction):
         def process_element(self, value: Any, ctx: ProcessFunction.Context) -> Iterator[Any]:

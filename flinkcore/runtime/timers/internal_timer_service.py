@@ -259,37 +259,11 @@ class InternalTimerService:
         if not (len(self._event_time_timers) or len(self._processing_time_timers)):
             return
         self._current_watermark = MAX_TIMESTAMP
-        started = self._started()
-        event_time = {timer[:] for timer in self._event_time_timers}
-        processing_time = {timer[:] for timer in self._processing_time_timers}
-        self._fired_event_time_timers += self._fire_known(
-            self._event_time_timers, event_time, started.on_event_time
-        )
-        self._fired_processing_time_timers += self._fire_known(
-            self._processing_time_timers, processing_time, started.on_processing_time
-        )
-        while self._event_time_timers.poll() is not None:
-            pass  # timers of processing time have registered it
+        self._event_time.drops_new = self._processing_time.drops_new = True
+        self._fire_event_time_timers(MAX_TIMESTAMP, None)
+        self._fire_processing_time_timers(MAX_TIMESTAMP)
+        self._event_time.drops_new = self._processing_time.drops_new = False
         self._current_watermark = MIN_TIMESTAMP
-
-    def _fire_known(
-        self, timers: TimerHeap, known: set[tuple[int, int, int, int]], fire: Callable[[InternalTimer], None]
-    ) -> int:
-        """Fire those of the known timers that have not been deleted, and drop all others; return how many fired."""
-        fired = 0
-        while (timer := timers.poll_due(MAX_TIMESTAMP)) is not None:
-            if timer[:] not in known:
-                continue
-            known.remove(timer[:])
-            fired += 1
-            timestamp_ms, key_id, _, namespace_id = timer
-            self._set_current_key_id(key_id)
-            fire(
-                InternalTimer(
-                    timestamp_ms, self._key_context.current_key, self._namespaces.objects[namespace_id]
-                )
-            )
-        return fired
 
     def _fire_event_time_timers(self, watermark_ms: int, at_end: UnendingTimers | None) -> None:
         poll_due = self._event_time_timers.poll_due
