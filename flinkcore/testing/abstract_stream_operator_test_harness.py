@@ -14,7 +14,7 @@ from flinkcore.common.time import Duration, Time, interval_or_ms
 from flinkcore.common.timestamp_assigner import as_timestamp
 from flinkcore.common.watermark import Watermark
 from flinkcore.errors import ConfigurationError, DataError, LifecycleError
-from flinkcore.runtime.checkpoint import OperatorBackends
+from flinkcore.runtime.checkpoint import OperatorBackends, OperatorSnapshot
 from flinkcore.runtime.copies import copied
 from flinkcore.runtime.elements import LatencyMarker, StreamElement, StreamRecord, WatermarkStatus
 from flinkcore.runtime.java_keys import JavaKeys
@@ -464,13 +464,13 @@ class AbstractStreamOperatorTestHarness(ClockedTestHarness[OUT]):
         if not isinstance(state, OperatorSubtaskState):
             state = OperatorSubtaskState.read(state)
         self._watermark_ms = state.restore(self._backends, self._task)
-        self._restore_watermark(self._watermark_ms)
+        self._restore_watermark(state)
         self._initialized = True
 
-    def _restore_watermark(self, watermark_ms: int) -> None:
+    def _restore_watermark(self, state: OperatorSubtaskState) -> None:
         """Let the operator have the watermark of a snapshot, as far as its timers do not."""
         if isinstance(self._operator, UnkeyedFunctionOperator):
-            self._operator.restore_watermark(watermark_ms)
+            self._operator.restore_watermark(self._watermark_ms)
 
     def _open_subtask(self) -> None:
         store = None if self._keyed_state is None else DefaultKeyedStateStore(self._keyed_state)
@@ -513,7 +513,10 @@ class AbstractStreamOperatorTestHarness(ClockedTestHarness[OUT]):
         """
         self._refuse_in_call("snapshot")
         self._refuse_unless_open("snapshot")
-        return OperatorSubtaskState.of_snapshot(self._backends.snapshot(self._watermark_ms), self._task)
+        return OperatorSubtaskState.of_snapshot(self._operator_snapshot(), self._task)
+
+    def _operator_snapshot(self) -> OperatorSnapshot:
+        return self._backends.snapshot(self._watermark_ms)
 
     @staticmethod
     def repackage_state(*states: OperatorSubtaskState) -> OperatorSubtaskState:

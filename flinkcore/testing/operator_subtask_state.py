@@ -3,8 +3,9 @@
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
-from flinkcore.errors import ConfigurationError
+from flinkcore.errors import ConfigurationError, SchemaError
 from flinkcore.runtime.checkpoint import (
     Checkpoint,
     CheckpointManifest,
@@ -161,6 +162,19 @@ class OperatorSubtaskState:
                 f"of {parallelism} subtasks there is none with the index {subtask_index}"
             )
         return replace(self, assigned_to=(subtask_index, parallelism))
+
+    def elements_by_subtask(self, name: str) -> list[list[Any]]:
+        """Return the elements of a state of `own_state`, of each subtask that has a part here.
+
+        Raises
+        ------
+        SchemaError
+            If the operator has no such state.
+        """
+        (states,) = self.checkpoint.operator_states(self.uid, 1)
+        if name not in states:
+            raise SchemaError(f"the state of the operator {self.uid!r} has no {name!r}")
+        return [own[1:] for own in sorted(map(list, states[name].elements))]
 
     def restore(self, backends: OperatorBackends, task: TaskInfo) -> int:
         """Restore the share of a subtask into its backends; return the operator's watermark in ms since the epoch.

@@ -1,13 +1,16 @@
 """Harnesses of operators with two inputs, the second of which may be broadcast."""
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
 from flinkcore.common.watermark import Watermark
 from flinkcore.datastream.state import BroadcastState, MapStateDescriptor
+from flinkcore.runtime.checkpoint import OperatorSnapshot
 from flinkcore.runtime.elements import StreamRecord, WatermarkStatus
 from flinkcore.runtime.operators import TwoInputStreamOperator
 from flinkcore.runtime.streaming_runtime_context import TaskInfo
+from flinkcore.runtime.tasks.subtask_state import COMBINED, own_state, restore_combined
 from flinkcore.testing.abstract_stream_operator_test_harness import (
     ARGUMENT,
     TASK,
@@ -20,6 +23,7 @@ from flinkcore.testing.abstract_stream_operator_test_harness import (
     checked_status,
     checked_watermark,
 )
+from flinkcore.testing.operator_subtask_state import OperatorSubtaskState
 
 IN1 = TypeVar("IN1")
 IN2 = TypeVar("IN2")
@@ -42,9 +46,18 @@ class AbstractTwoInputTestHarness(AbstractStreamOperatorTestHarness[OUT]):
         """Return the operator."""
         return self._operator
 
-    def _restore_watermark(self, watermark_ms: int) -> None:
-        super()._restore_watermark(watermark_ms)
-        self._operator.restore_watermarks((watermark_ms, watermark_ms), (False, False), watermark_ms)
+    def _restore_watermark(self, state: OperatorSubtaskState) -> None:
+        super()._restore_watermark(state)
+        by_subtask = state.elements_by_subtask(COMBINED)
+        is_own = len(by_subtask) < state.parallelism
+        index, parallelism = (0, 1) if is_own else (self._task.index, self._task.parallelism)
+        restore_combined(self._operator, by_subtask, index, parallelism)
+
+    def _operator_snapshot(self) -> OperatorSnapshot:
+        snapshot = super()._operator_snapshot()
+        *inputs, _ = self._operator.watermarks()
+        combined = own_state(self._task.index, (*inputs, self._watermark_ms))
+        return replace(snapshot, operator_state={**snapshot.operator_state, COMBINED: combined})
 
     def process_both_watermarks(self, watermark: int | Watermark) -> None:
         """Process a watermark of the first input, then of the second.

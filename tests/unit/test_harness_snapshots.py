@@ -18,7 +18,7 @@ from flinkcore.datastream import (
 )
 from flinkcore.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from flinkcore.errors import ConfigurationError, DataError, LifecycleError, SchemaError, SourceError
-from flinkcore.runtime.elements import StreamRecord
+from flinkcore.runtime.elements import StreamRecord, WatermarkStatus
 from flinkcore.runtime.operators import OneInputStreamOperator
 from flinkcore.testing import (
     AbstractStreamOperatorTestHarness,
@@ -128,6 +128,20 @@ def test_the_watermark_of_two_inputs_goes_on_from_that_of_the_snapshot(keyed: bo
     restored.process_watermark1(8)
     assert restored.take_output() == [Watermark(8)]
     assert restored.get_current_watermark() == 8
+
+
+def test_each_of_two_inputs_goes_on_from_its_own_watermark_and_status(kept: Any) -> None:
+    harness = for_co_process_function(Watermarks())
+    harness.process_watermark1(7)
+    harness.process_watermark2(20)
+    restored = for_co_process_function(Watermarks(), restore_from=kept(harness.snapshot()))
+    restored.process_watermark1(15)
+    assert restored.take_output() == [Watermark(15)]
+    restored.process_watermark_status1(WatermarkStatus.IDLE)
+    assert restored.take_output() == [Watermark(20)]
+    again = for_co_process_function(Watermarks(), restore_from=restored.snapshot())
+    again.process_watermark2(30)
+    assert again.take_output() == [Watermark(30)]
 
 
 def test_a_snapshot_is_not_changed_by_what_comes_after_it() -> None:

@@ -92,12 +92,8 @@ class RestoredSubtasks:
                 held, last_ms, is_idle = where_it_was(assigners, index, parallelism, lambda own: own[1:])
                 operator.restore_state(held, last_ms, is_idle, self.next_tick_ms, setup.job.downtime_ms)
             if isinstance(operator, TwoInputStreamOperator):
-                combined = [_numbers(own, 5) for own in elements_by_subtask(states, COMBINED, before)]
-                watermarks_ms = [own[4] for own in combined]
-                first_ms, second_ms, *idle, combined_ms = where_it_was(
-                    combined, index, parallelism, lambda own: (own[4], all(own[2:4]))
-                )
-                operator.restore_watermarks((first_ms, second_ms), [bool(each) for each in idle], combined_ms)
+                combined = elements_by_subtask(states, COMBINED, before)
+                watermarks_ms = restore_combined(operator, combined, index, parallelism)
             found_ms = self.checkpoint.watermarks_ms(uid)
             if found_ms != watermarks_ms:
                 raise SchemaError(f"its subtasks have the watermarks {found_ms}, and got {watermarks_ms}")
@@ -267,6 +263,32 @@ def where_it_was(
     if len(by_subtask) == parallelism:
         return by_subtask[index]
     return min(by_subtask, key=lambda own: (watermark_of(own)[1], watermark_of(own)[0]))
+
+
+def restore_combined(
+    operator: TwoInputStreamOperator, by_subtask: Sequence[Any], index: int, parallelism: int
+) -> list[int]:
+    """Restore the watermarks of both inputs of an operator; return the combined ones of all subtasks.
+
+    Parameters
+    ----------
+    operator : TwoInputStreamOperator
+    by_subtask : sequence
+        The elements of the state `COMBINED` of each subtask.
+    index, parallelism : int
+        Of the subtask that goes on.
+
+    Raises
+    ------
+    SchemaError
+        If they are not what `snapshot_of` makes.
+    """
+    combined = [_numbers(own, 5) for own in by_subtask]
+    first_ms, second_ms, *idle, combined_ms = where_it_was(
+        combined, index, parallelism, lambda own: (own[4], all(own[2:4]))
+    )
+    operator.restore_watermarks((first_ms, second_ms), [bool(each) for each in idle], combined_ms)
+    return [own[4] for own in combined]
 
 
 def broadcast_state(elements: Iterable[Any]) -> OperatorStateSnapshot:
