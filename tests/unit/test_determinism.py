@@ -127,6 +127,7 @@ def test_a_function_that_reads_the_clock_of_the_machine_is_found() -> None:
     assert race.logs[0].num_rows == 1
 
 
+@pytest.mark.filterwarnings(r"ignore:datetime.datetime.utcnow\(\):DeprecationWarning")  # since Python 3.12
 @pytest.mark.parametrize(
     "seconds",
     [
