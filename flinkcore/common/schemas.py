@@ -1,6 +1,8 @@
 """Schemas of pyarrow, recognised without importing pyarrow for it."""
 
 import sys
+from collections import Counter
+from collections.abc import Iterable
 from typing import Any, TypeAlias
 
 from flinkcore.errors import ArgumentTypeError, ConfigurationError
@@ -13,6 +15,11 @@ def is_schema(value: object) -> bool:
     """Return True exactly if the value is a ``pyarrow.Schema``."""
     pyarrow = sys.modules.get("pyarrow")  # who has a schema has loaded it
     return pyarrow is not None and isinstance(value, pyarrow.Schema)
+
+
+def repeated_names(names: Iterable[str]) -> list[str]:
+    """Return the names that occur more than once, in their order."""
+    return [name for name, count in Counter(names).items() if count > 1]
 
 
 def require_row_schema(value: Schema, setting: str) -> None:
@@ -30,9 +37,9 @@ def require_row_schema(value: Schema, setting: str) -> None:
         )
     if not value.names:
         raise ConfigurationError(f"{setting} needs at least one column")
-    repeated = sorted({name for name in value.names if value.names.count(name) > 1})
+    repeated = repeated_names(value.names)
     if repeated:
-        raise ConfigurationError(f"{setting} names columns twice: {', '.join(repeated)}")
+        raise ConfigurationError(f"{setting} names columns twice: {', '.join(sorted(repeated))}")
     for field in value:
         try:
             sys.modules["pyarrow"].array([], field.type)

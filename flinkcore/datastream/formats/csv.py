@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, BinaryIO, TypeVar
 
 from flinkcore.common.row import Row, row_maker, rows_of_columns
+from flinkcore.common.schemas import repeated_names
 from flinkcore.common.serialization import (
     BulkWriter,
     BulkWriterFactory,
@@ -407,7 +408,7 @@ def _checked(schema: object) -> CsvSchema:
         raise ArgumentTypeError(f"CSV needs a CsvSchema, made by CsvSchema.builder(), not {schema!r}")
     if not schema.columns:
         raise ConfigurationError("a CSV schema needs at least one column: add_string_column('name')")
-    twice = [name for name in schema.names if schema.names.count(name) > 1]
+    twice = repeated_names(schema.names)
     if twice:
         raise ConfigurationError(f"a CSV schema has columns of different names, not {twice[0]!r} twice")
     return schema

@@ -12,6 +12,7 @@ import pyarrow as pa
 from flinkcore._native.key_lists import KeyLists
 from flinkcore.common.column_values import any_type, same_values
 from flinkcore.common.row import Row
+from flinkcore.common.schemas import repeated_names
 from flinkcore.datastream.state import ColumnListState, ColumnState, StateDescriptor
 from flinkcore.errors import ConfigurationError, DataError, LifecycleError, SchemaError
 from flinkcore.replay.batch_functions.given_columns import GivenColumns
@@ -259,7 +260,7 @@ class ColumnStates:
             raise ConfigurationError(
                 f"the state {name!r} has a pyarrow.Schema with the columns of its rows, not {shown(schema)}"
             )
-        repeated = {column for column in schema.names if schema.names.count(column) > 1}
+        repeated = repeated_names(schema.names)
         if repeated:
             raise ConfigurationError(f"the state {name!r}: two columns are named {min(repeated)!r}")
         for field in schema:

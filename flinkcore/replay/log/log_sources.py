@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from flinkcore._native.arrow import CheckedStream, checked_batch
 from flinkcore.common.expressions import Expression
+from flinkcore.common.schemas import repeated_names
 from flinkcore.errors import ConfigurationError, DataError, SchemaError, SourceError
 from flinkcore.replay.log.chunks import Chunk, FileChunk, LogSchema, TableChunk
 from flinkcore.replay.log.column_ops import Filter, expression_columns
@@ -127,11 +128,10 @@ class LogFiles:
                 continue
             probed += 1
             if not types:
-                for name in found.names:
-                    if found.names.count(name) > 1:
-                        raise SchemaError(
-                            f"column {name!r} occurs more than once in {file.name}: rename one of them"
-                        )
+                for name in repeated_names(found.names):
+                    raise SchemaError(
+                        f"column {name!r} occurs more than once in {file.name}: rename one of them"
+                    )
                 types = dict(zip(found.names, found.types, strict=True))
                 origins = dict.fromkeys(found.names, file.name)
             for name, known in types.items():
@@ -264,9 +264,8 @@ class TableSource:
             table.validate(full=not is_arrows_own)
         except pa.ArrowInvalid as failure:
             raise DataError(f"the Arrow data from {type(data).__name__} is broken: {failure}") from failure
-        for name in table.column_names:
-            if table.column_names.count(name) > 1:
-                raise SchemaError(f"column {name!r} occurs more than once in the table: rename one of them")
+        for name in repeated_names(table.column_names):
+            raise SchemaError(f"column {name!r} occurs more than once in the table: rename one of them")
         pieces = max((column.num_chunks for column in table.columns), default=0)
         if pieces > 1 and table.num_rows < pieces * _LEAST_MEAN_ROWS:
             table = table.combine_chunks()
