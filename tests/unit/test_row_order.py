@@ -2,8 +2,10 @@
 
 import json
 import random
+from collections.abc import Iterator
 from datetime import date, datetime, timedelta
 from decimal import Decimal
+from itertools import pairwise
 from math import inf, nan
 from pathlib import Path
 from typing import Any
@@ -16,11 +18,24 @@ import pyarrow.parquet as pq
 import pytest
 
 from flinkcore.common import Duration, OutputTag, Time, WatermarkStrategy
-from flinkcore.datastream import FILE, DataStream, StreamExecutionEnvironment, TumblingEventTimeWindows
+from flinkcore.datastream import (
+    FILE,
+    DataStream,
+    KeyedProcessFunction,
+    StreamExecutionEnvironment,
+    TumblingEventTimeWindows,
+)
 from flinkcore.datastream.aggregates import collect, count
 from flinkcore.errors import ConfigurationError, SchemaError, SourceError
 from flinkcore.replay.log.event_log import EventLog
 from flinkcore.replay.log.log_sources import TableSource
+
+NUMBERS = pa.schema([("n", pa.int64())])
+
+
+class Numbers(KeyedProcessFunction):
+    def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> Iterator[Any]:
+        yield (value["n"],)
 
 
 def clicks(n: int = 300) -> list[dict[str, Any]]:
@@ -287,6 +302,41 @@ def test_a_log_that_goes_on_from_a_checkpoint_is_ordered_for_itself(tmp_path: Pa
             places = {"stop_with_checkpoint": checkpoint} if number == 0 else {"restore_from": checkpoint}
             found += windows(stream).execute(**places).to_arrow().to_pylist()  # type: ignore[arg-type]
         assert sorted(found, key=lambda row: row["user"]) == expected
+
+
+@pytest.mark.parametrize("cuts", [[3], [4], [3, 5], [3, 4, 5, 6]])
+def test_events_of_paused_splits_that_wait_over_cuts_come_before_those_of_later_logs(
+    cuts: list[int], tmp_path: Path
+) -> None:
+    arrivals = [4, 5, 35, 35, 35, 35, 36, 37]
+    rows = [
+        {"part": int(n == 0), "offset": n, "ts": at, "at": at, "user": "a", "n": n}
+        for n, at in enumerate(arrivals)
+    ]
+    strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(0))
+    aligned = strategy.with_watermark_alignment("both", Duration.of_millis(0), Duration.of_millis(1))
+
+    def replayed(bounds: list[int]) -> list[int]:
+        found: list[int] = []
+        for number, (start, stop) in enumerate(pairwise(bounds)):
+            env = StreamExecutionEnvironment()
+            env.get_config().set_auto_watermark_interval(1)
+            log = env.from_event_log(
+                table(in_no_order(rows[start:stop])),
+                timestamp="ts",
+                arrival="at",
+                split="part",
+                position="offset",
+            )
+            numbers = log.assign_timestamps_and_watermarks(aligned).key_by("user").process(Numbers(), NUMBERS)
+            folders = [tmp_path / str(n) if 0 <= n < len(bounds) - 2 else None for n in (number - 1, number)]
+            result = numbers.execute(restore_from=folders[0], stop_with_checkpoint=folders[1])
+            found += result.to_arrow()["n"].to_pylist()
+        return found
+
+    whole = replayed([0, len(rows)])
+    assert whole == [0, 1, 2, 3, 4, 5, 6, 7]
+    assert replayed([0, *cuts, len(rows)]) == whole
 
 
 def test_a_log_without_rows_has_an_order(tmp_path: Path) -> None:

@@ -34,6 +34,9 @@ from flinkcore.replay.log.waiting_rows import WaitingBatch, WaitingRows
 ARRIVAL: Final = f"{HIDDEN_PREFIX}arrival"
 """Hidden column with the arrival, where an expression gives it."""
 
+_RUN_POSITIONS: Final = 1 << 56
+"""More than there are positions in a run, where columns give them: those of the next run count anew, and come later."""
+
 
 @dataclass(frozen=True)
 class RejectedRows:
@@ -306,7 +309,7 @@ class EventReader:
             arrival_ms=waiting.arrival_ms,
             split_codes=waiting.split_codes,
             split_values=waiting.split_values,
-            positions=waiting.positions,
+            positions=waiting.positions if self._position is None else waiting.positions - _RUN_POSITIONS,
             split_rows=waiting.split_rows,
             rows_read=waiting.rows_read,
             filtered=0,
