@@ -842,9 +842,9 @@ def charts_of_frontier(frontier: LatenessFrontier) -> list[Chart]:
         "scale": {"type": "symlog", "constant": powers[-1] / 2},
         "axis": {"values": [*powers, 0], "labelExpr": "format(100 * datum.value, '.3~g') + ' %'"},
     }
-    sentence = frontier.sentence()
-    text = f"{sentence[0].upper()}{sentence[1:]}."
-    charts = [Chart("What each bound loses", text, _by_bound(frontier, rows, lines, y, shown_share))]
+    charts = [
+        Chart("What each bound loses", frontier.sentence(), _by_bound(frontier, rows, lines, y, shown_share))
+    ]
     waits = [
         ("median", "wait_median_ms", _GREEN),
         ("99 %", "wait_p99_ms", _BLUE),

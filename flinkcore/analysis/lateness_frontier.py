@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import ceil
+from os import PathLike
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ from flinkcore.common.html_text import html_lines
 from flinkcore.common.shown_durations import shown_duration, shown_share
 from flinkcore.common.shown_tables import shown_table
 from flinkcore.common.time import Duration, Time, bound_ms, interval_ms
+from flinkcore.datastream.pipeline_executor import load_analysis
 from flinkcore.datastream.window import CumulativeEventTimeWindows, SlidingEventTimeWindows, WindowAssigner
 from flinkcore.errors import ConfigurationError
 from flinkcore.replay.log.arrays import Int64s
@@ -661,6 +663,27 @@ class LatenessFrontier:
                 *self._advice(),
             ]
         )
+
+    def to_html(self, path: str | PathLike[str], title: str | None = None) -> None:
+        """Write the frontier as a page with pictures and the text, which is one file and needs no network.
+
+        Pictures are of the first window and allowed lateness.
+
+        Parameters
+        ----------
+        path
+            A local file, which is replaced.
+        title
+            Of the page.
+
+        Raises
+        ------
+        ConfigurationError
+            If a library of ``flinkcore[report]`` is not installed.
+        SourceError
+            If the page cannot be written.
+        """
+        load_analysis("lateness_page")(self, path, title)
 
     def _repr_html_(self) -> str:
         return html_lines(str(self))

@@ -21,6 +21,7 @@ from flinkcore.analysis.charts import (
 from flinkcore.analysis.key_history import KeyHistory
 from flinkcore.analysis.key_story import told
 from flinkcore.analysis.lateness import lateness_of
+from flinkcore.analysis.lateness_frontier import LatenessFrontier
 from flinkcore.analysis.log_summary import ArrivalGrid, Firings, summarised_log
 from flinkcore.common.extras import library
 from flinkcore.common.html_text import html_lines, html_table
@@ -116,6 +117,19 @@ def write_key_page(history: KeyHistory, path: str | PathLike[str], title: str | 
     _write(path, _page(title, sections, vl_convert.javascript_bundle(_SCRIPT, VEGA_LITE)))
 
 
+def write_lateness_page(
+    frontier: LatenessFrontier, path: str | PathLike[str], title: str | None = None
+) -> None:
+    """Write the frontier of a log as a page; parameters as of `LatenessFrontier.to_html`."""
+    vl_convert = library("vl_convert", "report", "to_html()")
+    title = "Which bound of out-of-orderness?" if title is None else title
+    sections = [f"<h1>{escape(title)}</h1>", *map(_figure, charts_of_frontier(frontier))]
+    sections.append(f"<h2>In figures</h2>{html_lines(str(frontier))}")
+    if frontier.events and len(frontier.splits.values) > 1:
+        sections.append(f"<h2>By split</h2>{html_lines(frontier.shown_splits())}")
+    _write(path, _page(title, sections, vl_convert.javascript_bundle(_SCRIPT, VEGA_LITE)))
+
+
 def _write(path: str | PathLike[str], page: str) -> None:
     try:
         Path(path).write_text(page, encoding="utf-8")
@@ -131,8 +145,8 @@ def _page(title: str, sections: Sequence[str], script: str) -> str:
         '<link rel="icon" href="data:,">'
         f"<title>{escape(title)}</title><style>{_STYLE}</style></head><body>\n"
         + "\n".join(sections)
-        + f"\n<footer>flinkcore {flinkcore.__version__}. Drag a chart to move it along the time, turn the wheel with "
-        "Shift to zoom, double-click to go back.</footer>\n"
+        + f"\n<footer>flinkcore {flinkcore.__version__}. Drag a chart to move it, turn the wheel with Shift to "
+        "zoom, double-click to go back.</footer>\n"
         "<noscript><p>The charts need JavaScript, which is within this file.</p></noscript>\n"
         f'<script type="module">{_inline(script)}</script></body></html>\n'
     )

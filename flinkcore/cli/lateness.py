@@ -66,6 +66,9 @@ def add_commands(commands: Any) -> None:
     lateness.add_argument(
         "--output", metavar="DIR", help="directory for frontier.parquet and splits.parquet, besides the text"
     )
+    lateness.add_argument(
+        "--report", metavar="FILE", help="page (HTML) with pictures of all bounds, and the text"
+    )
     add_engine(lateness, default="embedded")
     lateness.set_defaults(call=_lateness)
 
@@ -98,6 +101,10 @@ def _lateness(arguments: argparse.Namespace) -> None:
 
     check_log_options(arguments)
     check_output(arguments.output)
+    if arguments.report:
+        from flinkcore.analysis.page import check_page
+
+        check_page(arguments.report)
     share = None if arguments.lose is None else share_of(arguments.lose)
     (delay,) = [None] if arguments.delay is None else _times("--delay", [arguments.delay])
     windows = [require_time_windows(window_assigner(text)) for text in arguments.window]
@@ -127,6 +134,9 @@ def _lateness(arguments: argparse.Namespace) -> None:
     if arguments.output:
         write_tables(arguments.output, frontier=frontier.to_arrow(), splits=frontier.by_split())
         print(f"figures: {arguments.output}")
+    if arguments.report:
+        frontier.to_html(arguments.report)
+        print(f"report: {arguments.report}")
     of_splits = frontier.sentence_for_splits()
     if of_splits is not None and (share is not None or delay is not None):
         print(of_splits)

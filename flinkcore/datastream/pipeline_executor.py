@@ -241,6 +241,9 @@ class LatenessFigures(Protocol):
     def sentence_for_delay(self, delay: Duration | Time) -> str:
         """Return in words which bound a delay of results allows, and what it loses."""
 
+    def to_html(self, path: str | PathLike[str], title: str | None = None) -> None:
+        """Write a page with pictures; needs ``flinkcore[report]``."""
+
 
 class StrategyComparison(Protocol):
     """Results of a job under its own watermark strategy and under others."""
@@ -352,6 +355,7 @@ EXECUTORS: Final[Mapping[str, str]] = {"embedded": "flinkcore.replay.local_execu
 ANALYSES: Final[Mapping[str, str]] = {
     "what_if": "flinkcore.analysis.what_if:what_if",
     "lateness": "flinkcore.analysis.lateness:lateness_of",
+    "lateness_page": "flinkcore.analysis.page:write_lateness_page",
     "page": "flinkcore.analysis.page:write_page",
     "why": "flinkcore.analysis.key_history:key_history",
     "why_page": "flinkcore.analysis.page:write_key_page",

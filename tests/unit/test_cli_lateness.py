@@ -132,3 +132,12 @@ def test_splits_are_shown_also_where_no_bound_reaches_a_delay(capsys: pytest.Cap
     assert "holds the watermark" in text
     assert rest == "… 203 more rows"
     assert "no bound makes them come within 1 s" in error
+
+
+def test_a_page_is_drawn_if_a_file_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("vl_convert")
+    page = tmp_path / "lateness.html"
+    assert told(capsys, "--window", "tumbling:1h", "--report", str(page)).endswith(f"report: {page}\n")
+    assert "What each bound loses" in page.read_text(encoding="utf-8")
+    missing = str(tmp_path / "missing" / "lateness.html")
+    assert "a report cannot be written to" in refused(capsys, *FLIGHTS, "--report", missing)

@@ -129,6 +129,19 @@ def test_the_frontier_is_drawn_with_the_own_bound(tmp_path: Path) -> None:
         row["share"] for row in values(charts(page)["Lateness"]) if row["late"] == "behind"
     )
     assert values(spec)[-1]["value"] == 0
+    assert f"<p>{keyed.aggregate(n=count()).lateness().sentence()}</p>" in page
+
+
+def test_the_page_of_lateness_draws_the_frontier_and_tells_its_figures(tmp_path: Path) -> None:
+    frontier = events().lateness([TumblingEventTimeWindows.of(Time.seconds(10))])
+    frontier.to_html(tmp_path / "lateness.html", "Bounds & waits")
+    page = (tmp_path / "lateness.html").read_text(encoding="utf-8")
+    assert "<h1>Bounds &amp; waits</h1>" in page
+    assert set(charts(page)) == {"What each bound loses", "How long results wait under each bound"}
+    for line in (*str(frontier).splitlines(), *frontier.shown_splits().splitlines()):
+        assert escape(line) in page
+    events(LOG.slice(0, 0)).lateness().to_html(tmp_path / "lateness.html")
+    assert charts((tmp_path / "lateness.html").read_text(encoding="utf-8")) == {}
 
 
 def test_every_chart_is_vega_lite(tmp_path: Path) -> None:
