@@ -270,6 +270,12 @@ def test_a_directory_of_other_things_is_not_replaced(tmp_path: Path, other: str)
     assert files_of(tmp_path) == before
 
 
+def test_what_a_killed_replay_has_left_is_named(tmp_path: Path) -> None:
+    (tmp_path / "_temporary").mkdir()
+    with pytest.raises(ConfigurationError, match="or one was killed as it did; then empty the directory"):
+        ParquetOutput.at(tmp_path).prepare()
+
+
 def test_a_directory_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(SourceError, match=f"results cannot be written to {tmp_path}/file/out: "):

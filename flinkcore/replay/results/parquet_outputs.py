@@ -206,17 +206,17 @@ class ParquetOutput:
 
     def _replaceable(self, found: Sequence[fs.FileInfo]) -> list[str]:
         """The names of what is in the directory; a ConfigurationError, if that is not to be replaced."""
+        if any(each.base_name == _STAGING for each in found):
+            raise ConfigurationError(
+                f"{self.path} has a folder {_STAGING}: another replay writes its results there, or one was killed "
+                "as it did; then empty the directory"
+            )
         if found and not self.replaces:
             raise ConfigurationError(
                 f"{self.path} is not empty; remove it, give another directory, or mode='overwrite', which replaces its "
                 "Parquet files"
             )
         for each in found:
-            if each.base_name == _STAGING:
-                raise ConfigurationError(
-                    f"{self.path} has a folder {_STAGING}: another replay writes its results there, or one was killed "
-                    "as it did; then empty the directory"
-                )
             is_mark = each.base_name.startswith(("_", "."))  # as Spark leaves them
             if each.type != fs.FileType.File or not (is_mark or each.base_name.endswith(".parquet")):
                 raise ConfigurationError(
