@@ -378,6 +378,21 @@ def emitted(parts: Sequence[Sequence[Element]], parallelism: int) -> list[int]:
     return [int(split) for _, split, _ in stream.execute_and_collect()]
 
 
+def example_of_splits(parts: list[list[Element]], cuts: list[int], **others: Any) -> Any:
+    """An explicit example for the job over several splits: what is not given is as usual."""
+    usual: dict[str, Any] = {
+        "steps": ["side output"],
+        "parallelism": 1,
+        "may_end_early": False,
+        "idleness": None,
+        "interval": 0,
+        "rate": 100,
+        "are_found_late": False,
+        "by_messages": [False] * 4,
+    }
+    return example(parts=parts, cuts=cuts, **usual | others)
+
+
 @settings(deadline=None, max_examples=examples(8))
 @given(
     parts=st.lists(st.lists(elements, max_size=8), min_size=1, max_size=5),
@@ -391,89 +406,23 @@ def emitted(parts: Sequence[Sequence[Element]], parallelism: int) -> list[int]:
     are_found_late=st.booleans(),
     by_messages=PLACES,
 )
-@example(
-    parts=[[(0, "a", 0), (0, "a", 0)], [(0, "b", 0)]],
-    cuts=[1],
-    steps=["map"],
-    parallelism=1,
-    may_end_early=False,
-    idleness=None,
-    interval=1,
-    rate=100,
-    are_found_late=True,
-    by_messages=[False] * 4,
+@example_of_splits(
+    [[(0, "a", 0), (0, "a", 0)], [(0, "b", 0)]], [1], steps=["map"], interval=1, are_found_late=True
 )
-@example(
-    parts=[[(0, "a", 0), (0, "a", 0)]],
-    cuts=[2],
-    steps=["side output"],
-    parallelism=2,
-    may_end_early=False,
-    idleness=2,
-    interval=1,
-    rate=100,
-    are_found_late=False,
-    by_messages=[False] * 4,
-)
-@example(
-    parts=[[(0, "a", 0), (0, "a", 0)], [(0, "a", 0)]],
-    cuts=[3],
-    steps=["side output"],
-    parallelism=1,
-    may_end_early=False,
-    idleness=None,
-    interval=0,
-    rate=100,
-    are_found_late=False,
-    by_messages=[False] * 4,
-)
-@example(
-    parts=[[(0, "a", 0)], [(0, "a", 0), (0, "a", 0), (0, "a", 0)]],
-    cuts=[1],
-    steps=["side output"],
-    parallelism=1,
-    may_end_early=False,
-    idleness=None,
-    interval=0,
-    rate=100,
-    are_found_late=False,
-    by_messages=[False] * 4,
-)
-@example(
-    parts=[[], [(0, "a", 0)]],
-    cuts=[1],
-    steps=["side output"],
+@example_of_splits([[(0, "a", 0), (0, "a", 0)]], [2], parallelism=2, idleness=2, interval=1)
+@example_of_splits([[(0, "a", 0), (0, "a", 0)], [(0, "a", 0)]], [3])
+@example_of_splits([[(0, "a", 0)], [(0, "a", 0), (0, "a", 0), (0, "a", 0)]], [1])
+@example_of_splits(
+    [[], [(0, "a", 0)]],
+    [1],
     parallelism=2,
     may_end_early=True,
-    idleness=None,
     interval=1,
-    rate=100,
-    are_found_late=False,
     by_messages=[False, True, False, True],
 )
-@example(
-    parts=[[(1, "a", 0)], [(0, "a", 0), (0, "a", 0)]],
-    cuts=[1],
-    steps=["side output"],
-    parallelism=1,
-    may_end_early=True,
-    idleness=None,
-    interval=1,
-    rate=100,
-    are_found_late=False,
-    by_messages=[False] * 4,
-)
-@example(
-    parts=[[(0, "a", 0)], [(0, "a", 8), (0, "a", 0), (0, "a", 0)], [(0, "a", 0), (0, "a", 0)]],
-    cuts=[6],
-    steps=["side output"],
-    parallelism=1,
-    may_end_early=False,
-    idleness=None,
-    interval=0,
-    rate=1000,
-    are_found_late=False,
-    by_messages=[False] * 4,
+@example_of_splits([[(1, "a", 0)], [(0, "a", 0), (0, "a", 0)]], [1], may_end_early=True, interval=1)
+@example_of_splits(
+    [[(0, "a", 0)], [(0, "a", 8), (0, "a", 0), (0, "a", 0)], [(0, "a", 0), (0, "a", 0)]], [6], rate=1000
 )
 def test_a_job_over_a_source_of_several_splits_gives_the_elements_of_the_whole_in_their_order(
     parts: list[list[Element]],
