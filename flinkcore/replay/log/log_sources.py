@@ -128,10 +128,7 @@ class LogFiles:
                 continue
             probed += 1
             if not types:
-                for name in repeated_names(found.names):
-                    raise SchemaError(
-                        f"column {name!r} occurs more than once in {file.name}: rename one of them"
-                    )
+                _refuse_repeated(found.names, file.name)
                 types = dict(zip(found.names, found.types, strict=True))
                 origins = dict.fromkeys(found.names, file.name)
             for name, known in types.items():
@@ -264,8 +261,7 @@ class TableSource:
             table.validate(full=not is_arrows_own)
         except pa.ArrowInvalid as failure:
             raise DataError(f"the Arrow data from {type(data).__name__} is broken: {failure}") from failure
-        for name in repeated_names(table.column_names):
-            raise SchemaError(f"column {name!r} occurs more than once in the table: rename one of them")
+        _refuse_repeated(table.column_names, "the table")
         pieces = max((column.num_chunks for column in table.columns), default=0)
         if pieces > 1 and table.num_rows < pieces * _LEAST_MEAN_ROWS:
             table = table.combine_chunks()
@@ -298,6 +294,12 @@ class TableSource:
             )
             for i, (start, end) in enumerate(pairwise(starts))
         ]
+
+
+def _refuse_repeated(names: Iterable[str], where: str) -> None:
+    repeated = repeated_names(names)
+    if repeated:
+        raise SchemaError(f"column {repeated[0]!r} occurs more than once in {where}: rename one of them")
 
 
 def _may_meet(conditions: Iterable[Expression], file: LogFile, schema: pa.Schema) -> bool:

@@ -106,11 +106,7 @@ class StreamNode:
         Follows PyFlink's ``PythonOperatorChainingOptimizer``: between the Python functions of a chain values are not
         serialized, and so of no type.
         """
-        if len(self.outputs) != 1 or self.collects:
-            return False
-        (edge,) = self.outputs
-        is_function = isinstance(edge.target.transformation, ElementTransformation | ProcessTransformation)
-        return edge.chained and edge.output_tag is None and is_function and not edge.target.collects
+        return isinstance(self._only_follower, ElementTransformation | ProcessTransformation)
 
     @property
     def is_printed_as_given(self) -> bool:
@@ -120,12 +116,17 @@ class StreamNode:
         -----
         PyFlink's ``print`` makes texts of Rows by a Python function of the chain, before they are of their type.
         """
+        step = self._only_follower
+        return isinstance(step, SinkTransformation) and isinstance(step.sink, PrintSink)
+
+    @property
+    def _only_follower(self) -> Transformation | None:
+        """The step in the same chain that alone takes its results; None: there is no such step."""
         if len(self.outputs) != 1 or self.collects:
-            return False
+            return None
         (edge,) = self.outputs
-        step = edge.target.transformation
-        is_print = isinstance(step, SinkTransformation) and isinstance(step.sink, PrintSink)
-        return is_print and edge.chained and edge.output_tag is None and not edge.target.collects
+        is_in_chain = edge.chained and edge.output_tag is None and not edge.target.collects
+        return edge.target.transformation if is_in_chain else None
 
     @property
     def asks_for_keys(self) -> bool:
