@@ -260,6 +260,15 @@ def test_alignment_of_splits_is_refused(env: StreamExecutionEnvironment) -> None
         events(env, log_of(1, 3)).assign_timestamps_and_watermarks(aligned).map(str).execute_and_collect()
 
 
+def test_no_log_is_read_before_the_settings_of_all_are_looked_at(env: StreamExecutionEnvironment) -> None:
+    without_time = pa.table({"user": ["a"], "ts": pa.array([None], pa.int64())})
+    damaged = env.from_event_log(without_time, timestamp="ts").assign_timestamps_and_watermarks(BOUNDED)
+    aligned = BOUNDED.with_watermark_alignment("group", Duration.of_seconds(1), Duration.of_seconds(1))
+    refused = events(env, log_of(1, 3)).assign_timestamps_and_watermarks(aligned)
+    with pytest.raises(ConfigurationError, match="does not align splits"):
+        damaged.map(str).union(refused.map(str)).execute_and_collect()
+
+
 def test_at_the_end_generators_emit_what_they_have_left_in_a_columnar_job_only(
     env: StreamExecutionEnvironment,
 ) -> None:

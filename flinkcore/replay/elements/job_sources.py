@@ -83,9 +83,10 @@ class JobSources:
             configuration.require_arrival_clock(
                 "a job with an event log or a columnar job", "processing time is the arrival of its events"
             )
-        self._readings: dict[StreamNode, Any] = {
-            node: self._reading(node.transformation) for node in nodes if is_of_log(node.transformation)
-        }
+        logs = [node for node in nodes if is_of_log(node.transformation)]
+        for node in logs:
+            self._refuse(node.transformation)
+        self._readings: dict[StreamNode, Any] = {node: self._reading(node.transformation) for node in logs}
         ranges = [
             found for reading in self._readings.values() if (found := reading.arrival_range) is not None
         ]
@@ -101,6 +102,12 @@ class JobSources:
         if restored is not None:
             self.start_ms = restored.start_ms
             self._end_of_logs_ms = max(self._end_of_logs_ms, restored.now_ms + 1)
+
+    def _refuse(self, step: Transformation) -> None:
+        """Refuse what cannot be planned, which no row of another log may forestall."""
+        from flinkcore.replay.elements.log_arrivals import LogReading  # loads pyarrow
+
+        LogReading.plan_of(step, self._configuration)
 
     def _reading(self, step: Transformation) -> Any:
         from flinkcore.replay.elements.log_arrivals import LogReading  # loads pyarrow
