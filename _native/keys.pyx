@@ -22,7 +22,7 @@ from numbers import Rational, Real
 
 import cython
 from libc.math cimport signbit
-from libc.stdint cimport INT32_MAX, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport INT32_MAX, INT64_MAX, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
@@ -55,6 +55,10 @@ cdef extern from "Python.h":
 
 cdef enum:
     MILLISECONDS_OF_DAY = 86_400_000
+
+cdef int64_t FIRST_DATE = -9_223_372_036_828_800_000  # the first midnight that int64 holds, in milliseconds
+
+cdef dict _LAST_TIMES = {"tts": 86_399, "ttm": 86_399_999, "ttu": 86_399_999_999, "ttn": 86_399_999_999_999}
 
 
 # ---- columns to keys ---------------------------------------------------------------------------------------------
@@ -194,6 +198,22 @@ cdef void _write_varying(
         if field.width:
             length_bits = <uint32_t> length
             memcpy(data + offsets[row] + field.position, &length_bits, 4)
+
+
+cdef int64_t _row_beyond_day(
+    const KeyField* fields, int64_t field, int64_t n, int64_t least, int64_t last
+) noexcept nogil:
+    # The first row whose time is not in [least, last]; -1 if there is none.
+    cdef const Column* column = fields[field].column
+    cdef int64_t row, value
+    for row in range(n):
+        if column.byte_width == 4:
+            value = (<const int32_t*> column.values)[row]
+        else:
+            value = (<const int64_t*> column.values)[row]
+        if not least <= value <= last and not (fields[field].nullable and _is_null(fields, field, row)):
+            return row
+    return -1
 
 
 cdef void _write_nulls(
@@ -517,6 +537,8 @@ cdef class KeyEncoder:
         for name in self._names:
             field = self._bind(&batch.columns[batch.index_of(name)], field, name)
         self._source = batch
+        for field in range(self.n_fields):
+            self._check_day(field, n)
         buffer_resize(&self._hashes, n * 8)
         column = self.fields[0].column if self.n_columns else NULL
         if self.n_columns == 1 and column.validity != NULL:
@@ -532,6 +554,26 @@ cdef class KeyEncoder:
             self._encode_single(column)
         self.batch.hashes = <uint64_t*> self._hashes.data
         self.batch.length = n
+        return 0
+
+    cdef int _check_day(self, int64_t field, int64_t n) except -1:
+        # No file, and so no checkpoint, keeps a time that is of no day; nor has a date before the first a midnight.
+        cdef const Column* column = self.fields[field].column
+        cdef int64_t row, least = 0, last
+        if column.type == ColumnType.DATE64:
+            least, last = FIRST_DATE, INT64_MAX
+        elif column.type == ColumnType.TIME32 or column.type == ColumnType.TIME64:
+            last = _LAST_TIMES[self._formats[field]]
+        else:
+            return 0
+        with nogil:
+            row = _row_beyond_day(self.fields, field, n, least, last)
+        if row >= 0:
+            value = (<const int32_t*> column.values)[row] if column.byte_width == 4 else (<const int64_t*> column.values)[row]
+            raise DataError(
+                f"key column {self._field_names[field]!r}: {value} in row {row} of a batch (from 0) is not from {least} to "
+                f"{last}, as values of its type are; filter such rows out, or cast the column to int{8 * column.byte_width}"
+            )
         return 0
 
     cdef int _encode_int64(self, const Column* column) except -1:

@@ -118,6 +118,7 @@ cdef class KeyEncoder:
     cdef int64_t _add_field(self, ArrowSchema* schema, str name, int64_t parent) except -1
     cdef int _lay_out(self) except -1
     cdef int64_t _bind(self, const Column* column, int64_t field, str name) except -1
+    cdef int _check_day(self, int64_t field, int64_t n) except -1
     cdef int _encode_int64(self, const Column* column) except -1
     cdef int _encode_single(self, const Column* column) except -1
     cdef int _encode_composite(self, int64_t n) except -1

@@ -227,6 +227,40 @@ def test_a_native_batch_and_a_foreign_one_have_the_same_keys() -> None:
     assert dictionary.ids(ProtocolOnly(batch)).tolist() == [0, 1]
 
 
+TIMES_OF_NO_DAY = [
+    (pa.time32("s"), 0, 86_399, 86_400),
+    (pa.time32("ms"), 0, 86_399_999, -1),
+    (pa.time64("us"), 0, 86_399_999_999, 86_400_000_000),
+    (pa.time64("ns"), 0, 86_399_999_999_999, -(2**63)),
+    (pa.date64(), -9_223_372_036_828_800_000, 9_223_372_036_828_800_000, -9_223_372_036_828_800_001),
+]
+
+
+@pytest.mark.parametrize("composite", [False, True])
+@pytest.mark.parametrize(("arrow_type", "least", "last", "beyond"), TIMES_OF_NO_DAY)
+def test_times_of_no_day_are_refused_as_keys_but_below_a_null(
+    arrow_type: pa.DataType, least: int, last: int, beyond: int, composite: bool
+) -> None:
+    width = arrow_type.bit_width // 8
+
+    def batch_of(*values: int, validity: pa.Buffer | None = None) -> pa.RecordBatch:
+        numbers = pa.py_buffer(np.array([0, *values], f"i{width}"))
+        key = pa.Array.from_buffers(arrow_type, len(values) + 1, [validity, numbers]).slice(1)
+        return pa.record_batch({"user": ["a"] * len(values), "key": key} if composite else {"key": key})
+
+    dictionary = dictionary_of(batch_of(least, last))
+    dictionary.ids(batch_of(least, last))
+    with pytest.raises(DataError, match=f"key column 'key': {beyond} in row 1 of a batch"):
+        dictionary.ids(batch_of(least, beyond))
+    assert len(dictionary) == 2
+    assert keys_of(dictionary).column("key").view(f"int{8 * width}").to_pylist() == [least, last]
+    if composite:
+        dictionary.ids(batch_of(least, beyond, validity=pa.py_buffer(bytes([0b011]))))
+    else:
+        with pytest.raises(DataError, match="row 1: the key is null"):
+            dictionary.ids(batch_of(least, beyond, validity=pa.py_buffer(bytes([0b011]))))
+
+
 def test_a_null_key_of_one_column_is_refused_with_its_row_and_nothing_is_added() -> None:
     batch = one_column([1, 2, None], pa.int64())
     dictionary = dictionary_of(batch)
