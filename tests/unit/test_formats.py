@@ -411,6 +411,17 @@ def test_csv_options_are_followed(tmp_path):
     assert read_all(source).to_pydict() == {"id": [1, None, 3], "note": ["x", None, "a\nb"]}
 
 
+def test_text_that_is_not_utf8_is_an_error_of_csv_where_its_column_is_read(tmp_path):
+    (tmp_path / "a.csv").write_bytes("id,name\n1,Müller\n".encode("latin-1"))
+    source = LogFiles.discover(tmp_path)
+    assert source.schema == pa.schema([("id", pa.int64()), ("name", pa.string())])
+    with pytest.raises(SchemaError, match=r"a\.csv has a value of another type: .*UTF8.*'binary' of text"):
+        read_all(source)
+    assert read_all(source, columns=["id"]).to_pydict() == {"id": [1]}
+    named = LogFiles.discover(tmp_path, format_options={"column_types": {"name": "binary"}})
+    assert read_all(named).to_pydict() == {"id": [1], "name": [b"M\xfcller"]}
+
+
 def test_a_column_type_for_a_column_that_is_not_there_is_an_error(tmp_path):
     (tmp_path / "a.csv").write_text("id\n1\n")
     source = LogFiles.discover(tmp_path, format_options={"column_types": {"ID": "int32"}})

@@ -42,8 +42,8 @@ class CsvFormat:
     Types are inferred from the first block (8 MiB) of the first file, and every file is read with them. A
     column that is inferred as ``timestamp[s]`` is read as ``timestamp[us]``, so that fractions of a second
     may come later; whole numbers beyond int64 are uint64, if it holds them, and else float64, which does not tell
-    near ones apart. A file that ends within a value is an error; one without a line break at its end, which may be
-    cut, is warned of.
+    near ones apart. Text is UTF-8; of other bytes name the type, ``"binary"``. A file that ends within a value is an
+    error; one without a line break at its end, which may be cut, is warned of.
 
     Parameters
     ----------
@@ -379,6 +379,9 @@ def _with_inferred_types(
         if field.name not in given:
             if pa.types.is_timestamp(field.type) and field.type.unit == "s":
                 field = field.with_type(pa.timestamp("us", field.type.tz))
+            elif pa.types.is_binary(field.type):
+                # It is not UTF-8, which is an error where the column is read, as in every later block.
+                field = field.with_type(pa.string())
             elif rows is not None and _may_be_uint64(rows.column(place)):
                 uint64 = field.with_type(pa.uint64())
                 field = uint64 if _can_read(read, {field.name: uint64.type}) else field
@@ -406,6 +409,6 @@ def _type_fault(file: LogFile, error: object, columns: ColumnsToRead) -> SchemaE
     )
     return SchemaError(
         f"{file.name} has a value of another type: {error}. Its columns were read as {read_as}; "
-        "give the type with format_options={'column_types': {column: type}}, or repair the value; "
-        "a time column may be a 'string', and on_bad_row then covers what is no time"
+        "give the type with format_options={'column_types': {column: type}} ('binary' of text that is not "
+        "UTF-8), or repair the value; a time column may be a 'string', and on_bad_row then covers what is no time"
     )
