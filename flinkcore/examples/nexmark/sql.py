@@ -7,8 +7,9 @@ arrival decides. Auctions of a seller that expire at once are in q6 in the order
 another one.
 """
 
+# DuckDB 2.0.1 has no milliseconds of a TIMESTAMP_MS.
 DUCKDB_MACROS = """
-    CREATE MACRO unix_millis(t) AS epoch_ms(t);
+    CREATE MACRO unix_millis(t) AS epoch_ms(CAST(t AS TIMESTAMP));
     CREATE MACRO timestamp_millis(ms) AS epoch_ms(ms);
     CREATE MACRO collect_list(x) AS list(x);
     CREATE MACRO date_format(t, format) AS strftime(
