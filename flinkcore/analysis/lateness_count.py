@@ -141,7 +141,8 @@ class CountLateness:
             If a window would overflow.
         """
         splits = time_plane.splits
-        least, greatest = splits.min_timestamp_ms.min(initial=0), splits.max_timestamp_ms.max(initial=0)
+        least = int(splits.min_timestamp_ms.min(initial=0))
+        greatest = int(splits.max_timestamp_ms.max(initial=0))
         for window in windows:
             kernel = window_kernel(window, None, max(allowed_lateness_ms), shareable=False)
             if least < kernel.lowest_timestamp or greatest > kernel.highest_timestamp:

@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, assert_type
+from typing import Any
 
 import pytest
+from typing_extensions import assert_type
 
 from flinkcore.common import Duration, OutputTag, Watermark, WatermarkStrategy
 from flinkcore.datastream import KeyedBroadcastProcessFunction, KeyedCoProcessFunction, KeyedProcessFunction

@@ -207,7 +207,7 @@ for function in (imports_nothing, imports_nothing, imports_more):
     left_out.append(gc.get_freeze_count())
     gc.collect()
 before, first, second, third = left_out
-assert before == 0 < first == second < third, left_out
+assert before < first / 10 and second <= first < third, left_out
 assert len(gc.get_objects()) < third / 10
 freed = []
 assert list(ShippedTask(pickle.dumps(leaves_garbage))(iter([1, 2]))) == [1, 2]

@@ -275,7 +275,7 @@ class BatchProcessCalls(KeyedBatchProcessFunction.Context):
         times = subject.timestamps
         return (
             f"from the key {shown(first)} at {dated(times[0], ' ms')} to the key {shown(last)} at "
-            f"{dated(times[-1], ' ms')}, with timestamps from {dated(times.min())} to {dated(times.max())}"
+            f"{dated(times[-1], ' ms')}, with timestamps from {dated(int(times.min()))} to {dated(int(times.max()))}"
         )
 
 
