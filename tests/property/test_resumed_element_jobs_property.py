@@ -498,6 +498,14 @@ class Stopping(MapFunction):
     parallelism=st.sampled_from([1, 2, 3]),
     interval=st.sampled_from([1, 4]),
 )
+@example(
+    parts=[[(0, "a", 0), (49, "a", 0)], [(0, "a", 0)] * 3],
+    script=[("collect", (0, "a", 0))],
+    cut=1,
+    step="sessions",
+    parallelism=2,
+    interval=1,
+)
 def test_a_job_that_is_stopped_amid_its_sources_gives_the_elements_of_the_whole_in_their_order(
     parts: list[list[Element]],
     script: list[tuple[str, Element]],

@@ -1,6 +1,7 @@
 """Jobs over single elements that stop with checkpoints: sinks, what is refused, and what was forged."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -52,12 +53,12 @@ from flinkcore.errors import (
 )
 from flinkcore.replay.elements.element_arrivals import arrival_times, positions_ahead
 from flinkcore.replay.elements.restored_sources import SourcePlace
-from flinkcore.runtime.checkpoint import Checkpoint, PendingCheckpoint
+from flinkcore.runtime.checkpoint import Checkpoint, OperatorSnapshot, PendingCheckpoint
 from flinkcore.runtime.checkpoint.checkpoint_storage import CheckpointStorage
 from flinkcore.runtime.sources.source_contexts import checked_context_state
 from flinkcore.runtime.sources.timestamps_and_watermarks import SourceWatermarks
 from flinkcore.runtime.state import DistributionMode, OperatorStateSnapshot
-from flinkcore.runtime.tasks.subtask_state import elements_by_subtask, where_it_was
+from flinkcore.runtime.tasks.subtask_state import SENT, elements_by_subtask, own_state, where_it_was
 
 PAIR = Types.TUPLE([Types.STRING(), Types.LONG()])
 FIRST, SECOND = [("a", 1), ("b", 4), ("a", 12)], [("a", 15), ("b", 31), ("a", 33)]
@@ -116,7 +117,44 @@ def resumed(stream: DataStream, path: Path) -> list[Any]:
     return list(stream.execute_and_collect(restore_from=path))
 
 
+class Subtasks(ProcessFunction):
+    """Says in which of its subtasks an element is."""
+
+    def open(self, runtime_context: Any) -> None:
+        self.index = runtime_context.get_index_of_this_subtask()
+
+    def process_element(self, value: Any, ctx: Any) -> Iterator[Any]:
+        yield *value, self.index
+
+
+DEALT: dict[str, Callable[[DataStream], DataStream]] = {
+    "rebalance": DataStream.rebalance,
+    "rescale": DataStream.rescale,
+    "shuffle": DataStream.shuffle,
+}
+
+
+def dealt(elements: list[Any], how: str, parallelism: int = 3) -> DataStream:
+    """Elements that a source and then a map deal out to subtasks; each says to which."""
+    numbers = environment().from_collection([(element,) for element in elements])
+    once = DEALT[how](numbers).process(Subtasks()).set_parallelism(2)
+    return DEALT[how](once).process(Subtasks()).set_parallelism(parallelism)
+
+
 # ---- what goes on ----
+
+
+@pytest.mark.parametrize("how", DEALT)
+@pytest.mark.parametrize("cut", [1, 4, 5])
+def test_elements_are_dealt_out_as_in_one_run(how: str, cut: int, tmp_path: Path) -> None:
+    whole = list(dealt([*range(12)], how).execute_and_collect())
+    before = stopped(dealt([*range(cut)], how), tmp_path / "c")
+    assert sorted(before + resumed(dealt([*range(cut, 12)], how), tmp_path / "c")) == sorted(whole)
+
+
+def test_at_another_parallelism_elements_are_dealt_out_anew(tmp_path: Path) -> None:
+    stopped(dealt([0], "rebalance"), tmp_path / "c")
+    assert resumed(dealt([1, 2], "rebalance", 4), tmp_path / "c") == [(1, 1, 1), (2, 0, 0)]
 
 
 @pytest.mark.parametrize("parallelism", [1, 2])
@@ -517,6 +555,20 @@ def test_states_of_the_runtime_that_contradict_themselves_are_refused(
     forge_table(tmp_path / "c", "operator_state", forged, at)
     with pytest.raises(CheckpointError):
         resumed(windows(SECOND), tmp_path / "c")
+
+
+@pytest.mark.parametrize("sent", [[[2, -1]], [[2, "1"]], [[2]], [2, 1], ["2"]])
+def test_a_count_of_elements_that_is_none_is_refused(
+    sent: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def forged(snapshot: OperatorSnapshot, node: Any, index: int, selectors: Any) -> OperatorSnapshot:
+        state = {SENT: own_state(index, sent)} if selectors else {}
+        return replace(snapshot, operator_state={**snapshot.operator_state, **state})
+
+    monkeypatch.setattr("flinkcore.replay.elements.element_checkpoint.with_sent", forged)
+    stopped(dealt([1, 2, 3], "rebalance"), tmp_path / "c")
+    with pytest.raises(CheckpointError, match="in place of"):
+        resumed(dealt([4], "rebalance"), tmp_path / "c")
 
 
 @pytest.mark.parametrize("position", [0, 2, 4, 2**62])

@@ -23,15 +23,22 @@ def chosen(select: ChannelSelector, values: Any) -> list[int]:
 
 
 def test_round_robin_takes_turns_from_its_first_channel_on() -> None:
-    assert chosen(partitioners.round_robin(3), range(5)) == [0, 1, 2, 0, 1]
-    assert chosen(partitioners.round_robin(3, 5), range(4)) == [2, 0, 1, 2]
+    assert chosen(partitioners.RoundRobin(3), range(5)) == [0, 1, 2, 0, 1]
+    assert chosen(partitioners.RoundRobin(3, 5), range(4)) == [2, 0, 1, 2]
 
 
 def test_a_shuffle_is_the_same_for_a_subtask_and_another_for_the_next() -> None:
-    first = chosen(partitioners.shuffled(4, 0), range(1000))
-    assert first == chosen(partitioners.shuffled(4, 0), range(1000))
-    assert first != chosen(partitioners.shuffled(4, 1), range(1000))
+    first = chosen(partitioners.Shuffle(4, 0), range(1000))
+    assert first == chosen(partitioners.Shuffle(4, 0), range(1000))
+    assert first != chosen(partitioners.Shuffle(4, 1), range(1000))
     assert all(200 < count < 300 for count in Counter(first).values())
+
+
+@pytest.mark.parametrize("sent", [0, 1, 999, 1000, 2500])
+def test_a_shuffle_goes_on_behind_what_it_has_sent(sent: int) -> None:
+    whole, goes_on = partitioners.Shuffle(4, 2), partitioners.Shuffle(4, 2)
+    goes_on.sent = sent
+    assert chosen(whole, range(3000))[sent:] == chosen(goes_on, range(sent, 3000))
 
 
 def test_keys_go_to_the_subtask_that_has_their_key_group() -> None:

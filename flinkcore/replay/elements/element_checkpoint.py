@@ -79,6 +79,7 @@ from flinkcore.runtime.state import DistributionMode, OperatorStateSnapshot
 from flinkcore.runtime.tasks.stream_graph import JobVertex, StreamNode, is_of_log, is_source_node
 from flinkcore.runtime.tasks.stream_task import StreamTask
 from flinkcore.runtime.tasks.subtask_state import (
+    SENT,
     Check,
     RestoredSubtasks,
     assigner_state,
@@ -89,6 +90,7 @@ from flinkcore.runtime.tasks.subtask_state import (
     snapshot_of,
     stream_state,
     where_it_was,
+    with_sent,
     without_end,
 )
 
@@ -235,6 +237,7 @@ class TaskCheckpoints:
             emitted[head] = without_end(own_ms) if begins_anew else own_ms, source.is_idle
             if stop is Stop.DRAINED:
                 snapshot = _without_watermarks(snapshot)
+            snapshot = with_sent(snapshot, head, task.index, task.counting_selectors(head))
             parts.append(writer.write(uids[head], task.index, snapshot))
         for subtask in task.subtasks():
             node = subtask.setup.node
@@ -248,6 +251,7 @@ class TaskCheckpoints:
                 snapshot = snapshot_of(subtask, emitted[node][0], emitted, stop is Stop.AMID)
             if node in prepared:
                 snapshot = _with_committables(snapshot, node, prepared[node])
+            snapshot = with_sent(snapshot, node, task.index, task.counting_selectors(node))
             parts.append(writer.write(uids[node], task.index, snapshot))
         return parts
 
@@ -503,7 +507,7 @@ class ElementCheckpoints:
             arrivals = [(*furthest[:3], have_ended)] * parallelism
         functions: list[RestoredFunction] = []
         for index, states in enumerate(self._checkpoint.operator_states(uid, parallelism)):
-            own = {name: state for name, state in states.items() if name not in (ARRIVALS, CONTEXT)}
+            own = {name: state for name, state in states.items() if name not in (ARRIVALS, CONTEXT, SENT)}
             context = None
             if contexts:
                 context = where_it_was(contexts, index, parallelism, lambda state: state[:2] or (0, 0))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -20,40 +21,78 @@ ChannelSelector = Callable[[StreamRecord[Any]], int]
 """Returns the index of the channel that a record goes to."""
 
 SHUFFLE_SEED = 20_010_911
+_DRAWN_AT_ONCE = 1_000
 _REMEMBERED_KEYS = 100_000
 
 
-def round_robin(channels: int, first: int = 0) -> ChannelSelector:
-    """Return a selector that takes the channels in turn, beginning with `first`.
+class CountingSelector(ABC):
+    """Chooses a channel by how many records it has sent, so that a job that goes on deals them out as one run would.
+
+    Parameters
+    ----------
+    channels : int
+
+    Attributes
+    ----------
+    channels : int
+    sent : int
+        How many records have been sent, in all runs.
+
+    Notes
+    -----
+    Deliberate difference: Flink's partitioners hold nothing in checkpoints, and begin anew.
+    """
+
+    def __init__(self, channels: int) -> None:
+        self.channels = channels
+        self.sent = 0
+
+    @abstractmethod
+    def __call__(self, record: StreamRecord[Any]) -> int:
+        """Return the channel of the next record."""
+
+
+class RoundRobin(CountingSelector):
+    """Takes the channels in turn, beginning with `first`.
 
     Notes
     -----
     Flink's ``RebalancePartitioner`` and ``RescalePartitioner``. Deliberate difference: the first channel is not
     random; that of rebalance is the subtask's number.
     """
-    last = (first - 1) % channels
 
-    def select(record: StreamRecord[Any]) -> int:
-        nonlocal last
-        last += 1
-        if last == channels:
-            last = 0
-        return last
+    def __init__(self, channels: int, first: int = 0) -> None:
+        super().__init__(channels)
+        self._first = first
 
-    return select
+    def __call__(self, record: StreamRecord[Any]) -> int:
+        place = self._first + self.sent
+        self.sent += 1
+        return place % self.channels
 
 
-def shuffled(channels: int, subtask: int) -> ChannelSelector:
-    """Return a selector that draws channels at random, the same in each run of a job.
+class Shuffle(CountingSelector):
+    """Draws channels at random, the same in each run of a job.
 
     Notes
     -----
     Flink's ``ShufflePartitioner``, with a seed.
     """
-    from random import Random  # loads hashes
 
-    draw = Random(f"{SHUFFLE_SEED} {subtask}").randrange
-    return lambda record: draw(channels)
+    def __init__(self, channels: int, subtask: int) -> None:
+        super().__init__(channels)
+        self._subtask = subtask
+        self._drawn: list[int] = []
+
+    def __call__(self, record: StreamRecord[Any]) -> int:
+        block, place = divmod(self.sent, _DRAWN_AT_ONCE)
+        if place == 0 or not self._drawn:
+            from random import Random  # loads hashes
+
+            draw = Random(f"{SHUFFLE_SEED} {self._subtask} {block}")
+            self._drawn = draw.choices(range(self.channels), k=_DRAWN_AT_ONCE)
+        self.sent += 1
+        return self._drawn[place]
 
 
 def by_key_group(

@@ -230,6 +230,7 @@ class StreamTask:
         self._source_output: TaskOutput | None = None
         self._source_setup: OperatorSetup | None = None
         self._channels_out: list[InputChannel] = []
+        self._selectors: dict[StreamNode, list[partitioners.CountingSelector]] = {}
         self._open_channels = vertex.channels(index)
 
     @property
@@ -262,6 +263,10 @@ class StreamTask:
     def has_ended(self) -> bool:
         """Whether all channels have ended."""
         return self._open_channels <= 0
+
+    def counting_selectors(self, node: StreamNode) -> list[partitioners.CountingSelector]:
+        """Return what deals out the records of an operator, or of the source, by how many there were."""
+        return self._selectors.get(node, [])
 
     def open(self) -> None:
         """Create and open the operators, from the ends of the chain to its head; close all after an error."""
@@ -400,6 +405,9 @@ class StreamTask:
                 main.append(way)
             else:
                 sides.append((edge.output_tag, way))
+        selectors = self.counting_selectors(setup.node)
+        if selectors and self._job.restored is not None:
+            self._job.restored.restore_selectors(setup, selectors)
         output = TaskOutput(main, sides, conversion)
         if not setup.node.collects:
             _register_watermark(setup.metric_group, "currentOutputWatermark", output.watermark_gauge)
@@ -421,6 +429,8 @@ class StreamTask:
         if edge.partitioning is Partitioning.BROADCAST:
             return broadcasting(channels, values_change, edge.source.giver)
         select = _selector(edge, setup, len(channels))
+        if isinstance(select, partitioners.CountingSelector):
+            self._selectors.setdefault(setup.node, []).append(select)
         collect = channels[0].collect if select is None else selecting(channels, select)
         return detaching(collect, edge.source.giver) if values_change else collect
 
@@ -445,8 +455,8 @@ def _selector(edge: StreamEdge, setup: OperatorSetup, count: int) -> partitioner
     if count == 1 or partitioning is Partitioning.GLOBAL:
         return None
     if partitioning is Partitioning.SHUFFLE:
-        return partitioners.shuffled(count, setup.index)
-    return partitioners.round_robin(count, setup.index if partitioning is Partitioning.REBALANCE else 0)
+        return partitioners.Shuffle(count, setup.index)
+    return partitioners.RoundRobin(count, setup.index if partitioning is Partitioning.REBALANCE else 0)
 
 
 class JobTasks:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
+from flinkcore.datastream.element_transformations import Partitioning
 from flinkcore.errors import SchemaError
 from flinkcore.runtime.checkpoint import Checkpoint, OperatorBackends, OperatorSnapshot
 from flinkcore.runtime.checkpoint.table_file import refused_as
@@ -22,6 +23,7 @@ from flinkcore.runtime.state import DistributionMode, OperatorStateSnapshot
 from flinkcore.runtime.tasks.operator_setup import OperatorSetup
 from flinkcore.runtime.tasks.stream_graph import StreamEdge, StreamNode, source_indices
 from flinkcore.runtime.tasks.stream_input_processor import StreamOneInputProcessor
+from flinkcore.runtime.tasks.stream_partitioners import CountingSelector
 
 if TYPE_CHECKING:
     from flinkcore.runtime.tasks.stream_task import Subtask
@@ -35,6 +37,11 @@ COMBINED: Final = "flinkcore.combined"
 
 ASSIGNER: Final = "flinkcore.assigner"
 """Of an assigner of watermarks: what its generator holds, its last watermark, and whether it is idle."""
+
+SENT: Final = "flinkcore.sent"
+"""Of a subtask that deals out records by how many there were: for each edge the number of channels and of records."""
+
+_DEALS_OUT: Final = (Partitioning.REBALANCE, Partitioning.RESCALE, Partitioning.SHUFFLE)
 
 Check = Callable[[OperatorSnapshot], None]
 
@@ -115,6 +122,27 @@ class RestoredSubtasks:
                 for edge, stream in zip(edges, restored.streams, strict=True):
                     channels += stream.channels(edge, setup.index)
                 processor.restore(channels, restored.last_ms)
+
+    def restore_selectors(self, setup: OperatorSetup, selectors: Sequence[CountingSelector]) -> None:
+        """Restore how many records a subtask has dealt out; at another parallelism that begins anew.
+
+        Raises
+        ------
+        CheckpointError
+            If the checkpoint does not say how many.
+        """
+        if setup.node.collects:
+            return
+        states, before = self._states(setup)
+        if before != setup.node.parallelism or SENT not in states:
+            return
+        with refused_as(f"{self.checkpoint.storage.path}, operator {self.uids[setup.node]!r}"):
+            own = [_numbers(each, 2) for each in elements_by_subtask(states, SENT, before)[setup.index]]
+            if any(sent < 0 for _, sent in own):
+                raise SchemaError(f"its state {SENT!r} has {own!r:.80} in place of counts")
+            if [channels for channels, _ in own] == [selector.channels for selector in selectors]:
+                for selector, (_, sent) in zip(selectors, own, strict=True):
+                    selector.sent = sent
 
     def is_idle(self, subtask: Subtask) -> bool:
         """Return whether a restored operator is idle by itself, and not because the one before it in its chain is."""
@@ -218,6 +246,16 @@ def snapshot_of(
         combined = *by_input_ms, is_first_idle, is_second_idle, watermark_ms
         states[COMBINED] = own_state(setup.index, combined)
     return replace(snapshot, operator_state=states)
+
+
+def with_sent(
+    snapshot: OperatorSnapshot, node: StreamNode, index: int, selectors: Sequence[CountingSelector]
+) -> OperatorSnapshot:
+    """Return a snapshot that tells, too, how many records the subtask of an index has dealt out."""
+    if not any(edge.partitioning in _DEALS_OUT for edge in node.outputs):
+        return snapshot
+    sent = own_state(index, ([selector.channels, selector.sent] for selector in selectors))
+    return replace(snapshot, operator_state={**snapshot.operator_state, SENT: sent})
 
 
 def own_state(index: int, elements: Iterable[Any]) -> OperatorStateSnapshot:
