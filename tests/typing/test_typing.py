@@ -26,7 +26,9 @@ def test_files_are_formatted() -> None:
     run("ruff", "format", "--check", ".")
 
 
-@pytest.mark.skipif(sys.version_info < (3, 11), reason="the last NumPy for Python 3.10 types arrays by their shapes")
+@pytest.mark.skipif(
+    sys.version_info < (3, 11), reason="the last NumPy for Python 3.10 types arrays by their shapes"
+)
 def test_the_package_is_typed() -> None:
     run("mypy")
 
