@@ -365,6 +365,20 @@ def test_a_checkpoint_that_cannot_be_listed_may_be_complete(
     assert pending.may_be_complete()
 
 
+def test_a_sink_of_files_cleans_up_after_the_writers_of_one_run_alone(tmp_path: Path) -> None:
+    sink = line_sink(tmp_path / "out")
+    context = WriterContext(0, 2, Types.STRING(), lambda: 0)
+    same_run, another = replace(context, subtask_index=1), WriterContext(0, 1, Types.STRING(), lambda: 0)
+    for each in (context, same_run, another):
+        writer = sink.create_writer(each)
+        writer.write("a")
+        (committable,) = writer.prepare_commit()
+    assert len({context.run_id, same_run.run_id, another.run_id}) == 2
+    sink.clean_up(context.run_id)
+    left = [path for path in (tmp_path / "out").rglob("*") if path.is_file()]
+    assert left == [Path(committable.hidden)]
+
+
 def test_committables_of_a_sink_of_the_users_are_in_the_checkpoint(tmp_path: Path) -> None:
     committed: list[Any] = []
 

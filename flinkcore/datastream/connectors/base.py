@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Generic, NoReturn, Protocol, TypeVar
 
@@ -262,6 +263,11 @@ class Source(ABC):
         return True
 
 
+def new_run_id() -> str:
+    """Return a `run_id`."""
+    return os.urandom(8).hex()
+
+
 @dataclass(frozen=True)
 class WriterContext:
     """The subtask of a writer.
@@ -277,6 +283,8 @@ class WriterContext:
         Returns the time of the job's clock, in ms since the epoch.
     print_line : callable
         Writes a line to the standard output of the program, in whichever process the writer runs.
+    run_id : str
+        16 hexadecimal digits that all writers of a run of the job have, and those of no other run.
     """
 
     subtask_index: int
@@ -284,6 +292,7 @@ class WriterContext:
     type_info: TypeInformation
     current_processing_time: Callable[[], int]
     print_line: Callable[[str], None] = print
+    run_id: str = field(default_factory=new_run_id)
 
 
 class SinkWriter(ABC):
@@ -336,6 +345,17 @@ class Sink(ABC):
 
     def discard(self, committables: Sequence[Any]) -> None:  # noqa: B027
         """Remove the committables of a job that was cancelled after its writers had prepared them."""
+
+    def clean_up(self, run_id: str) -> None:  # noqa: B027
+        """Remove what writers have left that will not be committed: those of tasks that were killed, or done twice.
+
+        Called after a run on Spark, when all is committed, or when it has failed.
+
+        Parameters
+        ----------
+        run_id : str
+            That of the writers' contexts.
+        """
 
 
 def __getattr__(name: str) -> NoReturn:

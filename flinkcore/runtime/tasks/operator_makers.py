@@ -172,6 +172,7 @@ def _sink(setup: OperatorSetup, step: SinkTransformation, output: Output) -> Abs
         step.input.element_type,
         setup.clock.current_processing_time,
         setup.job.print_line,
+        setup.job.run_id,
     )
     return SinkWriterOperator(step.sink.create_writer(context), output)
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from flinkcore._native.key_groups import compute_key_group_range_for_operator_index
 from flinkcore.common.execution_config import ExecutionConfig
 from flinkcore.datastream import functions
+from flinkcore.datastream.connectors.base import new_run_id
 from flinkcore.datastream.element_transformations import KeyedTransformation
 from flinkcore.datastream.functions import Function, FunctionOrCallable, function_call
 from flinkcore.datastream.transformations import PartitionTransformation, Transformation
@@ -65,6 +66,8 @@ class JobContext:
     async_queue_of : callable or None
         From the number of a task, a capacity, and whether results keep the order of elements, to the queue of an
         operator of an AsyncFunction; None: no such operator is opened.
+    run_id : str
+        Of the writers of sinks.
     placed_channel : callable or None
         From an edge and a channel of it to one that takes elements at another time; None: they are taken at once.
     """
@@ -82,6 +85,7 @@ class JobContext:
     restored: RestoredSubtasks | None = None
     async_queue_of: Callable[[int, int, bool], AsyncElementQueue] | None = None
     placed_channel: Callable[[StreamEdge, InputChannel], InputChannel] | None = None
+    run_id: str = field(default_factory=new_run_id)
 
     @cached_property
     def source_coordinators(self) -> SourceCoordinators:

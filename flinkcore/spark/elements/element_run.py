@@ -11,6 +11,8 @@ from typing import Any, Final
 from pyspark import cloudpickle
 
 from flinkcore.common.execution_config import ExecutionConfig
+from flinkcore.datastream.connectors.base import Sink
+from flinkcore.datastream.element_transformations import SinkTransformation
 from flinkcore.datastream.pipeline_executor import NO_CHECKPOINTS, CheckpointSettings, ElementJob
 from flinkcore.errors import FlinkcoreError
 from flinkcore.replay.elements.element_checkpoint import ElementCheckpoints
@@ -108,9 +110,30 @@ class SparkElementRun(StartedJob):
             yield from self._results(pending)
 
     def _results(self, pending: PendingCheckpoint | None) -> Generator[Any, None, None]:
+        jobs = SparkJobs(self._spark)
+        try:
+            prepared = yield from self._prepared(jobs, pending)
+        except BaseException as failure:
+            if pending is None or not pending.may_be_complete():
+                if not isinstance(failure, KeyboardInterrupt):
+                    jobs.wait_for_tasks()
+                self._clean_up()
+            raise
+        commit(prepared)
+        self._clean_up()
+
+    def _clean_up(self) -> None:
+        for node in self._job.nodes:
+            step = node.transformation
+            if isinstance(step, SinkTransformation) and isinstance(step.sink, Sink):
+                step.sink.clean_up(self._job.run_id)
+
+    def _prepared(
+        self, jobs: SparkJobs, pending: PendingCheckpoint | None
+    ) -> Generator[Any, None, dict[StreamNode, list[Any]]]:
+        """Yield what the program collects, and return what sinks have prepared to commit."""
         of_tasks = self._sources.of_tasks()
         sources = ShippedSources.of(of_tasks)
-        jobs = SparkJobs(self._spark)
         with sources.shows_unread_elements(), jobs.described(f"{self._job.job.name}"):
             ends = {} if pending is None else self._last_arrivals(of_tasks, sources.pickled)
             stop = None if pending is None else self._last_element(of_tasks, ends)
@@ -121,7 +144,7 @@ class SparkElementRun(StartedJob):
         with closing(rows), jobs.cancelled_on_interrupt():
             found = rows if first is None else chain([first], rows)
             runs = (RunRow(row.target, bytes(row.first_key), bytes(row.payload)) for row in found)
-            yield from self._emitted(runs, pending, stop)
+            return (yield from self._emitted(runs, pending, stop))
 
     def _last_arrivals(
         self, sources: Mapping[int, TaskSource], pickled: Mapping[int, bytes]
@@ -165,8 +188,8 @@ class SparkElementRun(StartedJob):
 
     def _emitted(
         self, runs: Iterator[RunRow], pending: PendingCheckpoint | None, stop: tuple[int, int] | None
-    ) -> Generator[Any, None, None]:
-        """Yield what the program collects, and commit at the end; the reports come first."""
+    ) -> Generator[Any, None, dict[StreamNode, list[Any]]]:
+        """Yield what the program collects, which comes behind the reports; return what these have prepared."""
         reports: list[TaskReport] = []
         for_program: Iterator[RunRow] = iter(())
         for target, of_target in groupby(runs, key=attrgetter("target")):
@@ -194,7 +217,7 @@ class SparkElementRun(StartedJob):
             if pending is None or not pending.may_be_complete():
                 discard(prepared)
             raise
-        commit(prepared)
+        return prepared
 
     def _complete(self, reports: list[TaskReport]) -> list[TaskReport]:
         """Return the reports of all tasks, in the order of the tasks."""

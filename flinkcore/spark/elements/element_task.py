@@ -116,6 +116,7 @@ class ElementTask:
             has_checkpoint=checkpoints is not None,
             restored=None if checkpoints is None else checkpoints.subtasks(job.vertices),
             async_queue_of=self._async_queue_of,
+            run_id=job.run_id,
         )
         self._task = StreamTask(
             self._vertex, number - self._vertex.first_task, self._context, self._channel_to

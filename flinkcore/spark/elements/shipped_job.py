@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from io import BytesIO
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 from pyspark import cloudpickle
 
 from flinkcore.common.execution_config import ExecutionConfig
-from flinkcore.datastream.connectors.base import Source, SourceSplit
+from flinkcore.datastream.connectors.base import Source, SourceSplit, new_run_id
 from flinkcore.datastream.functions import PacedSourceContext, SourceFunction, function_name
 from flinkcore.datastream.pipeline_executor import ElementJob
 from flinkcore.datastream.transformations import EventLogSource, OperatorSettings
@@ -30,11 +30,14 @@ class ShippedJob:
     configuration : ExecutionConfig
     start_ms : int
         Time of the job's clock when it starts, ms since the epoch.
+    run_id : str
+        Of the writers of sinks, which the driver's sinks clean up after.
     """
 
     job: ElementJob
     configuration: ExecutionConfig
     start_ms: int
+    run_id: str = field(default_factory=new_run_id)
 
     @cached_property
     def nodes(self) -> list[StreamNode]:

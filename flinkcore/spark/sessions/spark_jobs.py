@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any, Final
@@ -12,6 +13,9 @@ from flinkcore.spark.sessions.session import check_is_running, spark_context
 DESCRIPTION: Final = "spark.job.description"
 GROUP: Final = "spark.jobGroup.id"
 PREFIX: Final = "flinkcore: "
+
+_WAITS: Final = 50
+_WAIT_S: Final = 0.1
 
 
 class SparkJobs:
@@ -70,6 +74,20 @@ class SparkJobs:
             with suppress(Exception):
                 spark_context(self._spark).cancelJobGroup(group)
             raise
+
+    def wait_for_tasks(self) -> None:
+        """Wait, for 5 s at most, until no task of the group's jobs runs: Spark kills those of a failed job later."""
+        context = spark_context(self._spark)
+        group = (self._properties() or {}).get(GROUP) or self._group
+        with suppress(Exception):  # as where a platform refuses the methods of the context
+            tracker = context.statusTracker()
+            jobs = map(tracker.getJobInfo, tracker.getJobIdsForGroup(group))
+            stages = [stage for job in jobs if job is not None for stage in job.stageIds]
+            for _ in range(_WAITS):
+                running = map(tracker.getStageInfo, stages)
+                if not any(stage is not None and stage.numActiveTasks for stage in running):
+                    return
+                time.sleep(_WAIT_S)
 
     def show_counts(self, counts: Mapping[str, int]) -> None:
         """Show counts of a replay that has ended among the queries of the session.

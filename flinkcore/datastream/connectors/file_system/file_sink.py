@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import re
+import secrets
 import sys
 import uuid
 from collections.abc import Callable, Sequence
@@ -258,6 +260,8 @@ class FileWriter(SinkWriter):
     names : OutputFileConfig
     now_ms : callable
         Returns the time of the job's clock.
+    run_id : str
+        With which the names of its files begin.
 
     Notes
     -----
@@ -272,6 +276,7 @@ class FileWriter(SinkWriter):
         policy: RollingPolicy,
         names: OutputFileConfig,
         now_ms: Callable[[], int],
+        run_id: str,
     ) -> None:
         self._folder = Path(folder)
         self._open_writer = open_writer
@@ -279,7 +284,7 @@ class FileWriter(SinkWriter):
         self._policy = policy
         self._names = names
         self._now_ms = now_ms
-        self._id = uuid.uuid4()
+        self._id = uuid.UUID(run_id + secrets.token_hex(8))
         self._begun = 0
         self._open: dict[str, _OpenFile] = {}
         self._complete: list[PendingFile] = []
@@ -399,6 +404,7 @@ class FileSink(Sink):
             self.policy,
             self.names,
             context.current_processing_time,
+            context.run_id,
         )
 
     def _open_writer(self, type_info: TypeInformation) -> Callable[[BinaryIO], BulkWriter]:
@@ -423,6 +429,13 @@ class FileSink(Sink):
         for pending in committables:
             with suppress(OSError):
                 os.remove(pending.hidden)
+
+    def clean_up(self, run_id: str) -> None:
+        writers = str(uuid.UUID(run_id + "0" * 16))[:18]
+        hidden = PendingFile.of(Path(f"{glob.escape(self.names.part_prefix)}-{writers}*")).hidden
+        for left in Path(self.base_path).rglob(hidden):
+            with suppress(OSError):
+                left.unlink()
 
     def __str__(self) -> str:
         return f"of files in {self.base_path}"
