@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from itertools import chain, groupby
 from operator import attrgetter
 from typing import Any, Final
@@ -126,7 +126,8 @@ class SparkElementRun(StartedJob):
         for node in self._job.nodes:
             step = node.transformation
             if isinstance(step, SinkTransformation) and isinstance(step.sink, Sink):
-                step.sink.clean_up(self._job.run_id)
+                with suppress(Exception):
+                    step.sink.clean_up(self._job.run_id)
 
     def _prepared(
         self, jobs: SparkJobs, pending: PendingCheckpoint | None
