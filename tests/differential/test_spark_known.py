@@ -8,7 +8,7 @@ from unittest.mock import patch
 
 import pyarrow as pa
 import pytest
-from models.spark_sessions import dataframe_of
+from models.spark_sessions import dataframe_of, table_of
 
 pytest.importorskip("pyspark")
 
@@ -148,7 +148,7 @@ def test_keys_and_times_of_any_type_have_the_answers_of_one_process(
     spark: Any, asked: str, known: str
 ) -> None:
     questions, features = spark.sql(f"select {asked}"), spark.sql(f"select {known}, 7 v")
-    tables = [frame.toArrow() for frame in (questions, features)]
+    tables = [table_of(frame) for frame in (questions, features)]
     for more in ({}, {"max_age": 1}, {"max_age": 2**63 - 1}, {"allow_exact_matches": False}):
         parameters = {"at": "at", "keys": "k", "columns": ["v"], **more}
         expected = analysis.as_of(*tables, **parameters).column("v").to_pylist()
@@ -170,7 +170,7 @@ def test_keys_and_times_of_other_types_are_refused_as_in_one_process(
 ) -> None:
     questions, features = spark.sql(f"select {asked}"), spark.sql(f"select {known}, 7 v")
     with pytest.raises(SchemaError) as refusal:
-        analysis.as_of(questions.toArrow(), features.toArrow(), at="at", keys="k")
+        analysis.as_of(table_of(questions), table_of(features), at="at", keys="k")
     with pytest.raises(SchemaError, match=re.escape(str(refusal.value))):
         on_spark.as_of(questions, features, at="at", keys="k")
 

@@ -53,5 +53,13 @@ def dataframe_of(spark: Any, table: pa.Table) -> Any:
     from pyspark.sql.pandas.types import from_arrow_schema
 
     return spark.createDataFrame(
-        [tuple(row.values()) for row in table.to_pylist()], from_arrow_schema(table.schema)
+        [tuple(row.values()) for row in table.to_pylist()],
+        from_arrow_schema(table.schema, prefer_timestamp_ntz=True),
     )
+
+
+def table_of(dataframe: Any) -> pa.Table:
+    """The table of a DataFrame with rows, also on Spark 3.5, which gives no Arrow data."""
+    if hasattr(dataframe, "toArrow"):
+        return dataframe.toArrow()
+    return pa.Table.from_batches(dataframe._collect_as_arrow())
