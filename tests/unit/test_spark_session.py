@@ -367,8 +367,10 @@ class SessionOfSpark35:
         """A session has it."""
 
 
-def test_spark_35_gets_few_rows_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_spark_35_gets_few_rows_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pyspark.__version__", "3.5.6")
+    java_of_version(tmp_path, "17.0.2")
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     builder = configure_spark(RecordingBuilder())
     assert builder._options["spark.sql.execution.arrow.maxRecordsPerBatch"] == "32"
     assert "spark.sql.execution.arrow.maxBytesPerBatch" not in builder._options
