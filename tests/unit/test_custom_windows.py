@@ -107,6 +107,18 @@ def test_a_window_beyond_64_bits_is_an_error(around: Surroundings) -> None:
         operator.process_element(record("a", 1, MAX_TIMESTAMP))
 
 
+@pytest.mark.parametrize(
+    "window", [TimeWindow(0, MAX_TIMESTAMP + 1), TimeWindow(MIN_TIMESTAMP - 1, 0)], ids=["end", "start"]
+)
+def test_a_window_of_a_custom_assigner_beyond_64_bits_is_an_error(
+    around: Surroundings, window: TimeWindow
+) -> None:
+    operator = around.windows(windows_of(ByValue()))
+    operator.process_element(record("a", [TimeWindow(MIN_TIMESTAMP, MAX_TIMESTAMP)], 6))
+    with pytest.raises(DataError, match=r"ByValue gave .*64 bits.* the key 'a'"):
+        operator.process_element(record("a", [window], 6))
+
+
 class Gap(SessionWindowTimeGapExtractor):
     def extract(self, element: Any) -> int:
         return element[1]  # type: ignore[no-any-return]

@@ -290,3 +290,17 @@ def test_extension_types_of_files_and_of_structs_as_keys_are_their_storage(tmp_p
 def test_columns_that_pyarrow_cannot_make_are_refused_when_they_are_declared(declared: pa.DataType) -> None:
     with pytest.raises(ConfigurationError, match=r"the column 'b' of type .*, which pyarrow cannot make"):
         log_of(table(NO_NULLS)).key_by("key").process(Told(), pa.schema({"a": pa.string(), "b": declared}))
+
+
+@pytest.mark.parametrize("arrow_type", [pa.string_view(), pa.binary_view()], ids=str)
+def test_views_of_nulls_may_be_anything(arrow_type: pa.DataType) -> None:
+    texts = ["b", None, "c" * 30, None]
+    validity, views, *data = pa.array(texts, arrow_type).buffers()
+    forged = np.frombuffer(views, np.int32).reshape(-1, 4).copy()
+    forged[1] = (-(1 << 27), 0, 7, -1)
+    column = pa.Array.from_buffers(arrow_type, 4, [validity, pa.py_buffer(forged), *data])
+    target = plain_type(arrow_type)
+    for at in range(4):
+        assert plain_column(column.slice(at), target).equals(pa.array(texts, target).slice(at))
+    encoded = pa.DictionaryArray.from_arrays(pa.array([3, 2, 1, 0], pa.int8()), column)
+    assert plain_column(encoded, target).equals(pa.array([None, "c" * 30, None, "b"], target))

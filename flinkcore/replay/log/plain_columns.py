@@ -130,10 +130,22 @@ def plain_column(column: pa.Array, target: pa.DataType) -> pa.Array:
         return pa.array(halves.astype(np.float32), pa.float32(), mask=~valid)
     if _is_large(column.type):
         return _with_narrow_offsets(column, target)
+    if _is_view(column.type) and column.null_count:
+        column = _with_blank_nulls(column)
     try:
         return column.cast(target)
     except pa.ArrowInvalid as failure:
         raise DataError(f"a column of type {column.type} cannot become {target}: {failure}") from failure
+
+
+def _with_blank_nulls(column: pa.Array) -> pa.Array:
+    """A column of views where those of nulls are empty: Arrow's cast follows them, and they may be anything."""
+    valid = pc.is_valid(column)
+    _, views, *data = column.buffers()
+    blank = np.frombuffer(views, np.int64, 2 * len(column), 16 * column.offset).reshape(-1, 2).copy()
+    blank[~valid.to_numpy(zero_copy_only=False)] = 0
+    buffers = [valid.buffers()[1], pa.py_buffer(blank), *data]
+    return pa.Array.from_buffers(column.type, len(column), buffers, column.null_count)
 
 
 def _with_plain_runs(column: pa.Array) -> pa.Array:
@@ -183,7 +195,7 @@ def _text_size(column: pa.Array) -> int:
     if _is_large(column.type):
         starts = _starts(column)
         return int(starts[-1] - starts[0])
-    if pa.types.is_string_view(column.type) or pa.types.is_binary_view(column.type):
+    if _is_view(column.type):
         return int(_lengths(column).sum())
     if pa.types.is_dictionary(column.type) and _is_text(column.type.value_type):
         lengths = _lengths(column.dictionary)
@@ -198,7 +210,7 @@ def _text_size(column: pa.Array) -> int:
 def _lengths(column: pa.Array) -> np.ndarray[Any, np.dtype[np.int64]]:
     """How many bytes each value has; 0 for null."""
     lengths: np.ndarray[Any, np.dtype[np.int64]]
-    if pa.types.is_string_view(column.type) or pa.types.is_binary_view(column.type):
+    if _is_view(column.type):
         # A view has 16 bytes, and begins with the length.
         words = np.frombuffer(column.buffers()[1], np.int32, 4 * len(column), 16 * column.offset)
         lengths = words[::4].astype(np.int64)
@@ -240,6 +252,10 @@ def _starts(column: pa.Array) -> np.ndarray[Any, np.dtype[np.int64]]:
 
 def _is_text(arrow_type: pa.DataType) -> bool:
     return plain_type(arrow_type) in (pa.string(), pa.binary())
+
+
+def _is_view(arrow_type: pa.DataType) -> bool:
+    return bool(pa.types.is_string_view(arrow_type) or pa.types.is_binary_view(arrow_type))
 
 
 def _is_large(arrow_type: pa.DataType) -> bool:

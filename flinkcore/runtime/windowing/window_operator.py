@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Hashable, Iterator
 from functools import partial
 from typing import Any, Final
 
-from flinkcore.common.constants import MIN_TIMESTAMP
+from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.common.timestamp_assigner import as_timestamp
 from flinkcore.common.watermark import Watermark
 from flinkcore.datastream.functions import AggregateFunction, Results, RuntimeContext
@@ -255,7 +255,9 @@ class WindowOperator(KeyedFunctionOperator[WindowFunctions], OneInputStreamOpera
             if type(windows) is not list:
                 windows = list(windows)
             for window in windows:
-                if type(window) not in _BUILT_IN_WINDOWS:
+                if type(window) is TimeWindow:
+                    _check_bounds(window, self._assigner)
+                elif type(window) not in _BUILT_IN_WINDOWS:
                     _check_window(window)
         except (DataError, UserCodeError) as failure:
             raise type(failure)(f"{failure} (at {self._results.described(record)})") from failure
@@ -428,6 +430,14 @@ def _check_window(window: Window) -> None:
         raise TypeError(
             f"max_timestamp of {shown(window)} gave {window.max_timestamp()!r}: it is to return an int of 64 bits, in "
             "milliseconds since the epoch"
+        )
+
+
+def _check_bounds(window: TimeWindow, assigner: object) -> None:
+    if window.start < MIN_TIMESTAMP or window.end > MAX_TIMESTAMP:
+        raise DataError(
+            f"assign_windows of {type(assigner).__name__} gave {shown(window)}: its bounds are to be of 64 bits, in "
+            "milliseconds since the epoch; filter such timestamps out, or let the assigner keep to these bounds"
         )
 
 
