@@ -10,16 +10,20 @@ from flinkcore.errors import ConfigurationError, DataError
 # ---- JSON lines --------------------------------------------------------------------------------------------------
 
 
-def json_depth(const uint8_t[::1] text not None):
-    """Return how deep arrays and objects are nested. O(n).
+def json_structure(const uint8_t[::1] text not None):
+    """Return how deep arrays and objects are nested, and whether a null stands outside of them. O(n).
 
     Parameters
     ----------
     text : bytes
         Need not be JSON: a string that a line break cuts off ends there, as no string goes over lines.
+
+    Returns
+    -------
+    (int, bool)
     """
     cdef int64_t i, n = text.shape[0], depth = 0, most = 0
-    cdef bint in_string = False, is_escaped = False
+    cdef bint in_string = False, is_escaped = False, has_null = False
     cdef uint8_t c
     with nogil:
         for i in range(n):
@@ -35,7 +39,9 @@ def json_depth(const uint8_t[::1] text not None):
                 most = max(most, depth)
             elif c == b"}" or c == b"]":
                 depth -= 1
-    return most
+            elif c == b"n" and depth == 0 and i + 1 < n and text[i + 1] == b"u":
+                has_null = True
+    return most, has_null
 
 
 # ---- splits of rows ----------------------------------------------------------------------------------------------

@@ -5,7 +5,6 @@ from __future__ import annotations
 import codecs
 import csv
 import io
-import re
 import sys
 from collections.abc import Callable, Generator, Iterator
 from functools import partial
@@ -14,7 +13,7 @@ from time import monotonic, sleep
 from typing import Any, Final
 from weakref import ref
 
-from flinkcore._native.event_log import json_depth
+from flinkcore._native.event_log import json_structure
 from flinkcore.errors import DataError
 
 LET_GO_SECONDS = 60
@@ -289,20 +288,17 @@ def _invalid(text: str) -> Exception:
 MOST_LEVELS = 100
 """The number of levels that Arrow allows in Parquet files; type inference is recursive, and deeper ones crash it."""
 
-_NULL_FIRST = re.compile(rb"(?:\xef\xbb\xbf)?[ \t\r\n]*null")
 
+def json_fault(block: bytes) -> str | None:
+    """Return what is wrong with a block of JSON lines that Arrow's reader would not notice, or crash at; None: nothing.
 
-def is_too_deep(block: bytes) -> bool:
-    """Return whether a block of JSON has arrays and objects nested deeper than `MOST_LEVELS`.
-
-    Levels are counted across lines: Arrow allows an object of JSON lines to span several.
+    Levels are counted across lines: Arrow allows an object to span several. Of a null in place of an object it makes a
+    row of nulls; in place of the first one, it crashes.
     """
-    return json_depth(block) > MOST_LEVELS
-
-
-def begins_with_null(block: bytes) -> bool:
-    """Return whether a block of JSON has null in place of its first object, which crashes Arrow's reader."""
-    return _NULL_FIRST.match(block) is not None
+    levels, has_null = json_structure(block)
+    if levels > MOST_LEVELS:
+        return f"arrays and objects that are more than {MOST_LEVELS} levels deep"
+    return "null where an object belongs" if has_null else None
 
 
 def empty_file(name: str) -> str:

@@ -457,10 +457,12 @@ def test_keys_that_json_lines_lack_are_null_and_others_are_passed_over(tmp_path)
         (b'null\r\n{"a": 1}\n', 1),
         (b"\xef\xbb\xbfnull\n", 1),
         (b'{"a":1}\nnull\n', 2),
+        (b"{}\n{} null {}\n", 2),
     ],
 )
-def test_null_in_place_of_the_first_object_of_a_block_is_refused(tmp_path, monkeypatch, text, line):
-    monkeypatch.setattr("flinkcore.replay.log.text_formats._BLOCK_BYTES", 8)
+@pytest.mark.parametrize("block_bytes", [8, 1 << 20])
+def test_null_in_place_of_an_object_is_refused(tmp_path, monkeypatch, text, line, block_bytes):
+    monkeypatch.setattr("flinkcore.replay.log.text_formats._BLOCK_BYTES", block_bytes)
     (tmp_path / "1.json").write_bytes(b'{"a":1}\n')
     (tmp_path / "2.json").write_bytes(text)
     source = LogFiles.discover(tmp_path)

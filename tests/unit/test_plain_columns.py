@@ -253,6 +253,17 @@ WITHIN = {
 }
 
 
+ENCODED = {
+    "extension": named,
+    "string_view": LAYOUTS["string_view"],
+    "dictionary": LAYOUTS["dictionary"],
+    "view_run_ends": LAYOUTS["view_run_ends"],
+    "of_structs": lambda text: pa.DictionaryArray.from_arrays(
+        pa.array(range(len(text)), pa.int8()), pa.StructArray.from_arrays([named(text)], ["name"])
+    ),
+}
+
+
 @pytest.mark.parametrize("layout", ["string_view", "dictionary", "large_string", "sliced"])
 def test_extension_types_are_their_storage(layout: str) -> None:
     text = LAYOUTS[layout](NO_NULLS)
@@ -260,14 +271,52 @@ def test_extension_types_are_their_storage(layout: str) -> None:
     assert job(log_of(table(named(text)), split="split")) == job(log_of(table(NO_NULLS), split="split"))
 
 
+@pytest.mark.parametrize("encoded", ENCODED)
 @pytest.mark.parametrize("within", WITHIN)
-def test_extension_types_within_others_are_their_storage(within: str) -> None:
+def test_what_is_within_others_is_plain_too(within: str, encoded: str) -> None:
     make = WITHIN[within]
-    expected = make(NO_NULLS.slice(1))
-    stored = plain_column(make(named(NO_NULLS)), plain_type(make(named(NO_NULLS)).type)).slice(1)
-    stored.validate(full=True)
-    assert plain_type(make(named(NO_NULLS)).type) == plain_type(expected.type)
-    assert stored.to_pylist() == expected.to_pylist()
+    column = make(ENCODED[encoded](NO_NULLS))
+    target = plain_type(column.type)
+    values = WITHIN["struct"](NO_NULLS) if encoded == "of_structs" else NO_NULLS
+    assert target == plain_type(make(values).type)
+    for start, length in ((0, len(column)), (1, 5), (3, 0)):
+        piece = column.slice(start, length)
+        plain = plain_column(piece, target)
+        plain.validate(full=True)
+        assert plain.type == target
+        assert plain.to_pylist() == piece.to_pylist()
+
+
+@pytest.mark.parametrize("within", sorted(WITHIN.keys() - {"union", "dictionary", "run_ends"}))
+def test_nulls_of_nested_columns_stay(within: str) -> None:
+    column = WITHIN[within](NO_NULLS.cast(pa.string_view()))
+    rows = [None if number % 3 == 1 else row for number, row in enumerate(column.to_pylist())]
+    with_nulls = pa.array(rows, column.type)
+    for at in range(len(rows)):
+        assert plain_column(with_nulls.slice(at), plain_type(column.type)).to_pylist() == rows[at:]
+
+
+@pytest.mark.parametrize("within", WITHIN)
+def test_views_of_nulls_within_others_may_be_anything(within: str) -> None:
+    column = WITHIN[within](with_forged_null(pa.string_view()))
+    plain = plain_column(column, plain_type(column.type))
+    assert plain.to_pylist() == WITHIN[within](pa.array(["b", None, "c" * 30, None])).to_pylist()
+
+
+def test_dense_unions_keep_their_places() -> None:
+    texts = pa.array(["a", "b"], pa.string_view())
+    column = pa.UnionArray.from_dense(
+        pa.array([1, 0, 1, 1], pa.int8()), pa.array([0, 0, 1, 1], pa.int32()), [pa.array([7]), texts]
+    )
+    for at in range(4):
+        plain = plain_column(column.slice(at), plain_type(column.type))
+        plain.validate(full=True)
+        assert plain.to_pylist() == ["a", 7, "b", "b"][at:]
+
+
+def test_large_text_within_others_stays_large() -> None:
+    column = pa.array([{"name": "a"}, None], pa.struct({"name": pa.large_string()}))
+    assert plain_column(column, plain_type(column.type)) is column
 
 
 def test_extension_types_of_files_and_of_structs_as_keys_are_their_storage(tmp_path: Path) -> None:
@@ -295,12 +344,17 @@ def test_columns_that_pyarrow_cannot_make_are_refused_when_they_are_declared(dec
 @pytest.mark.parametrize("arrow_type", [pa.string_view(), pa.binary_view()], ids=str)
 def test_views_of_nulls_may_be_anything(arrow_type: pa.DataType) -> None:
     texts = ["b", None, "c" * 30, None]
-    validity, views, *data = pa.array(texts, arrow_type).buffers()
-    forged = np.frombuffer(views, np.int32).reshape(-1, 4).copy()
-    forged[1] = (-(1 << 27), 0, 7, -1)
-    column = pa.Array.from_buffers(arrow_type, 4, [validity, pa.py_buffer(forged), *data])
+    column = with_forged_null(arrow_type)
     target = plain_type(arrow_type)
     for at in range(4):
         assert plain_column(column.slice(at), target).equals(pa.array(texts, target).slice(at))
     encoded = pa.DictionaryArray.from_arrays(pa.array([3, 2, 1, 0], pa.int8()), column)
     assert plain_column(encoded, target).equals(pa.array([None, "c" * 30, None, "b"], target))
+
+
+def with_forged_null(arrow_type: pa.DataType) -> pa.Array:
+    """Views of b, null, thirty c and null; what the view of a null says is nothing that Arrow could follow."""
+    validity, views, *data = pa.array(["b", None, "c" * 30, None], arrow_type).buffers()
+    forged = np.frombuffer(views, np.int32).reshape(-1, 4).copy()
+    forged[1] = (-(1 << 27), 0, 7, -1)
+    return pa.Array.from_buffers(arrow_type, 4, [validity, pa.py_buffer(forged), *data])

@@ -14,7 +14,7 @@ from flinkcore.common.serialization import (
     DeserializationSchema,
     SerializationSchema,
 )
-from flinkcore.common.text_files import MOST_LEVELS, begins_with_null, empty_file, is_too_deep
+from flinkcore.common.text_files import empty_file, json_fault
 from flinkcore.common.typeinfo import RowTypeInfo, TypeInformation
 from flinkcore.datastream.formats.arrow_format import ArrowRowFormat, row_schema
 from flinkcore.datastream.formats.json_schema import type_of_json_schema
@@ -52,10 +52,8 @@ class JsonReaderFormat(ArrowRowFormat):
         if not content.strip():
             warnings.warn(empty_file(name), UserWarning, stacklevel=2)
             return iter(())
-        if is_too_deep(content):
-            raise DataError(f"{name} has arrays and objects that are more than {MOST_LEVELS} levels deep")
-        if begins_with_null(content):
-            raise DataError(f"{name} has null where its first object belongs: each line holds an object")
+        if fault := json_fault(content):
+            raise DataError(f"{name} has {fault}: each line holds an object")
         # In one block, for each is to begin with an object.
         read_options = arrow_json.ReadOptions(block_size=min(len(content) + 1, 2**31 - 1))
         options = arrow_json.ParseOptions(explicit_schema=row_schema(self.row_type))

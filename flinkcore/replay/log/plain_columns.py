@@ -1,6 +1,6 @@
 """One plain type per column: what dictionary, view, large, run-end-encoded and extension columns decode to."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,8 +17,8 @@ def plain_type(arrow_type: pa.DataType) -> pa.DataType:
     """Return the type that a column of this type has once decoded.
 
     Dictionaries and run-end-encoded columns become their values; large and view strings and binaries become
-    string and binary; float16 becomes float32; an extension type such as uuid becomes its storage type, also within
-    nested types. Every other type, nested ones included, stays.
+    string and binary; float16 becomes float32; an extension type such as uuid becomes its storage type. Within nested
+    types it is the same, but large strings and binaries stay there.
     """
     decoded = decoded_type(arrow_type)
     if pa.types.is_large_string(decoded):
@@ -28,31 +28,23 @@ def plain_type(arrow_type: pa.DataType) -> pa.DataType:
 
 def decoded_type(arrow_type: pa.DataType) -> pa.DataType:
     """Return the plain type, but large for large strings and binaries: as such, computed columns take any text."""
-    stored = storage_type(arrow_type)
-    if pa.types.is_dictionary(stored) or pa.types.is_run_end_encoded(stored):
-        return decoded_type(stored.value_type)
-    if pa.types.is_string_view(stored):
-        return pa.string()
-    if pa.types.is_binary_view(stored):
-        return pa.binary()
-    if pa.types.is_float16(stored):
-        return pa.float32()
-    return stored
-
-
-def storage_type(arrow_type: pa.DataType) -> pa.DataType:
-    """Return the type with the storage type in place of each extension type, also of those within it."""
     if isinstance(arrow_type, pa.BaseExtensionType):
-        return storage_type(arrow_type.storage_type)
-    if pa.types.is_dictionary(arrow_type):
-        return pa.dictionary(arrow_type.index_type, storage_type(arrow_type.value_type), arrow_type.ordered)
-    if pa.types.is_run_end_encoded(arrow_type):
-        return pa.run_end_encoded(arrow_type.run_end_type, storage_type(arrow_type.value_type))
-    if arrow_type.num_fields == 0:
-        return arrow_type
-    fields = [arrow_type.field(number) for number in range(arrow_type.num_fields)]
-    stored = [field.with_type(storage_type(field.type)) for field in fields]
-    return arrow_type if stored == fields else _of_fields(arrow_type, stored)
+        return decoded_type(arrow_type.storage_type)
+    if pa.types.is_dictionary(arrow_type) or pa.types.is_run_end_encoded(arrow_type):
+        return decoded_type(arrow_type.value_type)
+    if pa.types.is_string_view(arrow_type):
+        return pa.string()
+    if pa.types.is_binary_view(arrow_type):
+        return pa.binary()
+    if pa.types.is_float16(arrow_type):
+        return pa.float32()
+    fields = _fields(arrow_type)
+    decoded = [field.with_type(decoded_type(field.type)) for field in fields]
+    return arrow_type if decoded == fields else _of_fields(arrow_type, decoded)
+
+
+def _fields(arrow_type: pa.DataType) -> list[pa.Field]:
+    return [arrow_type.field(number) for number in range(arrow_type.num_fields)]
 
 
 def _of_fields(arrow_type: pa.DataType, fields: list[pa.Field]) -> pa.DataType:
@@ -71,17 +63,6 @@ def _of_fields(arrow_type: pa.DataType, fields: list[pa.Field]) -> pa.DataType:
     if types.is_large_list(arrow_type):
         return pa.large_list(field)
     return pa.list_view(field) if types.is_list_view(arrow_type) else pa.large_list_view(field)
-
-
-class _Stored:
-    """A column with the storage of extension types, also of those within it, that lies where the column lies."""
-
-    def __init__(self, column: pa.Array) -> None:
-        self._column = column
-
-    def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]:
-        _, array = self._column.__arrow_c_array__()
-        return storage_type(self._column.type).__arrow_c_schema__(), array
 
 
 def plain_schema(schema: pa.Schema) -> pa.Schema:
@@ -111,8 +92,8 @@ def plain_column(column: pa.Array, target: pa.DataType) -> pa.Array:
     """
     if column.type == target:
         return column
-    if column.type != storage_type(column.type):
-        return plain_column(pa.array(_Stored(column)), target)
+    if isinstance(column.type, pa.BaseExtensionType):
+        return plain_column(column.storage, target)
     if pa.types.is_dictionary(column.type):
         # Values first: of views, Arrow does not decode them.
         values = plain_column(column.dictionary, decoded_type(column.type.value_type))
@@ -130,12 +111,51 @@ def plain_column(column: pa.Array, target: pa.DataType) -> pa.Array:
         return pa.array(halves.astype(np.float32), pa.float32(), mask=~valid)
     if _is_large(column.type):
         return _with_narrow_offsets(column, target)
+    if pa.types.is_nested(column.type):
+        return _with_plain_fields(column, target)
     if _is_view(column.type) and column.null_count:
         column = _with_blank_nulls(column)
     try:
         return column.cast(target)
     except pa.ArrowInvalid as failure:
         raise DataError(f"a column of type {column.type} cannot become {target}: {failure}") from failure
+
+
+def _with_plain_fields(column: pa.Array, target: pa.DataType) -> pa.Array:
+    """A nested column whose fields are plain, without what lies around a slice."""
+    layout, fields = _layout(column)
+    plain = [plain_column(field, kind.type) for field, kind in zip(fields, _fields(target), strict=True)]
+    # Unions have no nulls of their own.
+    nulls = 0 if pa.types.is_union(target) else column.null_count
+    validity = pc.is_valid(column).buffers()[1] if nulls else None
+    return pa.Array.from_buffers(target, len(column), [validity, *layout], nulls, 0, plain)
+
+
+def _layout(column: pa.Array) -> tuple[list[pa.Buffer], list[pa.Array]]:
+    """The buffers of a nested column behind its validity, and its fields; views of lists keep all values."""
+    types, kind, rows = pa.types, column.type, len(column)
+    if types.is_struct(kind):
+        return [], [column.field(number) for number in range(kind.num_fields)]
+    if types.is_union(kind):
+        widths = {"sparse": (1,), "dense": (1, 4)}[kind.mode]
+        return _sliced(column, widths), [column.field(number) for number in range(kind.num_fields)]
+    if types.is_fixed_size_list(kind):
+        return [], [column.values.slice(column.offset * kind.list_size, rows * kind.list_size)]
+    if types.is_list_view(kind) or types.is_large_list_view(kind):
+        width = 8 if types.is_large_list_view(kind) else 4
+        return _sliced(column, (width, width)), [column.values]
+    starts = _starts(column)
+    first = starts[0]
+    return [pa.py_buffer(starts - first)], [column.values.slice(first, starts[-1] - first)]
+
+
+def _sliced(column: pa.Array, widths: Sequence[int]) -> list[pa.Buffer]:
+    """Those bytes of the buffers behind a column's validity, of so many for each row, that are the column's."""
+    buffers = column.buffers()[1 : 1 + len(widths)]
+    return [
+        buffer.slice(column.offset * width, len(column) * width)
+        for buffer, width in zip(buffers, widths, strict=True)
+    ]
 
 
 def _with_blank_nulls(column: pa.Array) -> pa.Array:
@@ -188,13 +208,13 @@ def fitting_pieces(batch: pa.RecordBatch, names: Collection[str], label: str) ->
     yield batch
 
 
-def _text_size(column: pa.Array) -> int:
-    """Return at least how many bytes of text a column has once decoded; 0 where it is plain already."""
+def _text_size(column: pa.Array, is_within: bool = False) -> int:
+    """Return at least how many bytes of text a column, or one within another, has once decoded; 0 where it stays."""
     if isinstance(column.type, pa.BaseExtensionType):
-        return _text_size(column.storage)
+        return _text_size(column.storage, is_within)
     if _is_large(column.type):
         starts = _starts(column)
-        return int(starts[-1] - starts[0])
+        return 0 if is_within else int(starts[-1] - starts[0])
     if _is_view(column.type):
         return int(_lengths(column).sum())
     if pa.types.is_dictionary(column.type) and _is_text(column.type.value_type):
@@ -204,6 +224,8 @@ def _text_size(column: pa.Array) -> int:
     if pa.types.is_run_end_encoded(column.type) and _is_text(column.type.value_type):
         values = column.values if len(column) > 1 else column.values.slice(column.find_physical_offset(), 1)
         return int(_lengths(values).max(initial=0)) * len(column)
+    if pa.types.is_nested(column.type) and column.type != decoded_type(column.type):
+        return max(_text_size(field, is_within=True) for field in _layout(column)[1])
     return 0
 
 
@@ -243,11 +265,13 @@ def _with_narrow_offsets(column: pa.Array, target: pa.DataType) -> pa.Array:
     )
 
 
-def _starts(column: pa.Array) -> np.ndarray[Any, np.dtype[np.int64]]:
-    offsets = column.buffers()[1]
+def _starts(column: pa.Array) -> np.ndarray[Any, np.dtype[np.signedinteger[Any]]]:
+    """Where the values of text, lists or maps begin, and where the last ends."""
+    is_wide = _is_large(column.type) or pa.types.is_large_list(column.type)
+    offsets, kind = column.buffers()[1], np.int64 if is_wide else np.int32
     if offsets is None or offsets.size == 0:  # so an empty column may come
-        return np.zeros(1, np.int64)
-    return np.frombuffer(offsets, np.int64, len(column) + 1, column.offset * 8)
+        return np.zeros(1, kind)
+    return np.frombuffer(offsets, kind, len(column) + 1, column.offset * kind().itemsize)
 
 
 def _is_text(arrow_type: pa.DataType) -> bool:

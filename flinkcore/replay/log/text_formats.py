@@ -13,12 +13,10 @@ import pyarrow.csv as pacsv
 import pyarrow.json as pajson
 
 from flinkcore.common.text_files import (
-    MOST_LEVELS,
     CsvRows,
-    begins_with_null,
     csv_contents,
     empty_file,
-    is_too_deep,
+    json_fault,
     no_last_line_break,
     read_block,
     refuse_other_encodings,
@@ -275,10 +273,8 @@ class JsonFormat:
 
 
 def _parse(block: bytes, schema: pa.Schema, unexpected: str) -> pa.Table:
-    if is_too_deep(block):
-        raise pa.ArrowInvalid(f"arrays and objects are more than {MOST_LEVELS} levels deep")
-    if begins_with_null(block):
-        raise pa.ArrowInvalid("null where an object belongs")
+    if fault := json_fault(block):
+        raise pa.ArrowInvalid(fault)
     return pajson.read_json(
         pa.BufferReader(block),
         read_options=pajson.ReadOptions(use_threads=False, block_size=len(block) + 1),
