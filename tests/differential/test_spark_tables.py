@@ -354,7 +354,9 @@ def test_explain_says_how_a_dataframe_is_read_and_why(spark: Any, tmp_path: Path
     assert "collected by the driver, for Spark computes the column 'km'" in mapped.explain()
     result = per_minute(stream).execute()
     assert result.to_arrow().num_rows
-    assert set(spark.sparkContext._jsc.getPersistentRDDs()) == kept
+    assert (
+        set(spark.sparkContext._jsc.getPersistentRDDs()) <= kept
+    )  # an earlier test's may be released meanwhile
 
 
 def test_jobs_of_single_elements_read_the_files_of_a_dataframe(

@@ -12,7 +12,13 @@ import pytest
 from models.golden_generators import LegacyPunctuated, ValueAsTimestamp
 
 from flinkcore.common import Duration, OutputTag, Time, WatermarkStrategy
-from flinkcore.datastream import FILE, DataStream, StreamExecutionEnvironment, TumblingEventTimeWindows
+from flinkcore.datastream import (
+    FILE,
+    DataStream,
+    KeyedProcessFunction,
+    StreamExecutionEnvironment,
+    TumblingEventTimeWindows,
+)
 from flinkcore.datastream.aggregates import Aggregate, collect, count, count_distinct, last, max_by, sum_
 from flinkcore.datastream.timestamps import as_watermark_strategy
 from flinkcore.datastream.transformations import StreamGraph
@@ -399,3 +405,40 @@ def test_the_columns_of_results_are_known_before_a_job_runs(
         *_, batch = job.execute().to_batches()
         assert batch.num_rows == 2
         assert batch.schema == plan(job).result_schema()
+
+
+def never_null(stream: DataStream) -> set[str]:
+    planned = plan(stream)
+    tight = planned.tight_result_schema()
+    assert [(field.name, field.type) for field in tight] == [
+        (field.name, field.type) for field in planned.result_schema()
+    ]
+    return {field.name for field in tight if not field.nullable}
+
+
+def test_a_plan_knows_which_columns_of_results_have_no_null(log: DataStream) -> None:
+    stream = log.assign_timestamps_and_watermarks(BOUNDED)
+    aggregates = {"n": count(), "prices": count("price"), "spent": sum_("price"), "notes": collect("note")}
+    firing = {"window_start", "window_end", "late_firing", "watermark"}
+    results = windowed(stream).aggregate(**aggregates)
+    assert never_null(results) == firing | {"k", "n", "prices"}
+    # A part of a composite key may be null.
+    assert never_null(windowed(stream, "k", "note").aggregate(**aggregates)) == firing | {"n", "prices"}
+    assert never_null(windowed(stream).retracting().aggregate(spent=sum_("price"))) == firing | {
+        "k",
+        "row_kind",
+    }
+    behind = results.filter(pc.field("n") > 1).with_columns(watermark=pc.field("watermark") + 1)
+    assert never_null(behind) == (firing - {"watermark"}) | {"k", "n", "prices"}
+    assert never_null(results.select("k", "spent", m=pc.field("n"))) == {"k"}
+    assert never_null(stream.filter(price > 0)) == set()
+
+
+class Silent(KeyedProcessFunction):
+    def process_element(self, value: Any, ctx: Any) -> None:
+        pass
+
+
+def test_columns_of_a_function_are_never_null_where_they_are_declared_so(log: DataStream) -> None:
+    columns = pa.schema([pa.field("a", pa.int64(), nullable=False), pa.field("b", pa.int64())])
+    assert never_null(log.key_by("k").process(Silent(), columns)) == {"a"}

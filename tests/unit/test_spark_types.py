@@ -86,3 +86,15 @@ def test_time_beyond_sparks_range_is_told() -> None:
 def test_type_without_counterpart_is_refused(arrow: pa.DataType) -> None:
     with pytest.raises(SchemaError, match=r"column 'c' is .* for which Spark has no type"):
         SparkSchema(pa.schema([("c", arrow)]))
+
+
+def test_columns_that_take_no_null_take_none_in_spark() -> None:
+    columns = pa.schema([pa.field("a", pa.uint8(), nullable=False), pa.field("b", pa.uint8())])
+    schema = SparkSchema(columns)
+    assert [field.nullable for field in schema.struct_type] == [False, True]
+    nulls = pa.nulls(1, pa.uint8())
+    assert schema.cast(pa.record_batch([pa.array([1], pa.uint8()), nulls], columns)).to_pylist() == [
+        {"a": 1, "b": None}
+    ]
+    with pytest.raises(DataError, match="column 'a' of the results has a null, which its type does not take"):
+        schema.cast(pa.record_batch([nulls, nulls], columns))

@@ -146,6 +146,10 @@ class JobPlan:
         """Return the columns of the results."""
         return self.stages[-1].output_schema()
 
+    def tight_result_schema(self) -> pa.Schema:
+        """Return the columns of the results, not nullable where no row can have a null."""
+        return self.stages[-1].tight_output_schema()
+
     def side_outputs(self) -> tuple[OutputTag, ...]:
         """Return the tags of the side outputs: of rejected rows, each once, and of the operators."""
         rejected = dict.fromkeys(log.rejected_tag for log in self.logs if log.rejected_tag is not None)

@@ -109,6 +109,11 @@ class WindowAggregation:
         """Whether a window withdraws its result before it gives another one."""
         return self.output_mode is OutputMode.RETRACTING
 
+    def never_null(self, keys: Sequence[str]) -> frozenset[str]:
+        """A key of one column, the window and its firing, and counts."""
+        counts = (name for name, aggregate in self.aggregates if aggregate.function == "count")
+        return frozenset((*(keys if len(keys) == 1 else ()), *WINDOW_RESULT_COLUMNS, ROW_KIND, *counts))
+
     def side_output_schema(
         self, output_tag: OutputTag, events: pa.Schema, time_type: pa.DataType
     ) -> pa.Schema:
@@ -185,6 +190,10 @@ class WholeRows:
     def repeating_columns(self) -> tuple[str, ...]:
         """None is known to be one."""
         return ()
+
+    def never_null(self, keys: Sequence[str]) -> frozenset[str]:
+        """None is known to be one."""
+        return frozenset()
 
 
 @dataclass(frozen=True)
@@ -440,6 +449,7 @@ KeyedOperator: TypeAlias = WindowAggregation | UserProcess | Forward
 All have what the planner asks for: `columns` are those of the events that it reads besides the keys (None: all);
 `needs_event_time`: it cannot do without watermarks; `timestamp_range`: the lowest and the highest timestamp in ms, as
 others make bad rows; `repeating_columns`: those of its results, besides the keys, that have few values for their rows;
+`never_null`: those that no row of the results has null in, as far as their schema does not say it;
 `side_outputs`, and the schemas of results and side outputs, where events come with these columns, keys and type of
 time; `check` raises a SchemaError or ConfigurationError if it cannot run over events with these columns.
 """

@@ -146,6 +146,15 @@ class StagePlan:
         """Return the columns of the results behind the steps that follow."""
         return output_schema(self.after, self.result_schema())
 
+    def tight_output_schema(self) -> pa.Schema:
+        """Return the output schema, in which columns are not nullable where no row can have a null."""
+        never_null = self.operator.never_null(self.keys)
+        fields = [
+            field.with_nullable(field.nullable and field.name not in never_null)
+            for field in self.result_schema()
+        ]
+        return output_schema(self.after, pa.schema(fields))
+
     def side_output_schema(self, output_tag: OutputTag) -> pa.Schema:
         """Return the columns of a side output of the operator."""
         schema = self.operator.side_output_schema(output_tag, self.data_schema(), self.event_time)

@@ -118,7 +118,7 @@ class SparkResult(JobResult):
                 "call write_parquet(path) or to_arrow() after execute(stop_with_checkpoint=...), and read the files "
                 "with spark.read.parquet(path)"
             )
-        schema = self._plan.output_schemas()[tag_id]
+        schema = self._plan.tight_result_schema() if tag_id is None else self._plan.output_schemas()[tag_id]
         self._replay.outlive()
         output, columns = RowsOutput(tag_id, schema), SparkSchema(schema).struct_type
         return self._replay.dataframe(output, columns, for_user=for_user)

@@ -8,6 +8,7 @@ import pyarrow as pa
 from pyspark.sql import types as spark
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from flinkcore.common.required_values import refused_null_of
 from flinkcore.errors import DataError, SchemaError
 from flinkcore.replay.results.table_types import SAME, WIDENED
 
@@ -24,6 +25,7 @@ class SparkSchema:
     Parameters
     ----------
     schema : pyarrow.Schema
+        Columns that are not nullable are not nullable in Spark, which is quicker to read them.
 
     Attributes
     ----------
@@ -37,7 +39,9 @@ class SparkSchema:
     """
 
     def __init__(self, schema: pa.Schema) -> None:
-        self.arrow = pa.schema([(field.name, _accepted(field.type, field.name)) for field in schema])
+        self.arrow = pa.schema(
+            [pa.field(field.name, _accepted(field.type, field.name), field.nullable) for field in schema]
+        )
 
     @cached_property
     def struct_type(self) -> spark.StructType:
@@ -50,7 +54,8 @@ class SparkSchema:
         Raises
         ------
         DataError
-            If a value does not fit: a timestamp beyond the year 294,247, or with digits below microseconds.
+            If a value does not fit: a timestamp beyond the year 294,247, or with digits below microseconds; or if a
+            null is in a column that is not nullable.
         """
         columns = []
         for column, field in zip(batch.columns, self.arrow, strict=True):
@@ -61,7 +66,14 @@ class SparkSchema:
                     f"column {field.name!r} does not fit into Spark's type {field.type}: {error}. Take to_arrow() or "
                     "write_parquet(), or convert it before, with with_columns(...)"
                 ) from error
-        return pa.RecordBatch.from_arrays(columns, schema=self.arrow)
+        made = pa.RecordBatch.from_arrays(columns, schema=self.arrow)
+        place = refused_null_of(made)
+        if place is not None:
+            raise DataError(
+                f"column {place!r} of the results has a null, which its type does not take: declare it nullable, or "
+                "give a value"
+            )
+        return made
 
 
 def _accepted(given: pa.DataType, column: str) -> pa.DataType:
