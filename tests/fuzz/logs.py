@@ -245,6 +245,9 @@ def pick(pool: Sequence[Any], index: int) -> Any:
 
 def in_layout(array: pa.Array, layout: str) -> pa.Array:
     """The same values, lying otherwise in memory."""
+    if layout == "dictionary" and pa.types.is_struct(array.type):
+        fields = [in_layout(array.field(at), layout) for at in range(array.type.num_fields)]
+        return pa.StructArray.from_arrays(fields, array.type.names, mask=array.is_null())
     if layout == "dictionary":
         return array.dictionary_encode()
     if layout == "sliced":
@@ -299,7 +302,8 @@ kinds = st.one_of(
 key_columns = st.builds(KeyColumn, kinds, layouts, st.booleans()).filter(
     lambda key: key.layout != "dictionary" or key.kind in DICTIONARIES
 )
-DICTIONARIES = {"int64", "string", "large_string", "binary", "int32", "date32", "timestamp[us]"}
+DICTIONARIES = {"int64", "string", "large_string", "binary", "int32", "date32", "timestamp[us]", "struct"}
+"""Kinds of which a dictionary is drawn; of a struct, its fields are dictionaries."""
 
 
 @st.composite
