@@ -23,10 +23,10 @@ from benchmarks.peers import flink
 
 ROUNDS = int(os.environ.get("FLINKCORE_BENCH_ROUNDS", 3))
 WARMUPS = 2
-"""Runs before the rounds, which are not counted: a JVM that stays needs two to be warm.
+"""Runs before the rounds, which are not counted."""
 
-Flink has none: its JVM is new in each run, as in its users' jobs.
-"""
+SPARK_WARMUPS = 6
+"""As many on Spark, whose JVM has compiled by then what reads and writes rows: later runs take no less time."""
 
 
 class TimesItself(Protocol):
@@ -148,7 +148,7 @@ class Engines:
             return found
 
         with EngineProcess(engine, log, threads) as process:
-            runs = reported_rounds(benchmark, run, warmups=0 if engine.startswith("flink-") else WARMUPS)
+            runs = reported_rounds(benchmark, run, warmups=_warmups(engine))
         median = median_run(runs)
         self._medians[_Job(log, engine, threads)] = median.seconds
         benchmark.extra_info |= {
@@ -166,6 +166,13 @@ class Engines:
             if theirs is not None:
                 benchmark.extra_info[f"times_faster_than_{baseline}"] = theirs / median.seconds
         return runs
+
+
+def _warmups(engine: str) -> int:
+    products = engine.split("-")
+    if products[0] == "flink":
+        return 0  # its JVM is new in each run, as in its users' jobs
+    return SPARK_WARMUPS if "spark" in products else WARMUPS
 
 
 def _require(engine: str) -> None:
