@@ -422,8 +422,11 @@ def test_a_plan_knows_which_columns_of_results_have_no_null(log: DataStream) -> 
     firing = {"window_start", "window_end", "late_firing", "watermark"}
     results = windowed(stream).aggregate(**aggregates)
     assert never_null(results) == firing | {"k", "n", "prices"}
-    # A part of a composite key may be null.
     assert never_null(windowed(stream, "k", "note").aggregate(**aggregates)) == firing | {"n", "prices"}
+    by_count = [stream.key_by("k").count_window(*sizes).aggregate(n=count()) for sizes in ((2,), (3, 1))]
+    assert [never_null(each) for each in by_count] == [
+        firing - {"window_start", "window_end"} | {"k", "n"}
+    ] * 2
     assert never_null(windowed(stream).retracting().aggregate(spent=sum_("price"))) == firing | {
         "k",
         "row_kind",

@@ -38,6 +38,15 @@ if TYPE_CHECKING:
     from flinkcore.datastream.transformations import TwoInputFunction
 
 
+_WITH_BOUNDS = (
+    TumblingEventTimeWindows,
+    SlidingEventTimeWindows,
+    CumulativeEventTimeWindows,
+    EventTimeSessionWindows,
+)
+"""Windows over columns that have a start and an end, which are null in results of others."""
+
+
 @dataclass(frozen=True)
 class WindowAggregation:
     """Aggregates over the windows of each key.
@@ -110,9 +119,13 @@ class WindowAggregation:
         return self.output_mode is OutputMode.RETRACTING
 
     def never_null(self, keys: Sequence[str]) -> frozenset[str]:
-        """A key of one column, the window and its firing, and counts."""
-        counts = (name for name, aggregate in self.aggregates if aggregate.function == "count")
-        return frozenset((*(keys if len(keys) == 1 else ()), *WINDOW_RESULT_COLUMNS, ROW_KIND, *counts))
+        """A key of one column, the window, if it has bounds, its firing, and counts."""
+        counts = {name for name, aggregate in self.aggregates if aggregate.function == "count"}
+        known = {"late_firing", "watermark", ROW_KIND, *counts}
+        if isinstance(self.window, _WITH_BOUNDS):
+            known.update(WINDOW_RESULT_COLUMNS)
+        # A part of a composite key may be null.
+        return frozenset(known.union(keys if len(keys) == 1 else ()))
 
     def side_output_schema(
         self, output_tag: OutputTag, events: pa.Schema, time_type: pa.DataType
