@@ -238,6 +238,9 @@ WITHIN = {
     "list_view": lambda column: pa.ListViewArray.from_arrays(
         pa.array(range(len(column)), pa.int32()), pa.array([1] * len(column), pa.int32()), column
     ),
+    "large_list_view": lambda column: pa.LargeListViewArray.from_arrays(
+        pa.array(range(len(column)), pa.int64()), pa.array([1] * len(column), pa.int64()), column
+    ),
     "map": lambda column: pa.MapArray.from_arrays(
         pa.array(range(len(column) + 1), pa.int32()), pa.array(["k"] * len(column)), column
     ),
@@ -301,6 +304,32 @@ def test_views_of_nulls_within_others_may_be_anything(within: str) -> None:
     column = WITHIN[within](with_forged_null(pa.string_view()))
     plain = plain_column(column, plain_type(column.type))
     assert plain.to_pylist() == WITHIN[within](pa.array(["b", None, "c" * 30, None])).to_pylist()
+
+
+@pytest.mark.parametrize(("views", "lists"), [(pa.list_view, pa.list_), (pa.large_list_view, pa.large_list)])
+def test_views_of_lists_are_lists(views: Any, lists: Any) -> None:
+    offset = pa.int32() if views is pa.list_view else pa.int64()
+    values = pa.array(["a", "b", "c", "d"], pa.string_view())
+    bounds = [pa.array(numbers, offset) for numbers in ([2, 0, 9, 1, 0], [2, 3, 7, 0, 1])]
+    valid = pa.array([True, True, False, True, True]).buffers()[1]
+    buffers = [valid, bounds[0].buffers()[1], bounds[1].buffers()[1]]
+    column = pa.Array.from_buffers(views(pa.string_view()), 5, buffers, 1, 0, [values])
+    expected = [["c", "d"], ["a", "b", "c"], None, [], ["a"]]
+    assert plain_type(column.type) == lists(pa.string())
+    for start, length in ((0, 5), (1, 2), (2, 2), (4, 1), (5, 0)):
+        plain = plain_column(column.slice(start, length), lists(pa.string()))
+        plain.validate(full=True)
+        assert plain.to_pylist() == expected[start:][:length]
+
+
+def test_text_within_lists_is_counted_for_what_a_batch_has_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = pa.array(["x" * 20] * 6, pa.string_view())
+    monkeypatch.setattr(plain_columns, "MOST_TEXT", 45)
+    for make in ("struct", "list", "fixed_size_list", "list_view", "map", "dictionary", "run_ends"):
+        batch = pa.record_batch({"text": WITHIN[make](texts)})
+        pieces = [piece.num_rows for piece in fitting_pieces(batch, ["text"], "here")]
+        assert sum(pieces) == 6
+        assert max(pieces) <= 2
 
 
 def test_dense_unions_keep_their_places() -> None:

@@ -1,6 +1,6 @@
 """One plain type per column: what dictionary, view, large, run-end-encoded and extension columns decode to."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import numpy as np
@@ -8,6 +8,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from flinkcore.errors import DataError
+
+_Int64s = np.ndarray[Any, np.dtype[np.int64]]
 
 MOST_TEXT = 2**31 - 1
 """Bytes of text that the offsets of a plain column can count."""
@@ -17,8 +19,8 @@ def plain_type(arrow_type: pa.DataType) -> pa.DataType:
     """Return the type that a column of this type has once decoded.
 
     Dictionaries and run-end-encoded columns become their values; large and view strings and binaries become
-    string and binary; float16 becomes float32; an extension type such as uuid becomes its storage type. Within nested
-    types it is the same, but large strings and binaries stay there.
+    string and binary; views of lists become lists; float16 becomes float32; an extension type such as uuid becomes its
+    storage type. Within nested types it is the same, but large strings and binaries stay there.
     """
     decoded = decoded_type(arrow_type)
     if pa.types.is_large_string(decoded):
@@ -40,7 +42,8 @@ def decoded_type(arrow_type: pa.DataType) -> pa.DataType:
         return pa.float32()
     fields = _fields(arrow_type)
     decoded = [field.with_type(decoded_type(field.type)) for field in fields]
-    return arrow_type if decoded == fields else _of_fields(arrow_type, decoded)
+    is_plain = decoded == fields and not _is_view_of_lists(arrow_type)
+    return arrow_type if is_plain else _of_fields(arrow_type, decoded)
 
 
 def _fields(arrow_type: pa.DataType) -> list[pa.Field]:
@@ -58,11 +61,8 @@ def _of_fields(arrow_type: pa.DataType, fields: list[pa.Field]) -> pa.DataType:
         return pa.map_(field.type.field(0), field.type.field(1), arrow_type.keys_sorted)
     if types.is_fixed_size_list(arrow_type):
         return pa.list_(field, arrow_type.list_size)
-    if types.is_list(arrow_type):
-        return pa.list_(field)
-    if types.is_large_list(arrow_type):
-        return pa.large_list(field)
-    return pa.list_view(field) if types.is_list_view(arrow_type) else pa.large_list_view(field)
+    is_large = types.is_large_list(arrow_type) or types.is_large_list_view(arrow_type)
+    return pa.large_list(field) if is_large else pa.list_(field)
 
 
 def plain_schema(schema: pa.Schema) -> pa.Schema:
@@ -111,6 +111,8 @@ def plain_column(column: pa.Array, target: pa.DataType) -> pa.Array:
         return pa.array(halves.astype(np.float32), pa.float32(), mask=~valid)
     if _is_large(column.type):
         return _with_narrow_offsets(column, target)
+    if _is_view_of_lists(column.type):
+        return _lists(column, target)
     if pa.types.is_nested(column.type):
         return _with_plain_fields(column, target)
     if _is_view(column.type) and column.null_count:
@@ -125,37 +127,57 @@ def _with_plain_fields(column: pa.Array, target: pa.DataType) -> pa.Array:
     """A nested column whose fields are plain, without what lies around a slice."""
     layout, fields = _layout(column)
     plain = [plain_column(field, kind.type) for field, kind in zip(fields, _fields(target), strict=True)]
-    # Unions have no nulls of their own.
-    nulls = 0 if pa.types.is_union(target) else column.null_count
+    nulls = 0 if pa.types.is_union(target) else column.null_count  # unions have none of their own
     validity = pc.is_valid(column).buffers()[1] if nulls else None
     return pa.Array.from_buffers(target, len(column), [validity, *layout], nulls, 0, plain)
 
 
+def _lists(column: pa.Array, target: pa.DataType) -> pa.Array:
+    """Views of lists as lists: each with values of its own, in order."""
+    starts, sizes, values = _viewed(column)
+    kind = np.int64 if pa.types.is_large_list(target) else np.int32
+    ends = np.concatenate([[0], np.cumsum(sizes)])
+    if ends[-1] > np.iinfo(kind).max:
+        raise DataError(
+            f"a column of type {column.type} has {ends[-1]:,} values, more than {target} holds: let fewer come together"
+        )
+    places = np.repeat(starts - ends[:-1], sizes) + np.arange(ends[-1])
+    values = plain_column(values, target.value_type).take(pa.array(places))
+    validity = pc.is_valid(column).buffers()[1] if column.null_count else None
+    offsets = pa.py_buffer(ends.astype(kind))
+    return pa.Array.from_buffers(target, len(column), [validity, offsets], column.null_count, 0, [values])
+
+
+def _viewed(column: pa.Array) -> tuple[_Int64s, _Int64s, pa.Array]:
+    """Where views of lists begin, how many values they have, and the values from the first to the last of them."""
+    kind = np.int64 if pa.types.is_large_list_view(column.type) else np.int32
+    starts, sizes = (
+        np.frombuffer(buffer, kind, len(column), column.offset * kind().itemsize).astype(np.int64)
+        for buffer in column.buffers()[1:3]
+    )
+    # What those of nulls say may be anything.
+    sizes[column.is_null().to_numpy(zero_copy_only=False)] = 0
+    there = sizes > 0
+    first = int(starts[there].min(initial=len(column.values)))
+    last = int((starts + sizes)[there].max(initial=first))
+    return starts - first, sizes, column.values.slice(first, last - first)
+
+
 def _layout(column: pa.Array) -> tuple[list[pa.Buffer], list[pa.Array]]:
-    """The buffers of a nested column behind its validity, and its fields; views of lists keep all values."""
+    """The buffers of a nested column behind its validity, and its fields."""
     types, kind, rows = pa.types, column.type, len(column)
     if types.is_struct(kind):
         return [], [column.field(number) for number in range(kind.num_fields)]
     if types.is_union(kind):
         widths = {"sparse": (1,), "dense": (1, 4)}[kind.mode]
-        return _sliced(column, widths), [column.field(number) for number in range(kind.num_fields)]
+        buffers = zip(column.buffers()[1:], widths, strict=False)
+        layout = [buffer.slice(column.offset * width, rows * width) for buffer, width in buffers]
+        return layout, [column.field(number) for number in range(kind.num_fields)]
     if types.is_fixed_size_list(kind):
         return [], [column.values.slice(column.offset * kind.list_size, rows * kind.list_size)]
-    if types.is_list_view(kind) or types.is_large_list_view(kind):
-        width = 8 if types.is_large_list_view(kind) else 4
-        return _sliced(column, (width, width)), [column.values]
     starts = _starts(column)
     first = starts[0]
     return [pa.py_buffer(starts - first)], [column.values.slice(first, starts[-1] - first)]
-
-
-def _sliced(column: pa.Array, widths: Sequence[int]) -> list[pa.Buffer]:
-    """Those bytes of the buffers behind a column's validity, of so many for each row, that are the column's."""
-    buffers = column.buffers()[1 : 1 + len(widths)]
-    return [
-        buffer.slice(column.offset * width, len(column) * width)
-        for buffer, width in zip(buffers, widths, strict=True)
-    ]
 
 
 def _with_blank_nulls(column: pa.Array) -> pa.Array:
@@ -224,14 +246,16 @@ def _text_size(column: pa.Array, is_within: bool = False) -> int:
     if pa.types.is_run_end_encoded(column.type) and _is_text(column.type.value_type):
         values = column.values if len(column) > 1 else column.values.slice(column.find_physical_offset(), 1)
         return int(_lengths(values).max(initial=0)) * len(column)
+    if _is_view_of_lists(column.type):
+        return _text_size(_viewed(column)[2], is_within=True)
     if pa.types.is_nested(column.type) and column.type != decoded_type(column.type):
         return max(_text_size(field, is_within=True) for field in _layout(column)[1])
     return 0
 
 
-def _lengths(column: pa.Array) -> np.ndarray[Any, np.dtype[np.int64]]:
+def _lengths(column: pa.Array) -> _Int64s:
     """How many bytes each value has; 0 for null."""
-    lengths: np.ndarray[Any, np.dtype[np.int64]]
+    lengths: _Int64s
     if _is_view(column.type):
         # A view has 16 bytes, and begins with the length.
         words = np.frombuffer(column.buffers()[1], np.int32, 4 * len(column), 16 * column.offset)
@@ -280,6 +304,10 @@ def _is_text(arrow_type: pa.DataType) -> bool:
 
 def _is_view(arrow_type: pa.DataType) -> bool:
     return bool(pa.types.is_string_view(arrow_type) or pa.types.is_binary_view(arrow_type))
+
+
+def _is_view_of_lists(arrow_type: pa.DataType) -> bool:
+    return bool(pa.types.is_list_view(arrow_type) or pa.types.is_large_list_view(arrow_type))
 
 
 def _is_large(arrow_type: pa.DataType) -> bool:
