@@ -1495,10 +1495,11 @@ cdef bint _merges_exactly(const Aggregate* aggregate) noexcept nogil:
     # Whether it holds the same, bit for bit, however its elements are divided, if parts are merged in the order of the first
     # elements of each, and of LAST in that of their last ones.
     cdef Function function = aggregate.function
+    cdef bint adds_decimals = (aggregate.parts & Part.DECIMAL_PART) != 0
     if function == Function.SUM:
-        return aggregate.whole_numbers or aggregate.decimals != NULL
+        return aggregate.whole_numbers or adds_decimals
     if function == Function.MEAN:
-        return aggregate.decimals != NULL
+        return adds_decimals
     return not (function == Function.VARIANCE or function == Function.LEAST_BY or function == Function.COLLECT)
 
 

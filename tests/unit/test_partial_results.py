@@ -1,6 +1,7 @@
 """Map tasks merge the events of a key and a pane before the shuffle; results are what they are without."""
 
 from collections.abc import Iterator
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,7 @@ from flinkcore.datastream import (
 from flinkcore.datastream.aggregates import (
     Aggregate,
     approx_count_distinct,
+    approx_percentile,
     collect,
     count,
     count_distinct,
@@ -65,13 +67,21 @@ MS = Time.milliseconds
 TUMBLING = TumblingEventTimeWindows.of(MS(100))
 SLIDING = SlidingEventTimeWindows.of(MS(100), MS(25))
 CUMULATIVE = CumulativeEventTimeWindows.of(MS(100), MS(25))
-ANY_ORDER: dict[str, Aggregate] = {"n": count(), "total": sum_("v"), "top": max_("v")}
+ANY_ORDER: dict[str, Aggregate] = {
+    "n": count(),
+    "total": sum_("v"),
+    "top": max_("v"),
+    "cost": sum_("d"),
+    "price": mean("d"),
+}
 IN_ORDER: dict[str, Aggregate] = ANY_ORDER | {
     "least": min_("s"),
     "head": first("s"),
     "tail": last("v"),
     "kinds": count_distinct("s"),
     "about": approx_count_distinct("v"),
+    "middle": approx_percentile("v", 0.5),
+    "cheapest": min_("d"),
 }
 DRAWN = np.random.default_rng(11)
 
@@ -88,6 +98,10 @@ def events(n: int, keys: npt.NDArray[np.int64] | int, splits: int = 4, disorder_
             "v": pa.array(values, mask=values > 90),
             "s": [f"s{value % 40}" for value in values],
             "x": values / 7,
+            # The sums of some hundreds have more digits than 64 bits hold.
+            "d": pa.array(
+                [Decimal(int(value) * 10**17 + 7).scaleb(-9) for value in values], pa.decimal128(30, 9)
+            ),
             "split": DRAWN.integers(0, splits, n),
         }
     )
