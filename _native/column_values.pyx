@@ -140,8 +140,8 @@ cdef int value_type_set(ValueType* type, const ArrowSchema* field) except -1:
         raise SchemaError("a dictionary within values is not supported here; cast it to the type of its values")
     if type.layout.has_views or type.layout.has_sizes or format.startswith((b"+u", b"+r")):
         raise SchemaError(
-            f"values of Arrow format {format.decode()!r} are not supported here; cast views to plain text and lists, and take "
-            "unions and run-end-encoded values apart"
+            f"values of Arrow format {format.decode()!r} are not supported here; cast views and run-end-encoded values to plain "
+            "ones, and take unions apart"
         )
     type.children = <ValueType*> calloc(field.n_children + 1, sizeof(ValueType))
     if type.children == NULL:

@@ -20,7 +20,8 @@ def json_structure(const uint8_t[::1] text not None):
 
     Returns
     -------
-    (int, bool)
+    levels : int
+    has_null : bool
     """
     cdef int64_t i, n = text.shape[0], depth = 0, most = 0
     cdef bint in_string = False, is_escaped = False, has_null = False

@@ -28,6 +28,12 @@ def refused_null_of(batch: pa.RecordBatch) -> str | None:
     return next(filter(None, map(refused_null, batch.columns, batch.schema)), None)
 
 
+def null_fault(place: str, results: str) -> str:
+    """Return the message about a null in a field of results, given by the path of `refused_null_of`."""
+    problem = f"column {place!r} of {results} has a null, which its type does not take"
+    return f"{problem}: declare it nullable, or give a value"
+
+
 def _has_required(kind: pa.DataType) -> bool:
     """Return whether a type nests a field that takes no null."""
     fields = (kind.field(at) for at in range(kind.num_fields))

@@ -338,3 +338,17 @@ def test_files_that_spark_has_written_in_no_order_are_told_as_such(tmp_path, nam
     (warning,) = report(arrival="arrival").warnings
     assert ("Spark has written the files, with their rows in no order: name position=" in warning) is is_told
     assert "in no order" not in str(report(arrival="arrival", position="ts"))
+
+
+def test_the_report_says_what_orders_events_that_have_no_arrival(tmp_path):
+    pq.write_table(TABLE, tmp_path / "log.parquet")
+
+    def orders(data, **settings):
+        events = StreamExecutionEnvironment().from_event_log(data, timestamp="ts", **settings)
+        timed = events.assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps())
+        return [line for line in str(timed.execute().report).splitlines() if "order of the events" in line]
+
+    without = "for there is no arrival"
+    assert orders(tmp_path) == [f"order of the events: that of the files, and of the rows in them, {without}"]
+    assert orders(TABLE) == [f"order of the events: that of the rows, {without}"]
+    assert orders(tmp_path, arrival="at") == orders(TABLE, arrival="at") == []

@@ -1,5 +1,6 @@
 """Iceberg tables as logs: snapshots, partitions, schemas that have changed, deleted rows."""
 
+import contextlib
 import json
 import sys
 from collections.abc import Iterator
@@ -11,12 +12,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+import pyiceberg.catalog
 import pytest
 from models.iceberg_tables import add_file, catalog_at, data_files, puffin
 from pyiceberg.catalog import Catalog
 from pyiceberg.manifest import DataFileContent, FileFormat
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import DoubleType, LongType, StringType
+from pyiceberg.utils.config import Config
 
 from flinkcore.datastream import StreamExecutionEnvironment
 from flinkcore.datastream.lake_tables import IcebergTable
@@ -64,6 +67,31 @@ def test_a_table_is_read_in_its_current_or_any_other_snapshot(catalog: Catalog) 
     )
     assert rows(table.metadata_location) == [{"x": 4}]
     assert rows(table.metadata_location, snapshot=first) == [{"x": 1}, {"x": 2}]
+
+
+def test_a_name_is_that_of_a_table_in_the_default_catalog(
+    catalog: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYICEBERG_DEFAULT_CATALOG", "test")
+    monkeypatch.setenv("PYICEBERG_CATALOG__TEST__URI", catalog.properties["uri"])
+    monkeypatch.setattr(pyiceberg.catalog, "_ENV_CONFIG", Config())
+    clicks = table_of(catalog, pa.table({"x": [1, 2]}))
+    with contextlib.ExitStack() as opened:
+        load = pyiceberg.catalog.load_catalog
+        monkeypatch.setattr(
+            pyiceberg.catalog,
+            "load_catalog",
+            lambda *name: opened.enter_context(contextlib.closing(load(*name))),
+        )
+        log = StreamExecutionEnvironment().from_iceberg("logs.clicks", timestamp="x", arrival="x")
+        assert log.to_arrow().to_pylist() == [{"x": 1}, {"x": 2}]
+        assert log.write_iceberg("logs.clicks").results == 2
+        assert in_order(rows("logs.clicks")) == [{"x": 1}, {"x": 1}, {"x": 2}, {"x": 2}]
+        with pytest.raises(
+            SourceError, match=r"Iceberg table logs\.nothing cannot be opened: .*default catalog"
+        ):
+            rows("logs.nothing")
+    assert in_order(rows(clicks.refresh())) == [{"x": 1}, {"x": 1}, {"x": 2}, {"x": 2}]
 
 
 def test_a_metadata_file_names_no_class_to_load(catalog: Catalog, tmp_path: Path) -> None:
@@ -192,6 +220,39 @@ def test_files_that_are_not_parquet_are_refused(catalog: Catalog) -> None:
         SourceError, match=r"logs\.clicks has a file that is not Parquet, file:.*a\.orc: rewrite"
     ):
         rows(table)
+
+
+def test_encrypted_files_are_refused(catalog: Catalog) -> None:
+    table = table_of(catalog, pa.table({"x": [1, 2]}))
+    add_file(table, "a.parquet", pa.table({"x": [3]}), key_metadata=b"key")
+    with pytest.raises(
+        SourceError,
+        match=r"logs\.clicks has an encrypted file, file:.*/a\.parquet: read it with Spark, and give",
+    ):
+        rows(table)
+
+
+def test_columns_with_a_default_value_for_earlier_files_are_refused(catalog: Catalog) -> None:
+    table = table_of(catalog, pa.table({"x": [1]}))
+    with table.update_schema() as schema:
+        schema.add_column("y", LongType())
+    written = Path(table.metadata_location.removeprefix("file://"))
+    metadata = json.loads(written.read_text())
+    # Only version 3 has such columns, and pyiceberg reads it only.
+    metadata |= {"format-version": 3, "next-row-id": 0}
+    column = metadata["schemas"][-1]["fields"][-1]
+
+    def with_default(kind: str) -> str:
+        column[kind] = 5
+        written.write_text(json.dumps(metadata))
+        return str(written)
+
+    assert rows(with_default("write-default")) == [{"x": 1, "y": None}]
+    with pytest.raises(
+        SourceError,
+        match=r"column 'y' of Iceberg table /.* has a default value for files .*: rewrite these, or read",
+    ):
+        rows(with_default("initial-default"))
 
 
 def test_nested_columns_whose_fields_have_changed_are_refused(catalog: Catalog) -> None:

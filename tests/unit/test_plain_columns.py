@@ -322,14 +322,52 @@ def test_views_of_lists_are_lists(views: Any, lists: Any) -> None:
         assert plain.to_pylist() == expected[start:][:length]
 
 
-def test_text_within_lists_is_counted_for_what_a_batch_has_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    texts = pa.array(["x" * 20] * 6, pa.string_view())
+def in_dense_union(column: pa.Array) -> pa.Array:
+    places = pa.array(range(len(column)), pa.int32())
+    return pa.UnionArray.from_dense(pa.array([0] * len(column), pa.int8()), places, [column])
+
+
+TWICE = {
+    f"{outer} of {inner}": (lambda text, outer=outer, inner=inner: WITHIN[outer](WITHIN[inner](text)))
+    for outer in ("dictionary", "run_ends", "struct")
+    for inner in ("dictionary", "run_ends")
+}
+
+
+@pytest.mark.parametrize("within", [*WITHIN, *TWICE, "dense_union"])
+def test_text_within_others_is_counted_for_what_a_batch_has_of_it(
+    within: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = named(pa.array(["x" * 20] * 6)) if within in TWICE else pa.array(["x" * 20] * 6, pa.string_view())
+    column = {**WITHIN, **TWICE, "dense_union": in_dense_union}[within](text)
     monkeypatch.setattr(plain_columns, "MOST_TEXT", 45)
-    for make in ("struct", "list", "fixed_size_list", "list_view", "map", "dictionary", "run_ends"):
-        batch = pa.record_batch({"text": WITHIN[make](texts)})
-        pieces = [piece.num_rows for piece in fitting_pieces(batch, ["text"], "here")]
-        assert sum(pieces) == 6
-        assert max(pieces) <= 2
+    batch = pa.record_batch({"text": column})
+    pieces = list(fitting_pieces(batch, ["text"], "here"))
+    assert sum(piece.num_rows for piece in pieces) == 6
+    assert max(piece.num_rows for piece in pieces) <= 2
+    for piece in pieces:
+        plain = plain_column(piece.column("text"), plain_type(column.type))
+        plain.validate(full=True)
+        assert plain.to_pylist() == piece.column("text").to_pylist()
+        if within == "dense_union":
+            assert len(plain.field(0)) == piece.num_rows
+
+
+def test_views_of_lists_that_share_many_values_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    bounds = [pa.array(numbers, pa.int32()) for numbers in ([0] * 90, [7] * 90)]
+    column = pa.ListViewArray.from_arrays(*bounds, pa.array(range(7)))
+    assert plain_column(column, pa.list_(pa.int64())).to_pylist() == [[*range(7)]] * 90
+    monkeypatch.setattr(plain_columns, "MOST_SHARED", 600)
+    with pytest.raises(DataError, match=r"views of lists share their values: 630 are made of 7; write"):
+        plain_column(column, pa.list_(pa.int64()))
+
+
+def test_empty_unions_may_come_without_buffers() -> None:
+    for mode in ("sparse", "dense"):
+        kind = pa.union([pa.field("a", pa.string_view())], mode)
+        buffers = [None, None, None][: 2 if mode == "sparse" else 3]
+        column = pa.Array.from_buffers(kind, 0, buffers, 0, 0, [pa.array([], pa.string_view())])
+        assert len(plain_column(column, plain_type(kind))) == 0
 
 
 def test_dense_unions_keep_their_places() -> None:

@@ -431,6 +431,10 @@ def test_a_plan_knows_which_columns_of_results_have_no_null(log: DataStream) -> 
         "k",
         "row_kind",
     }
+    kinds = stream.with_columns(row_kind=pc.field("note"))
+    assert never_null(windowed(kinds, "k", "row_kind").aggregate(n=count())) == firing | {"n"}
+    emitted = windowed(stream).aggregate(row_kind=sum_("price")).with_emitted_at("known")
+    assert never_null(emitted) == firing | {"k"}
     behind = results.filter(pc.field("n") > 1).with_columns(watermark=pc.field("watermark") + 1)
     assert never_null(behind) == (firing - {"watermark"}) | {"k", "n", "prices"}
     assert never_null(results.select("k", "spent", m=pc.field("n"))) == {"k"}

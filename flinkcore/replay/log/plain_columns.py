@@ -1,7 +1,7 @@
 """One plain type per column: what dictionary, view, large, run-end-encoded and extension columns decode to."""
 
 from collections.abc import Collection, Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -10,9 +10,13 @@ import pyarrow.compute as pc
 from flinkcore.errors import DataError
 
 _Int64s = np.ndarray[Any, np.dtype[np.int64]]
+_NumberT = TypeVar("_NumberT", bound=np.signedinteger[Any])
 
 MOST_TEXT = 2**31 - 1
 """Bytes of text that the offsets of a plain column can count."""
+
+MOST_SHARED = 1 << 24
+"""Values of which views of lists may be made that share them, however few there are."""
 
 
 def plain_type(arrow_type: pa.DataType) -> pa.DataType:
@@ -90,71 +94,103 @@ def plain_column(column: pa.Array, target: pa.DataType) -> pa.Array:
     DataError
         If its text does not fit; see `fitting_pieces`.
     """
-    if column.type == target:
+    try:
+        return _plain(column, target)
+    except (pa.ArrowInvalid, pa.ArrowCapacityError) as failure:
+        raise DataError(f"a column of type {column.type} cannot become {target}: {failure}") from failure
+
+
+def _plain(column: pa.Array, target: pa.DataType) -> pa.Array:
+    kind = column.type
+    if kind == target:
         return column
-    if isinstance(column.type, pa.BaseExtensionType):
-        return plain_column(column.storage, target)
-    if pa.types.is_dictionary(column.type):
+    if isinstance(kind, pa.BaseExtensionType):
+        return _plain(column.storage, target)
+    if pa.types.is_dictionary(kind):
         # Values first: of views, Arrow does not decode them.
-        values = plain_column(column.dictionary, decoded_type(column.type.value_type))
-        return plain_column(
-            pa.DictionaryArray.from_arrays(column.indices, values).dictionary_decode(), target
-        )
-    if pa.types.is_run_end_encoded(column.type):
-        return plain_column(pc.run_end_decode(_with_plain_runs(column)), target)
-    if pa.types.is_null(column.type):
+        values = _plain(column.dictionary, decoded_type(kind.value_type))
+        return _plain(pa.DictionaryArray.from_arrays(column.indices, values).dictionary_decode(), target)
+    if pa.types.is_run_end_encoded(kind):
+        return _plain(pc.run_end_decode(_with_plain_runs(column)), target)
+    if pa.types.is_null(kind):
         return pa.nulls(len(column), target)
-    if pa.types.is_float16(column.type):
+    if pa.types.is_float16(kind):
         # Older pyarrow has no cast from half floats.
         halves = np.frombuffer(column.buffers()[1], np.float16, len(column), column.offset * 2)
         valid = column.is_valid().to_numpy(zero_copy_only=False)
         return pa.array(halves.astype(np.float32), pa.float32(), mask=~valid)
-    if _is_large(column.type):
+    if _is_large(kind):
         return _with_narrow_offsets(column, target)
-    if _is_view_of_lists(column.type):
+    if _is_view_of_lists(kind):
         return _lists(column, target)
-    if pa.types.is_nested(column.type):
+    if pa.types.is_nested(kind):
         return _with_plain_fields(column, target)
-    if _is_view(column.type) and column.null_count:
+    if _is_view(kind) and column.null_count:
         column = _with_blank_nulls(column)
-    try:
-        return column.cast(target)
-    except pa.ArrowInvalid as failure:
-        raise DataError(f"a column of type {column.type} cannot become {target}: {failure}") from failure
+    return column.cast(target)
 
 
 def _with_plain_fields(column: pa.Array, target: pa.DataType) -> pa.Array:
     """A nested column whose fields are plain, without what lies around a slice."""
     layout, fields = _layout(column)
-    plain = [plain_column(field, kind.type) for field, kind in zip(fields, _fields(target), strict=True)]
+    plain = [_plain(field, kind.type) for field, kind in zip(fields, _fields(target), strict=True)]
     nulls = 0 if pa.types.is_union(target) else column.null_count  # unions have none of their own
     validity = pc.is_valid(column).buffers()[1] if nulls else None
     return pa.Array.from_buffers(target, len(column), [validity, *layout], nulls, 0, plain)
 
 
+def _layout(column: pa.Array) -> tuple[list[pa.Buffer], list[pa.Array]]:
+    """The buffers of a nested column behind its validity, and its fields."""
+    types, kind, rows = pa.types, column.type, len(column)
+    if types.is_union(kind):
+        return _layout_of_union(column)
+    if types.is_struct(kind):
+        return [], [column.field(number) for number in range(kind.num_fields)]
+    if types.is_fixed_size_list(kind):
+        return [], [column.values.slice(column.offset * kind.list_size, rows * kind.list_size)]
+    starts = _starts(column)
+    first = starts[0]
+    return [pa.py_buffer(starts - first)], [column.values.slice(first, starts[-1] - first)]
+
+
+def _layout_of_union(column: pa.Array) -> tuple[list[pa.Buffer], list[pa.Array]]:
+    kind = column.type
+    fields = [column.field(number) for number in range(kind.num_fields)]
+    codes = _of_buffer(column, 1, np.int8)
+    if kind.mode == "sparse":
+        return [pa.py_buffer(codes)], fields
+    places = _of_buffer(column, 2, np.int32).copy()
+    for number, code in enumerate(kind.type_codes):
+        there = codes == code
+        first = int(places[there].min(initial=len(fields[number])))
+        last = int(places[there].max(initial=first - 1)) + 1
+        places[there] -= first
+        fields[number] = fields[number].slice(first, last - first)
+    return [pa.py_buffer(codes), pa.py_buffer(places)], fields
+
+
 def _lists(column: pa.Array, target: pa.DataType) -> pa.Array:
-    """Views of lists as lists: each with values of its own, in order."""
+    """Views of lists as lists, which have values of their own, in order."""
     starts, sizes, values = _viewed(column)
-    kind = np.int64 if pa.types.is_large_list(target) else np.int32
     ends = np.concatenate([[0], np.cumsum(sizes)])
-    if ends[-1] > np.iinfo(kind).max:
+    if ends[-1] > max(MOST_SHARED, 4 * len(values)):
         raise DataError(
-            f"a column of type {column.type} has {ends[-1]:,} values, more than {target} holds: let fewer come together"
+            f"views of lists share their values: {ends[-1]:,} are made of {len(values):,}; write the column as lists"
         )
-    places = np.repeat(starts - ends[:-1], sizes) + np.arange(ends[-1])
-    values = plain_column(values, target.value_type).take(pa.array(places))
+    there = sizes > 0
+    plain = _plain(values, target.value_type)
+    if ends[-1] != len(values) or not np.array_equal(starts[there], ends[:-1][there]):
+        plain = plain.take(pa.array(np.repeat(starts - ends[:-1], sizes) + np.arange(ends[-1])))
+    offsets = ends if pa.types.is_large_list(target) else ends.astype(np.int32)
     validity = pc.is_valid(column).buffers()[1] if column.null_count else None
-    offsets = pa.py_buffer(ends.astype(kind))
-    return pa.Array.from_buffers(target, len(column), [validity, offsets], column.null_count, 0, [values])
+    buffers = [validity, pa.py_buffer(offsets)]
+    return pa.Array.from_buffers(target, len(column), buffers, column.null_count, 0, [plain])
 
 
 def _viewed(column: pa.Array) -> tuple[_Int64s, _Int64s, pa.Array]:
     """Where views of lists begin, how many values they have, and the values from the first to the last of them."""
     kind = np.int64 if pa.types.is_large_list_view(column.type) else np.int32
-    starts, sizes = (
-        np.frombuffer(buffer, kind, len(column), column.offset * kind().itemsize).astype(np.int64)
-        for buffer in column.buffers()[1:3]
-    )
+    starts, sizes = (_of_buffer(column, number, kind).astype(np.int64) for number in (1, 2))
     # What those of nulls say may be anything.
     sizes[column.is_null().to_numpy(zero_copy_only=False)] = 0
     there = sizes > 0
@@ -163,21 +199,12 @@ def _viewed(column: pa.Array) -> tuple[_Int64s, _Int64s, pa.Array]:
     return starts - first, sizes, column.values.slice(first, last - first)
 
 
-def _layout(column: pa.Array) -> tuple[list[pa.Buffer], list[pa.Array]]:
-    """The buffers of a nested column behind its validity, and its fields."""
-    types, kind, rows = pa.types, column.type, len(column)
-    if types.is_struct(kind):
-        return [], [column.field(number) for number in range(kind.num_fields)]
-    if types.is_union(kind):
-        widths = {"sparse": (1,), "dense": (1, 4)}[kind.mode]
-        buffers = zip(column.buffers()[1:], widths, strict=False)
-        layout = [buffer.slice(column.offset * width, rows * width) for buffer, width in buffers]
-        return layout, [column.field(number) for number in range(kind.num_fields)]
-    if types.is_fixed_size_list(kind):
-        return [], [column.values.slice(column.offset * kind.list_size, rows * kind.list_size)]
-    starts = _starts(column)
-    first = starts[0]
-    return [pa.py_buffer(starts - first)], [column.values.slice(first, starts[-1] - first)]
+def _of_buffer(column: pa.Array, number: int, kind: type[_NumberT]) -> np.ndarray[Any, np.dtype[_NumberT]]:
+    """The numbers in a buffer that has one for each row."""
+    buffer = column.buffers()[number]
+    if buffer is None or not len(column):  # so an empty column may come
+        return np.zeros(0, kind)
+    return np.frombuffer(buffer, kind, len(column), column.offset * np.dtype(kind).itemsize)
 
 
 def _with_blank_nulls(column: pa.Array) -> pa.Array:
@@ -191,7 +218,7 @@ def _with_blank_nulls(column: pa.Array) -> pa.Array:
 
 
 def _with_plain_runs(column: pa.Array) -> pa.Array:
-    values = plain_column(column.values, decoded_type(column.type.value_type))
+    values = _plain(column.values, decoded_type(column.type.value_type))
     runs = pa.run_end_encoded(column.type.run_end_type, values.type)
     return pa.RunEndEncodedArray.from_buffers(
         runs, len(column), [None], 0, column.offset, [column.run_ends, values]
@@ -256,6 +283,8 @@ def _text_size(column: pa.Array, is_within: bool = False) -> int:
 def _lengths(column: pa.Array) -> _Int64s:
     """How many bytes each value has; 0 for null."""
     lengths: _Int64s
+    if not _is_view(column.type):
+        column = _plain(column, decoded_type(column.type))
     if _is_view(column.type):
         # A view has 16 bytes, and begins with the length.
         words = np.frombuffer(column.buffers()[1], np.int32, 4 * len(column), 16 * column.offset)

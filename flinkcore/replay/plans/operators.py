@@ -121,9 +121,11 @@ class WindowAggregation:
     def never_null(self, keys: Sequence[str]) -> frozenset[str]:
         """A key of one column, the window, if it has bounds, its firing, and counts."""
         counts = {name for name, aggregate in self.aggregates if aggregate.function == "count"}
-        known = {"late_firing", "watermark", ROW_KIND, *counts}
+        known = {"late_firing", "watermark", *counts}
         if isinstance(self.window, _WITH_BOUNDS):
             known.update(WINDOW_RESULT_COLUMNS)
+        if self.is_retracting:
+            known.add(ROW_KIND)
         # A part of a composite key may be null.
         return frozenset(known.union(keys if len(keys) == 1 else ()))
 

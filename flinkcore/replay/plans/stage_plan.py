@@ -139,8 +139,10 @@ class StagePlan:
 
     def result_schema(self) -> pa.Schema:
         """Return the columns of the results as the operator gives them."""
-        schema = self.operator.result_schema(self.data_schema(), self.keys, self.event_time)
-        return self._with_emission_times(schema)
+        return self._with_emission_times(self._schema_of_operator())
+
+    def _schema_of_operator(self) -> pa.Schema:
+        return self.operator.result_schema(self.data_schema(), self.keys, self.event_time)
 
     def output_schema(self) -> pa.Schema:
         """Return the columns of the results behind the steps that follow."""
@@ -151,9 +153,9 @@ class StagePlan:
         never_null = self.operator.never_null(self.keys)
         fields = [
             field.with_nullable(field.nullable and field.name not in never_null)
-            for field in self.result_schema()
+            for field in self._schema_of_operator()
         ]
-        return output_schema(self.after, pa.schema(fields))
+        return output_schema(self.after, self._with_emission_times(pa.schema(fields)))
 
     def side_output_schema(self, output_tag: OutputTag) -> pa.Schema:
         """Return the columns of a side output of the operator."""

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from flinkcore.common import OutputTag
 from flinkcore.common.locations import absolute_location
-from flinkcore.common.required_values import refused_null_of
+from flinkcore.common.required_values import null_fault, refused_null_of
 from flinkcore.errors import ConfigurationError, DataError, SourceError
 from flinkcore.replay.plans.job_plan import JobPlan
 from flinkcore.replay.results.result_files import PartNames, require_mode, writing_results
@@ -111,10 +111,7 @@ class ParquetPart:
         """
         place = refused_null_of(batch)
         if place is not None:
-            raise DataError(
-                f"column {place!r} of the results for {self._output.path} has a null, which its type does not take: "
-                "declare it nullable, or give a value"
-            )
+            raise DataError(null_fault(place, f"the results for {self._output.path}"))
         with self._output.writing():
             self._writer.write_batch(batch)
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 from pyspark.sql import types as spark
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from flinkcore.common.required_values import refused_null_of
+from flinkcore.common.required_values import null_fault, refused_null_of
 from flinkcore.errors import DataError, SchemaError
 from flinkcore.replay.results.table_types import SAME, WIDENED
 
@@ -69,10 +69,7 @@ class SparkSchema:
         made = pa.RecordBatch.from_arrays(columns, schema=self.arrow)
         place = refused_null_of(made)
         if place is not None:
-            raise DataError(
-                f"column {place!r} of the results has a null, which its type does not take: declare it nullable, or "
-                "give a value"
-            )
+            raise DataError(null_fault(place, "the results"))
         return made
 
 

@@ -18,7 +18,7 @@ from flinkcore.spark.shipping.worker_environment import (
     worker_report,
 )
 
-LEAST_VERSIONS: Final[dict[str, tuple[int, ...]]] = {"pyarrow": (18,), "numpy": (1, 24)}
+LEAST_VERSIONS: Final[dict[str, tuple[int, ...]]] = {"pyarrow": (19,), "numpy": (1, 24)}
 """Requirements of flinkcore, as in its metadata."""
 
 NUMPY_BESIDE_2: Final = (1, 26)
