@@ -275,14 +275,17 @@ class TableSource:
     @property
     def size_bytes(self) -> int:
         """Of the table in memory."""
-        return int(self.table.nbytes)
+        try:
+            return int(self.table.nbytes)
+        except pa.ArrowTypeError:  # an older pyarrow, which does not count what a slice has of views
+            return int(self.table.get_total_buffer_size())
 
     def chunks(self, target: int) -> list[Chunk]:
         """Cut the table into ``target`` slices of equal length (fewer if it has fewer rows), uncopied."""
         rows = self.table.num_rows
         count = max(1, min(target, rows))
         starts = [rows * i // count for i in range(count + 1)]
-        size = self.table.nbytes // count
+        size = self.size_bytes // count
         return [
             TableChunk(
                 index=i,

@@ -96,7 +96,7 @@ def plain_column(column: pa.Array, target: pa.DataType) -> pa.Array:
     """
     try:
         return _plain(column, target)
-    except (pa.ArrowInvalid, pa.ArrowCapacityError) as failure:
+    except (pa.ArrowInvalid, pa.ArrowCapacityError, pa.ArrowNotImplementedError) as failure:
         raise DataError(f"a column of type {column.type} cannot become {target}: {failure}") from failure
 
 
