@@ -1,5 +1,6 @@
 """DataFrames and tables of Spark as event logs."""
 
+import datetime as dt
 import gc
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from pyspark.sql import functions as F
 
 from flinkcore.common import Duration, Time, WatermarkStrategy
 from flinkcore.datastream import DataStream, StreamExecutionEnvironment, TumblingEventTimeWindows
-from flinkcore.datastream.aggregates import collect, count, sum_
+from flinkcore.datastream.aggregates import collect, count, first, last, sum_
 from flinkcore.errors import ConfigurationError, DataError, SchemaError, WorkerLostError
 from flinkcore.replay.log.column_ops import COMPUTED_PREFIX
 from flinkcore.spark import SparkExecutionEnvironment, replay
@@ -250,9 +251,13 @@ PLANS: dict[str, Any] = {
     "dealt out": lambda log: log.repartition(7),
     "dealt out by key": lambda log: log.repartition(3, "meter"),
     "sorted by something else": lambda log: log.orderBy("distance"),
+    "sorted within partitions": lambda log: log.repartition("meter").sortWithinPartitions("distance"),
     "a join": lambda log: log.hint("merge").join(received_too(log), "received"),
+    "a join, sorted": lambda log: log.hint("merge").join(received_too(log), "received").orderBy("distance"),
     "distinct rows": lambda log: log.union(log).distinct(),
+    "distinct rows, sorted": lambda log: log.union(log).distinct().orderBy("distance"),
     "a sample": lambda log: log.sample(0.5, seed=4),
+    "random values": lambda log: log.where(F.rand(5) < 0.7),
     "a function in Python": lambda log: log.withColumn(
         "distance", F.udf(lambda metres: metres + 1, "long")("distance")
     ),
@@ -261,14 +266,97 @@ PLANS: dict[str, Any] = {
 
 @pytest.mark.parametrize("plan", PLANS)
 def test_a_dataframe_behind_any_plan_gives_the_rows_of_an_embedded_replay(spark: Any, plan: str) -> None:
+    assert spark.conf.get("spark.sql.adaptive.enabled") == "true"
     log = PLANS[plan](dataframe_of(spark, crowded()))
-    stream = SparkExecutionEnvironment(spark).from_event_log(log, timestamp="ended", arrival="received")
     found = pa.Table.from_pylist([row.asDict() for row in log.collect()], crowded().schema)
     assert found.num_rows > 200
     embedded = StreamExecutionEnvironment().from_event_log(
         UnorderedRows(found), timestamp="ended", arrival="received"
     )
-    assert content(order_shown(stream).to_arrow()) == content(order_shown(embedded).to_arrow())
+    expected = content(order_shown(embedded).to_arrow())
+    for parallelism in (1, 3):
+        env = SparkExecutionEnvironment(spark).set_parallelism(parallelism)
+        stream = env.from_event_log(log, timestamp="ended", arrival="received")
+        assert content(order_shown(stream).to_arrow()) == expected
+
+
+def test_columns_that_a_replay_does_not_need_are_not_evaluated(spark: Any) -> None:
+    log = dataframe_of(spark, crowded()).orderBy("distance")
+    log = log.withColumn("other", F.expr("raise_error(concat('evaluated for ', meter))"))
+    env = SparkExecutionEnvironment(spark)
+    stream = env.from_event_log(log, timestamp="ended", arrival="received")
+    assert per_minute(stream).to_arrow().num_rows
+    with pytest.raises(Exception, match=r"evaluated for [abc]"):
+        per_minute(stream.filter(pc.field("other").is_null())).to_arrow()
+
+
+def test_the_report_says_that_rows_have_the_order_in_which_spark_gave_them(spark: Any) -> None:
+    log = dataframe_of(spark, crowded())
+    env = SparkExecutionEnvironment(spark)
+    orders = [
+        "in which Spark gave the rows" in str(per_minute(env.from_event_log(log, **columns)).execute().report)
+        for columns in ({"timestamp": "ended"}, {"timestamp": "ended", "arrival": "received"})
+    ]
+    assert orders == [True, False]
+
+
+# ---- types, and the time zone of the session -------------------------------------------------------------------
+
+TIMES = {
+    "TIMESTAMP": "timestamp_millis(ms)",
+    "TIMESTAMP_NTZ": "TIMESTAMP_NTZ'1970-01-01 00:00:00' + make_dt_interval(0, 0, 0, ms / 1000)",
+    "DATE": "date_from_unix_date(ms div 86400000)",
+}
+
+
+@pytest.mark.parametrize("kind", TIMES)
+def test_the_time_zone_of_the_session_changes_no_time(spark: Any, kind: str) -> None:
+    session = spark.newSession()
+    session.conf.set("spark.sql.session.timeZone", "America/New_York")
+    # Around the hours at which summer time begins and ends there.
+    ms = [start + hour * 3_600_000 for start in (1_710_050_400_000, 1_730_606_400_000) for hour in range(6)]
+    log = session.createDataFrame([(each,) for each in ms], "ms long")
+    log = log.selectExpr(f"{TIMES[kind]} AS at", "ms AS received", "'k' AS k").orderBy(
+        F.col("received").desc()
+    )
+    assert dict(log.dtypes)["at"] == kind.lower()
+    stream = SparkExecutionEnvironment(session).from_event_log(log, timestamp="at", arrival="received")
+    stream = stream.assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps())
+    windows = stream.key_by("k").window(TumblingEventTimeWindows.of(Time.hours(1)))
+    result = windows.aggregate(n=count(), latest=last("at"))
+    exact = [each - each % 86_400_000 for each in ms] if kind == "DATE" else ms
+    table = result.to_arrow()
+    starts = pc.cast(table["window_start"], pa.int64()).to_pylist()
+    assert sorted(starts) == sorted({each - each % 3_600_000 for each in exact})
+    assert sorted(map(in_ms, table["latest"].to_pylist())) == sorted(set(exact))
+    rows = result.to_dataframe()
+    assert dict(rows.dtypes)["latest"] == kind.lower()
+    texts = {row.text for row in rows.selectExpr("CAST(latest AS STRING) AS text").collect()}
+    assert texts == {row.text for row in log.selectExpr("CAST(at AS STRING) AS text").collect()}
+
+
+def in_ms(value: dt.date | dt.datetime) -> int:
+    """A time without a zone, or a day, is one of UTC."""
+    time = value if isinstance(value, dt.datetime) else dt.datetime(value.year, value.month, value.day)
+    return int((time if time.tzinfo else time.replace(tzinfo=dt.timezone.utc)).timestamp() * 1000)
+
+
+def test_intervals_and_variants_pass_through(spark: Any) -> None:
+    log = dataframe_of(spark, seconds(rides(30))).selectExpr(
+        "ended",
+        "received",
+        "meter",
+        "make_dt_interval(0, 0, 0, distance) AS age",
+        "parse_json('[1]') AS told",
+    )
+    stream = SparkExecutionEnvironment(spark).from_event_log(log, timestamp="ended", arrival="received")
+    timed = stream.assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps())
+    windows = timed.key_by("meter").window(TumblingEventTimeWindows.of(Time.hours(1)))
+    (row, *_) = windows.aggregate(age=first("age"), told=first("told")).to_arrow().to_pylist()
+    assert isinstance(row["age"], dt.timedelta)
+    assert {*row["told"]} == {"value", "metadata"}
+    by_value = stream.with_columns(told=F.expr("variant_get(told, '$[0]', 'int')"))
+    assert by_value.map(lambda ride: ride.told).execute_and_collect(limit=1) == [1]
 
 
 # ---- DataFrames that are files -------------------------------------------------------------------------------
