@@ -5,6 +5,7 @@ import importlib
 import importlib.util
 import json
 import os
+import re
 import shutil
 import signal
 import sys
@@ -76,9 +77,16 @@ def die_once(marker: str) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def lose_executor_once(marker: str) -> None:
-    """Kill the executor of this Python worker, and so lose what its tasks have sent, unless that was done before."""
+def lose_executor_once(marker: str, with_its_files: bool = False) -> None:
+    """Kill the executor of this Python worker, and so lose what its tasks have sent, unless that was done before.
+
+    An executor on the same machine may still read the files of one that is killed, if it has done so before.
+    """
     if is_first(marker):
+        if with_its_files:
+            for folder in os.environ["SPARK_EXECUTOR_DIRS"].split(os.pathsep):
+                for blocks in Path(folder).glob("blockmgr-*"):
+                    shutil.rmtree(blocks, ignore_errors=True)  # into which the executor may write
         daemon = os.getppid()
         _, executor = Path(f"/proc/{daemon}/stat").read_text().rpartition(")")[2].split()[:2]
         assert b"CoarseGrainedExecutorBackend" in Path(f"/proc/{executor}/cmdline").read_bytes()
@@ -464,6 +472,117 @@ def test_rows_of_a_dataframe_that_are_lost_with_executors_are_told_of_and_anothe
         result.to_arrow()
     table = pa.table({"user": [n % 13 for n in range(4000)], "n": range(4000)})
     assert rows(stream.to_arrow()) == rows(totals(StreamExecutionEnvironment(), table).to_arrow())
+
+
+NUMBERS = pa.table({"user": [n % 13 for n in range(4000)], "n": range(4000)})
+GONE = r"rows of the DataFrame .* is gone.*Run the job again"
+
+
+def numbers_to_evaluate(spark: Any, passed: Callable[[int], int] | None = None) -> Any:
+    """The same rows as a DataFrame of four partitions that Spark has to evaluate; a function may pass each number."""
+    from pyspark.sql.functions import udf
+
+    # Each executor is given one of the first two partitions, and so keeps rows.
+    wait_until(lambda: len(executors_of(spark)) == 2)
+    number = "id" if passed is None else udf(passed, "long", useArrow=False)("id").alias("id")
+    numbers = spark.range(0, 4000, 1, 4).select(number)
+    return numbers.where("rand(1) < 2").selectExpr("id % 13 AS user", "id AS n")
+
+
+def doubled_numbers(env: StreamExecutionEnvironment, log: Any, dies: Callable[[], None]) -> DataStream:
+    stream = env.from_event_log(log, timestamp="n", arrival="n")
+    assigned = stream.assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps())
+    return assigned.key_by("user").process(Doubled(dies), KINDS)
+
+
+@pytest.fixture(scope="module")
+def doubled_here() -> Any:
+    return doubled_numbers(StreamExecutionEnvironment(), NUMBERS, lambda: None).execute()
+
+
+def test_python_worker_that_dies_amid_the_job_that_reads_kept_rows_of_a_dataframe_changes_nothing(
+    spark: Any, doubled_here: Any, tmp_path: Path
+) -> None:
+    marker = tmp_path / "died"
+    env = SparkExecutionEnvironment(spark).set_parallelism(2)
+    result = doubled_numbers(env, numbers_to_evaluate(spark), partial(die_once, str(marker))).execute()
+    assert result._replay.time_planes[0].events == 4000
+    assert not marker.exists()
+    assert rows(result.to_arrow()) == rows(doubled_here.to_arrow())
+    assert marker.exists()
+    assert result.report == doubled_here.report
+
+
+def test_executor_that_is_lost_with_its_files_amid_the_job_that_reads_rows_it_keeps_is_told_of(
+    spark: Any, doubled_here: Any, tmp_path: Path
+) -> None:
+    marker = tmp_path / "died"
+    dies = partial(lose_executor_once, str(marker), with_its_files=True)
+    env = SparkExecutionEnvironment(spark).set_parallelism(2)
+    stream = doubled_numbers(env, numbers_to_evaluate(spark), dies)
+    result = stream.execute()
+    assert result._replay.time_planes[0].events == 4000
+    assert not marker.exists()
+    with pytest.raises(WorkerLostError, match=GONE):
+        result.to_arrow()
+    assert marker.exists()
+    assert rows(stream.to_arrow()) == rows(doubled_here.to_arrow())
+
+
+@pytest.mark.parametrize(
+    ("dies", "number"),
+    [
+        pytest.param(die_once, 3999, id="Python worker in the last row"),
+        # Before it keeps any.
+        pytest.param(lose_executor_once, 0, id="executor in the first row"),
+    ],
+)
+def test_process_that_dies_as_it_evaluates_a_dataframe_changes_nothing(
+    spark: Any, doubled_here: Any, tmp_path: Path, dies: Callable[[str], None], number: int
+) -> None:
+    marker = tmp_path / "died"
+
+    def passed(value: int) -> int:
+        if value == number:
+            dies(str(marker))
+        return value
+
+    env = SparkExecutionEnvironment(spark).set_parallelism(2)
+    result = doubled_numbers(env, numbers_to_evaluate(spark, passed), lambda: None).execute()
+    assert result._replay.time_planes[0].events == 4000
+    assert marker.exists()
+    assert rows(result.to_arrow()) == rows(doubled_here.to_arrow())
+    assert result.report == doubled_here.report
+
+
+def rows_of_this_run_or_the_next(stream: DataStream) -> list[str]:
+    """Rows of a stream; it is run again if it tells that rows of its DataFrame are gone."""
+    try:
+        return rows(stream.to_arrow())
+    except WorkerLostError as error:
+        if re.search(GONE, str(error)) is None:
+            raise
+    return rows(stream.to_arrow())
+
+
+@pytest.mark.parametrize("evaluates", [True, False], ids=["evaluating it", "reading what is kept"])
+def test_executor_that_dies_when_it_keeps_rows_of_a_dataframe_loses_none_unnoticed(
+    spark: Any, doubled_here: Any, tmp_path: Path, evaluates: bool
+) -> None:
+    marker = tmp_path / "died"
+    dies = partial(lose_executor_once, str(marker))
+
+    def passed(value: int) -> int:
+        if evaluates and value == 3999:  # of the last partition
+            dies()
+        return value
+
+    env = SparkExecutionEnvironment(spark).set_parallelism(2)
+    numbers = numbers_to_evaluate(spark, passed)
+    stream = doubled_numbers(env, numbers, (lambda: None) if evaluates else dies)
+    found = rows_of_this_run_or_the_next(stream)
+    assert marker.exists()
+    assert found == rows(doubled_here.to_arrow())
 
 
 def test_reduce_task_that_dies_is_done_again(
