@@ -328,8 +328,8 @@ def run(
         table = (result if tag is None else result.get_side_output(tag)).to_arrow()
         outcome.outputs[None if tag is None else tag.tag_id] = by_key(table, plan.keys)
     results = result.to_arrow()
-    for field in plan.tight_result_schema():
-        assert field.nullable or results[field.name].null_count == 0, f"a null in {field.name}"
+    for column in plan.tight_result_schema():
+        assert column.nullable or results[column.name].null_count == 0, f"a null in {column.name}"
     outcome.of_both_paths = rows_by_key(job.alike(results))
     outcome.counts = counts_of(result.report, COUNTS)
     outcome.facts = counts_of(result.report, FACTS)
