@@ -880,7 +880,7 @@ def test_executors_without_pyarrow_are_one_error_before_the_job(
     with workers_that_run(interpreter, spark) as session:
         job = hourly_flights(SparkExecutionEnvironment(session)).execute()
         with pytest.raises(
-            ConfigurationError, match=r"empty/bin/python.*needs pyarrow 18 or later and has none"
+            ConfigurationError, match=r"empty/bin/python.*needs pyarrow 19 or later and has none"
         ):
             job.to_arrow()
 

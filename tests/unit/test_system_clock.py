@@ -322,7 +322,8 @@ def test_ctrl_c_ends_an_endless_job(
 
     def interrupt() -> None:
         wait_until(lambda: len(Dropping.dropped) == 1)
-        while not cancelled:  # Python loses an interrupt that comes in a callback of its garbage collector
+        # Python loses an interrupt that comes in a callback of its garbage collector.
+        while not (cancelled or has_ended.is_set()):
             signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
             has_ended.wait(2)
 

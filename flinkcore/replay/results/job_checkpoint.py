@@ -26,7 +26,7 @@ from flinkcore.replay.time_plane.total_order import LogEvents, concatenate
 from flinkcore.runtime.checkpoint import Checkpoint, OperatorPart, OperatorSnapshot, PendingCheckpoint
 from flinkcore.runtime.checkpoint.checkpoint_table import TableKind
 from flinkcore.runtime.checkpoint.pending_checkpoint import PendingPart
-from flinkcore.runtime.checkpoint.table_file import refused_as, require_plain_type
+from flinkcore.runtime.checkpoint.table_file import refused_as
 from flinkcore.runtime.copies import copied_strategy
 
 _TABLE_BYTES: Final = 32 << 20
@@ -382,10 +382,6 @@ def _paused(log: LogPlan, cut: TimeCut) -> PausedSplits:
 
 
 def _refuse_what_is_not_carried(plan: LogPlan) -> None:
-    strategy = plan.strategy
-    if strategy.alignment_parameters is not None:
-        for field in plan.data_reader().schema:  # events of paused splits wait in the checkpoint
-            require_plain_type(field.type, field.name)
-    supplier = copied_strategy(strategy).generator_supplier
+    supplier = copied_strategy(plan.strategy).generator_supplier
     if supplier is not None:
         supplied_generator(supplier).require_snapshots()
