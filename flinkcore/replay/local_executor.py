@@ -96,7 +96,7 @@ class LocalExecutor:
         """Plan a job that runs element by element.
 
         On the arrival clock it is opened, and goes on as its elements are asked for; on the system clock it runs by
-        itself, since time goes on.
+        itself when it is iterated over, since time goes on.
 
         Parameters
         ----------
@@ -120,8 +120,10 @@ class LocalExecutor:
         configuration: ExecutionConfig,
         checkpoints: CheckpointSettings = NO_CHECKPOINTS,
     ) -> BackgroundRun:
-        """Plan a job that runs element by element, and let it run on a thread of its own; parameters as of `start`."""
-        return self._in_background(job, configuration, checkpoints, may_stop=True)
+        """Plan a job that runs element by element, and start it on a thread of its own; parameters as of `start`."""
+        run = self._in_background(job, configuration, checkpoints, may_stop=True)
+        run.start()
+        return run
 
     def _in_background(
         self, job: ElementJob, configuration: ExecutionConfig, checkpoints: CheckpointSettings, may_stop: bool

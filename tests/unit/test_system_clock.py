@@ -5,7 +5,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
 import pytest
 from models.timed_elements import BY_VALUE
@@ -39,7 +39,7 @@ from flinkcore.errors import (
 )
 from flinkcore.replay.elements.background_run import BackgroundRun
 from flinkcore.replay.elements.system_clock import SystemJobClock
-from flinkcore.replay.embedded.replay_threads import ReplayStoppedError
+from flinkcore.replay.embedded.replay_threads import ReplayStoppedError, ReplayThreads
 from flinkcore.runtime.tasks.mailbox import JobMailbox, TaskMailbox
 from flinkcore.runtime.working_directory import WorkingDirectory
 
@@ -338,6 +338,25 @@ def test_ctrl_c_ends_an_endless_job(
     assert len(closed) == 1
 
 
+@pytest.mark.parametrize("run", ["execute", "execute_async", "execute_and_collect"])
+def test_ctrl_c_ends_a_job_whose_thread_has_just_begun(
+    env: StreamExecutionEnvironment, cancelled: list[Any], monkeypatch: pytest.MonkeyPatch, run: str
+) -> None:
+    start = ReplayThreads.start
+
+    def start_and_interrupt(threads: ReplayThreads, name: str, work: Callable[[], None]) -> NoReturn:
+        start(threads, name, work)
+        wait_until(lambda: len(Dropping.dropped) == 1)
+        raise KeyboardInterrupt
+
+    stream = env.add_source(Endless("x"))
+    stream.add_sink(Dropping())
+    monkeypatch.setattr(ReplayThreads, "start", start_and_interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        getattr(stream if run == "execute_and_collect" else env, run)()
+    assert cancelled == ["x"]
+
+
 @dataclass(frozen=True)
 class Slow(SourceSplit):
     """Gives an element, and further ones only after a long while."""
@@ -509,6 +528,7 @@ def test_a_job_that_is_cancelled_already_has_ended_when_it_is_closed(env: Stream
     stream = env.from_collection([1]).map(busy)
     job = ElementJob("busy", (), stream._transformation)
     run = BackgroundRun(job, env.get_config(), WorkingDirectory())
+    run.start()
     assert is_busy.wait(20)
     run.cancel()
     closing = threading.Thread(target=lambda: (run.close(), ended.append(run.status.is_terminal_state())))

@@ -70,10 +70,15 @@ class BackgroundRun:
             )
         self._thread = _JobThread(job, configuration, directory, checkpoints, may_stop)
         self._elements = self._thread.collected()
-        self._thread.start()
+
+    def start(self) -> None:
+        """Start the job; an interrupt amid that cancels it."""
+        with self._thread.cancelled_on_error():
+            self._thread.start()
 
     def __iter__(self) -> Iterator[Any]:
-        """Yield the collected elements as they come; at their end the job has come to its own."""
+        """Start the job, and yield the collected elements as they come; at their end the job has come to its own."""
+        self.start()
         return self._elements
 
     @property
@@ -158,7 +163,7 @@ class BackgroundRun:
         return future
 
     def run_to_end(self) -> JobExecutionResult:
-        """Wait until the job has ended; its collected elements are dropped."""
+        """Start the job, and wait until it has ended; its collected elements are dropped."""
         with _terminated_as_exit():
             for _ in self._elements:
                 pass
@@ -240,7 +245,9 @@ class _JobThread:
         )
 
     def start(self) -> None:
-        """Start the job."""
+        """Start the job, unless it was started."""
+        if self.status is not JobStatus.CREATED:
+            return
         self.status = JobStatus.RUNNING
         self._threads.start("job", partial(copy_context().run, self._work))
 
@@ -310,13 +317,16 @@ class _JobThread:
     def collected(self) -> Generator[Any, None, None]:
         """Yield the collected elements as they come; the job is cancelled if they are not taken to their end.
 
+        The job is started if it was not: an interrupt may come before its thread is known to run.
+
         Raises
         ------
         BaseException
             What the job raised; a JobCancelledError if it was cancelled.
         """
-        try:
-            interrupt: KeyboardInterrupt | SystemExit | None = None
+        interrupt: KeyboardInterrupt | SystemExit | None = None
+        with self.cancelled_on_error():
+            self.start()
             while True:
                 try:
                     yield from self._taken
@@ -326,16 +336,22 @@ class _JobThread:
                     if not self._stop_with_own_checkpoint():
                         raise
                     interrupt = interrupted
+        if interrupt is not None and self.status is not JobStatus.FAILED:
+            raise interrupt
+        if isinstance(self.outcome, BaseException):
+            raise self.outcome
+
+    @contextmanager
+    def cancelled_on_error(self) -> Iterator[None]:
+        """Cancel the job if the block does not come to its end."""
+        try:
+            yield
         except (KeyboardInterrupt, SystemExit):
             self.stop(INTERRUPT_SECONDS)
             raise
         except BaseException:
             self.stop()
             raise
-        if interrupt is not None and self.status is not JobStatus.FAILED:
-            raise interrupt
-        if isinstance(self.outcome, BaseException):
-            raise self.outcome
 
     def _take(self) -> bool:
         """Take what has been collected, and wait for it if there is nothing; return whether the job has more to give.
