@@ -222,7 +222,7 @@ class CountLateness:
 def _count(counter: LatenessCounter, clock: ChunkClock, times: TimesBySplit) -> None:
     """Count the events of a batch, all of which the operator takes."""
     splits, arrivals = clock.order_by_split(times)
-    counter.arrived(splits, times.offsets, arrivals)
+    counter.arrived(splits, times.offsets, clock.arrived_ms)
     counter.update(splits, times.offsets, arrivals, times.timestamp_ms)
 
 

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
 from flinkcore._native.lateness import LatenessCounter, windows_of_slices
@@ -23,6 +25,7 @@ from flinkcore.datastream import (
 from flinkcore.datastream.aggregates import count
 from flinkcore.datastream.window import CumulativeEventTimeWindows
 from flinkcore.errors import ConfigurationError, DataError
+from flinkcore.replay import planned_job
 
 MS = Time.milliseconds
 # The watermark of bound 0 is 8,999 when the event of 2,000 comes, which is 7,000 behind the greatest timestamp.
@@ -172,6 +175,38 @@ def test_a_split_that_stays_behind_holds_the_watermark_and_is_silent() -> None:
     assert str(stream(rows).lateness().sentence_for_splits()) in text
     assert stream(rows, bound_ms=20_000).lateness().sentence_for_splits() is None
     assert "Split slow" not in str(stream(rows, bound_ms=20_000).lateness())
+
+
+@pytest.mark.parametrize("filters", [False, True])
+@pytest.mark.parametrize("chunk_rows", [1, 100])
+def test_a_split_that_is_paused_is_silent_only_while_nothing_arrives(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, filters: bool, chunk_rows: int
+) -> None:
+    # The first event of `ahead` pauses it until `behind` comes to 250: what arrives at 40 is read then.
+    arrived = [
+        ("ahead", -50, 350),
+        ("behind", 0, 0),
+        ("ahead", 40, 40),
+        ("behind", 250, 250),
+        ("ahead", 740, 740),
+    ]
+    split, arrival, ts = zip(*arrived, strict=True)
+    path = tmp_path / "log.parquet"
+    pq.write_table(pa.table({"split": split, "arrival": arrival, "ts": ts}), path, row_group_size=chunk_rows)
+    monkeypatch.setattr(planned_job, "CHUNK_BYTES", 1)
+    env = StreamExecutionEnvironment.get_execution_environment()
+    env.get_config().set_auto_watermark_interval(7)
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_watermark_alignment(
+        "group", Duration.of_millis(100), Duration.of_millis(14)
+    )
+    events = env.from_event_log(
+        str(path), timestamp="ts", arrival="arrival", split="split"
+    ).assign_timestamps_and_watermarks(strategy)
+    if filters:
+        events = events.filter(pc.field("ts") != 40)
+    by_split = {row["split"]: row for row in events.lateness().by_split().to_pylist()}
+    assert by_split["ahead"]["silence_ms"] == 700
+    assert by_split["behind"]["silence_ms"] == 490
 
 
 def test_a_split_without_a_watermark_holds_it_back_by_the_time_since_the_log_began() -> None:

@@ -31,7 +31,8 @@ class MappedEvents:
     events
         What goes on to the keyed operator.
     arrivals, splits
-        Of all events that move the watermark: also of those that filters behind it took out.
+        When all events arrived that move the watermark: also those that were read later, or that filters behind it
+        took out.
     events_read
         Rows of the batch as read.
     filtered
@@ -91,13 +92,13 @@ class MapStage:
 
     def _mapped(self, chunk: Chunk, timed: TimedBatch, clock: ChunkClock) -> MappedEvents:
         events = LogEvents(timed.batch, timed.timestamp_ms, *clock.order(timed))
-        waiting = None
+        splits, waiting = events.splits, None
         if self._some_wait:
             events, waiting = _parted(events, clock.arrived_ms)
         mapped = MappedEvents(
             events,
-            events.arrivals,
-            events.splits,
+            clock.arrived_ms,
+            splits,
             events_read=timed.rows_read,
             filtered=timed.filtered,
             rejected=Counter(timed.rejected.counts),

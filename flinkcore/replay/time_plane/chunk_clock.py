@@ -130,6 +130,7 @@ class ChunkClock:
         numbers, arrivals = self._splits[places], times.arrival_ms
         if not self._by_arrival:
             arrivals = running_maxima(arrivals, times.offsets, places, self._running_arrivals_ms)
+        self.arrived_ms = arrivals
         if self._paused.are_none:
             return numbers, arrivals
         of_events = np.repeat(numbers, np.diff(times.offsets))
