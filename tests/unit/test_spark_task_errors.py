@@ -1,6 +1,7 @@
 """Errors of Spark's tasks arrive on the driver whole."""
 
 import importlib
+import os
 import pickle
 import pkgutil
 import traceback
@@ -179,6 +180,28 @@ def test_what_a_task_tells_spark_begins_with_the_error_and_the_place_of_the_func
         ]
         assert "ZeroDivisionError" in str(caught.value)
         assert ("packed error" in told[-1]) == (key is not None)
+
+
+@pytest.mark.parametrize("key", [b"key", None])
+def test_what_a_task_tells_spark_is_unicode_whatever_its_error_says(key: bytes | None) -> None:
+    # Spark's worker fails to send other texts, for which its JVM waits.
+    name = os.fsdecode(b"caf\xe9.txt")
+
+    def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        raise UserCodeError(f"open() failed for {name}") from FileNotFoundError(name)
+        yield
+
+    with pytest.raises(task_errors.TaskError) as caught:
+        list(PacksErrors(task, key)(iter(())))
+    assert r"caf\udce9.txt" in str(caught.value)
+    assert str(caught.value).encode()
+
+
+def test_an_error_arrives_with_the_name_of_a_file_that_is_not_unicode() -> None:
+    name = os.fsdecode(b"caf\xe9.txt")
+    found = arrived(UserCodeError(f"open() failed for {name}"), FileNotFoundError(name))
+    assert str(found) == f"open() failed for {name}"
+    assert str(found.__cause__) == name
 
 
 def test_of_an_endless_recursion_the_innermost_places_travel() -> None:

@@ -107,7 +107,8 @@ class PacksErrors:
         where = "" if place is None else "\nin {2} ({0}, line {1})".format(*place)
         # With causes, which Spark leaves out of its message.
         told = "".join(traceback.format_exception(error)).strip()
-        text = f"{in_words(error)}{where}\n\n{told}"
+        # Spark waits for ever for a text that is not Unicode, such as the name of a file may be.
+        text = f"{in_words(error)}{where}\n\n{told}".encode(errors="backslashreplace").decode()
         if self.key is None:
             return text
         packed = b64encode(zlib.compress(_pickled(error, 0))).decode()
