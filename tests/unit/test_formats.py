@@ -715,6 +715,15 @@ def test_forged_statistics_of_a_footer_are_refused_and_do_not_end_the_process(tm
         check_statistics(file, range(metadata.num_row_groups), pq.read_schema(path).names)
 
 
+def write_ids(path, texts):
+    """A log of CSV or JSON lines with a column of numbers."""
+    if path.suffix == ".csv":
+        path.write_text("id\n" + "".join(f"{text}\n" for text in texts))
+    else:
+        path.write_text("".join(f'{{"id": {text}}}\n' for text in texts))
+    return path
+
+
 @pytest.mark.parametrize("format", ["csv", "json"])
 @pytest.mark.parametrize(
     ("texts", "expected"),
@@ -728,15 +737,48 @@ def test_forged_statistics_of_a_footer_are_refused_and_do_not_end_the_process(tm
     ],
 )
 def test_whole_numbers_beyond_int64_are_told_apart(tmp_path, format, texts, expected):
-    path = tmp_path / f"log.{format}"
-    if format == "csv":
-        path.write_text("id\n" + "".join(f"{text}\n" for text in texts))
-    else:
-        path.write_text("".join(f'{{"id": {text}}}\n' for text in texts))
-    source = LogFiles.discover(path)
+    source = LogFiles.discover(write_ids(tmp_path / f"log.{format}", texts))
     assert source.schema.field("id").type == expected
     number = float if expected == pa.float64() else int
     assert read_all(source)["id"].to_pylist() == [number(text) for text in texts]
+
+
+@pytest.mark.parametrize("format", ["csv", "json"])
+@pytest.mark.parametrize(
+    ("texts", "rounded"),
+    [
+        (["1", str(2**64 + 1)], str(2**64 + 1)),
+        (["1.5", str(2**53), str(2**53 + 1)], str(2**53 + 1)),
+        (["0." + "5" * 200] * 45_000 + ["-12345678901234567890123"], "-12345678901234567890123"),
+        (["1" * 5_000, "1.0"], "1" * 57 + r"\.\.\."),
+    ],
+)
+def test_whole_numbers_that_a_float_does_not_tell_apart_are_refused(tmp_path, format, texts, rounded):
+    source = LogFiles.discover(write_ids(tmp_path / f"log.{format}", texts))
+    exact = {"csv": "'string'", "json": r"pyarrow\.decimal128\(38, 0\)"}[format]
+    with pytest.raises(
+        SchemaError,
+        match=rf"log\.{format} has a number in column 'id' .*: {rounded}\. .*'id': type}}}}: {exact} keeps",
+    ):
+        read_all(source)
+
+
+@pytest.mark.parametrize("format", ["csv", "json"])
+def test_numbers_whose_type_is_named_may_be_rounded_or_exact(tmp_path, format):
+    numbers = [12345678901234567890123, 12345678901234567890124]
+    path = write_ids(tmp_path / f"log.{format}", numbers)
+    for kind, read in ("double", float), (pa.decimal128(38, 0), int):
+        options = {"column_types": {"id": kind}}
+        assert [read(value) for value in numbers] == (
+            read_all(LogFiles.discover(path, format_options=options))["id"].to_pylist()
+        )
+
+
+@pytest.mark.parametrize("format", ["csv", "json"])
+def test_floats_may_be_large_and_whole(tmp_path, format):
+    texts = ["1.5", "1e300", str(2**60), "-9.1e15", "9100000000000001.5"]
+    path = write_ids(tmp_path / f"log.{format}", texts)
+    assert read_all(LogFiles.discover(path))["id"].to_pylist() == [float(text) for text in texts]
 
 
 def test_a_json_column_that_changes_its_type_while_types_are_inferred_is_named(tmp_path):

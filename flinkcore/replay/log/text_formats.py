@@ -1,5 +1,6 @@
 """CSV and JSON lines: types come from the first block of the first file and hold for the whole log."""
 
+import json
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
@@ -32,6 +33,8 @@ _BLOCK_BYTES = 8 << 20
 # Of JSON; a line is held in memory as a whole.
 _MOST_BLOCKS_OF_LINE = 16
 _LINE = re.compile(rb"[^\r\n]+")
+_WHOLE = r"^\s*[+-]?\d{16,}\s*$"
+"""Numbers of fewer digits are all told apart by float64."""
 
 
 class CsvFormat:
@@ -39,9 +42,9 @@ class CsvFormat:
 
     Types are inferred from the first block (8 MiB) of the first file, and every file is read with them. A
     column that is inferred as ``timestamp[s]`` is read as ``timestamp[us]``, so that fractions of a second
-    may come later; whole numbers beyond int64 are uint64, if it holds them, and else float64, which does not tell
-    near ones apart. Text is UTF-8; of other bytes name the type, ``"binary"``. A file that ends within a value is an
-    error; one without a line break at its end, which may be cut, is warned of.
+    may come later; whole numbers beyond int64 are uint64, if it holds them, and those that float64 would not tell from
+    others near them are an error, unless a type is named. Text is UTF-8; of other bytes name the type, ``"binary"``. A
+    file that ends within a value is an error; one without a line break at its end, which may be cut, is warned of.
 
     Parameters
     ----------
@@ -121,12 +124,16 @@ class CsvFormat:
             if rows.is_empty:
                 columns.warnings.append(empty_file(file.name))
                 return
+            inferred = _inferred_floats(columns, self._column_types)
             try:
                 rows_read = 0
                 with closing(self._contents(rows, columns.types)) as contents:
                     next(contents)
                     for batch in contents:
                         rows_read += batch.num_rows
+                        for name in [name for name in inferred if _may_be_rounded(batch.column(name))]:
+                            self._check_digits(file, name)
+                            inferred.remove(name)
                         yield batch
                 rows.check_end()
                 if not self._newlines_in_values and rows.line_breaks != 1 + rows_read:
@@ -142,6 +149,17 @@ class CsvFormat:
                 if "conversion error" in str(error):
                     raise _type_fault(file, error, columns) from error
                 raise self._row_fault(error) from error
+
+    def _check_digits(self, file: LogFile, name: str) -> None:
+        """Check that a column which was inferred as float64 holds no whole number that such a float rounds."""
+        with file.filesystem.open_input_stream(file.path) as stream:
+            rows = CsvRows(stream, self._block_bytes, self._delimiter)
+            with closing(self._contents(rows, {name: pa.string()})) as contents:
+                next(contents)
+                for (column,) in contents:
+                    for text in column.filter(pc.match_substring_regex(column, _WHOLE)).to_pylist():
+                        if _is_rounded(text):
+                            raise _rounded(file, name, text, "'string'")
 
     def _row_fault(self, error: pa.ArrowInvalid) -> pa.ArrowInvalid:
         """The error of a row that does not fit into a block, in the terms of the log's settings."""
@@ -189,7 +207,7 @@ class JsonFormat:
 
     Types are inferred from the first block (8 MiB) of the first file, and every file is read with them; a key
     that a line does not have is null. A column that is inferred as ``timestamp[s]`` is read as ``timestamp[us]``; whole
-    numbers are read as in CSV.
+    numbers are read, or refused, as in CSV.
 
     Parameters
     ----------
@@ -232,6 +250,7 @@ class JsonFormat:
     ) -> Iterator[pa.RecordBatch]:
         with source_faults(file.name, self._advice), file.filesystem.open_input_stream(file.path) as stream:
             is_empty = True
+            inferred = _inferred_floats(columns, self._column_types)
             for offset, block in _line_blocks(stream):
                 is_empty = False
                 try:
@@ -240,6 +259,9 @@ class JsonFormat:
                     raise self._fault(
                         file, offset, block, columns.schema, "ignore", error, columns
                     ) from error
+                for name in inferred:
+                    if _may_be_rounded(table.column(name)):
+                        _check_digits(file, name, block)
                 for batch in table.to_batches():
                     check_values(batch)
                     yield batch
@@ -270,6 +292,24 @@ class JsonFormat:
         return SchemaError(
             f"{file.name} has a value of another type: {text}. A column has one type in all of a log: repair the lines"
         )
+
+
+class _WholeNumber(str):
+    """The digits of one in JSON."""
+
+
+_DECODER = json.JSONDecoder(parse_int=_WholeNumber, strict=False)
+_OBJECT = re.compile("{")
+
+
+def _check_digits(file: LogFile, name: str, block: bytes) -> None:
+    """Check that a column of JSON which was inferred as float64 holds no whole number that such a float rounds."""
+    text, place = block.decode(errors="replace"), 0
+    while begin := _OBJECT.search(text, place):
+        found, place = _DECODER.raw_decode(text, begin.start())
+        value = found.get(name)
+        if isinstance(value, _WholeNumber) and _is_rounded(value):
+            raise _rounded(file, name, value, "pyarrow.decimal128(38, 0)")
 
 
 def _parse(block: bytes, schema: pa.Schema, unexpected: str) -> pa.Table:
@@ -397,6 +437,30 @@ def _can_read(read: Callable[[Mapping[str, pa.DataType]], object], types: Mappin
     except pa.ArrowInvalid:
         return False
     return True
+
+
+def _inferred_floats(columns: ColumnsToRead, given: Mapping[str, pa.DataType]) -> list[str]:
+    """Columns whose whole numbers float64 might round, which nobody has said is all right."""
+    return [name for name, kind in columns.types.items() if pa.types.is_float64(kind) and name not in given]
+
+
+def _may_be_rounded(column: pa.Array | pa.ChunkedArray) -> bool:
+    """Whether some numbers are so large that not every whole number is a float64."""
+    return (pc.max(pc.abs(column)).as_py() or 0.0) >= 2.0**53
+
+
+def _is_rounded(digits: str) -> bool:
+    # None of so many digits is a float64, and Python refuses to read all of a long number.
+    return len(digits) > 400 or float(digits) != int(digits)
+
+
+def _rounded(file: LogFile, name: str, digits: str, exact: str) -> SchemaError:
+    shown = digits if len(digits) <= 60 else f"{digits[:57]}..."
+    return SchemaError(
+        f"{file.name} has a number in column {name!r} that float64, the type found for the column, does not tell from "
+        f"others near it: {shown}. Give the type with format_options={{'column_types': {{{name!r}: type}}}}: {exact} "
+        "keeps every digit, as keys need it, and 'double' rounds"
+    )
 
 
 def _type_fault(file: LogFile, error: object, columns: ColumnsToRead) -> SchemaError:
