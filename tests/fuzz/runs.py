@@ -48,7 +48,7 @@ class Way:
     parallelism
         Of each part of the run, the last one for all that follow.
     source
-        "table", "dataframe", or a format of files.
+        "table", "reader", which gives its rows only once, "dataframe", or a format of files.
     read_rows
         Most rows of a batch that is read.
     cuts
@@ -421,6 +421,8 @@ def _source_of(log: Log, rows: list[int], way: Way, folder: Path, session: Any) 
     column = "split" if log.split else None
     if way.source == "table":
         return Source(log.table(rows), column)
+    if way.source == "reader":
+        return Source(log.table(rows).to_reader(), column)
     if way.source == "dataframe":
         if way.place == "embedded":
             return Source(UnorderedRows(log.table(rows)), column)
@@ -551,7 +553,11 @@ in_parts = st.builds(
 ways = perhaps_shuffled(
     st.one_of(
         st.builds(
-            Way, st.sampled_from(["embedded", "spark"]), st.tuples(parallelisms), st.just("table"), batches
+            Way,
+            st.sampled_from(["embedded", "spark"]),
+            st.tuples(parallelisms),
+            st.sampled_from(["table", "table", "reader"]),
+            batches,
         ),
         st.builds(
             Way,
