@@ -20,7 +20,7 @@ from flinkcore._native.call_guard cimport Call, begin_call
 from flinkcore._native.event_log cimport check_codes, check_offsets
 from flinkcore._native.keys cimport mix_int64
 from flinkcore._native.memory cimport Buffer, buffer_append, buffer_free
-from flinkcore._native.panes cimport AlignedWindows, aligned_start, checked_windows
+from flinkcore._native.panes cimport AlignedWindows, aligned_start, checked_windows, since_start, wrapping_add
 
 
 # ---- bounds ------------------------------------------------------------------------------------------------------
@@ -111,7 +111,7 @@ cdef inline int64_t _behind(int64_t watermark, int64_t time, int64_t lateness) n
 
 
 # ---- slices of event time ----------------------------------------------------------------------------------------
-# Which windows an event is in depends on its slice alone. Slices are numbered from the offset on, a slide has one or, where windows
+# Which windows an event is in depends on its slice alone. Slices are numbered by their slide, which has one or, where windows
 # end amid a slide, two. Only those with events take memory.
 
 
@@ -180,6 +180,14 @@ cdef void _slices_free(SliceTable* table) noexcept nogil:
             free(table.pages[at])
     free(table.keys)
     free(table.pages)
+
+
+cdef inline int64_t _floor(int64_t number, int64_t width) noexcept nogil:
+    return number // width - (number % width < 0)
+
+
+cdef inline int64_t _slide_start(const AlignedWindows* windows, int64_t number) noexcept nogil:
+    return wrapping_add(windows.slice_offset, <int64_t> (<uint64_t> number * <uint64_t> windows.slide))
 
 
 cdef int64_t _cut_of(const AlignedWindows* windows) noexcept nogil:
@@ -278,7 +286,7 @@ cdef RecentSlice* _recent_slice(
 ) except NULL nogil:
     # The slice of a timestamp, in place of another one if it was not met lately.
     cdef const AlignedWindows* windows = &counts.windows
-    cdef int64_t per_slide = 1 if counts.cut == windows.slide else 2, start, number
+    cdef int64_t per_slide = 1 if counts.cut == windows.slide else 2, since, start, number
     cdef RecentSlice* recent
     cdef int32_t i
     for i in range(RECENT_SLICES):
@@ -289,14 +297,22 @@ cdef RecentSlice* _recent_slice(
     counts.next_recent = (counts.next_recent + 1) % RECENT_SLICES
     if recent.waiting:
         _count_waiting(counts, bounds, recent, watermark)
-    start = aligned_start(timestamp, windows.offset, windows.slide)
-    number = (start - windows.offset) // windows.slide * per_slide
-    recent.from_ms, recent.until_ms = start, start + counts.cut
-    if timestamp - start >= counts.cut:
+    since = since_start(timestamp, windows.slice_offset, windows.slide)
+    start = wrapping_add(timestamp, -since)
+    number = _floor(start, windows.slide) * per_slide
+    recent.from_ms, recent.until_ms = start, wrapping_add(start, counts.cut)
+    if since >= counts.cut:
         number += 1
-        recent.from_ms, recent.until_ms = start + counts.cut, start + windows.slide
-    recent.last = (aligned_start(timestamp, windows.offset, windows.size) if windows.cumulative else start) + windows.size - 1
-    recent.slice = _slice(&counts.slices, number) if timestamp <= recent.last else NULL
+        recent.from_ms, recent.until_ms = recent.until_ms, wrapping_add(start, windows.slide)
+    # What is in no window may reach beyond 64 bits.
+    if recent.from_ms > timestamp:
+        recent.from_ms = INT64_MIN
+    if recent.until_ms <= timestamp:
+        recent.until_ms = INT64_MAX
+    recent.last = wrapping_add(
+        aligned_start(timestamp, windows.offset, windows.size) if windows.cumulative else start, windows.size - 1
+    )
+    recent.slice = _slice(&counts.slices, number) if since < windows.size else NULL
     return recent
 
 
@@ -729,10 +745,6 @@ cdef struct WindowExtremes:
     int64_t greatest
 
 
-cdef inline int64_t _floor(int64_t number, int64_t width) noexcept nogil:
-    return number // width - (number % width < 0)
-
-
 cdef inline int _append_window(Buffer* found, int64_t max_timestamp, int64_t least, int64_t greatest) except -1 nogil:
     cdef WindowExtremes* window = <WindowExtremes*> buffer_append(found, sizeof(WindowExtremes))
     window.max_timestamp = max_timestamp
@@ -747,14 +759,14 @@ cdef int _growing_windows(
     # From the first slice with an event on, each step is the end of a window.
     cdef int64_t steps = windows.size // windows.slide, i = 0, first, step, of_least, of_greatest
     while i < n:
-        first = _floor(slices[i], steps) * steps
+        first = aligned_start(slices[i], windows.offset // windows.slide, steps)
         of_least, of_greatest = INT64_MAX, INT64_MIN
         for step in range(slices[i], first + steps):
             if i < n and slices[i] == step:
                 of_least = min(of_least, least[i])
                 of_greatest = max(of_greatest, greatest[i])
                 i += 1
-            _append_window(found, windows.offset + (step + 1) * windows.slide - 1, of_least, of_greatest)
+            _append_window(found, wrapping_add(_slide_start(windows, step), windows.slide - 1), of_least, of_greatest)
     return 0
 
 
@@ -771,7 +783,7 @@ cdef int _sliding_windows(
     # `lows` and `highs` (n,) take the slices that can still be extreme in a window that ends later, the present extreme first.
     cdef int64_t cut = _cut_of(windows), per_slide = 1 if cut == windows.slide else 2
     cdef int64_t per_window = windows.size // windows.slide * per_slide + (per_slide - 1)
-    cdef int64_t slide = _floor(slices[0] - per_window, per_slide) + 1  # the first one whose window has the slice
+    cdef int64_t slide = _floor(slices[0] - (per_window - per_slide), per_slide)  # the first one whose window has the slice
     cdef int64_t first = 0, behind = 0, low = 0, low_end = 0, high = 0, high_end = 0
     while True:
         while behind < n and slices[behind] < slide * per_slide + per_window:
@@ -784,19 +796,19 @@ cdef int _sliding_windows(
             highs[high_end] = behind
             high_end += 1
             behind += 1
-        while first < behind and slices[first] < slide * per_slide:
+        while first < behind and _floor(slices[first], per_slide) < slide:
             first += 1
         if first == n:
             return 0
         if first == behind:
-            slide = _floor(slices[first] - per_window, per_slide) + 1
+            slide = _floor(slices[first] - (per_window - per_slide), per_slide)
             continue
         while lows[low] < first:
             low += 1
         while highs[high] < first:
             high += 1
         _append_window(
-            found, windows.offset + slide * windows.slide + windows.size - 1, least[lows[low]], greatest[highs[high]]
+            found, wrapping_add(_slide_start(windows, slide), windows.size - 1), least[lows[low]], greatest[highs[high]]
         )
         slide += 1
 

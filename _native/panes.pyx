@@ -318,6 +318,10 @@ cdef int64_t pane_list_position(const PaneList* live, int64_t end) noexcept nogi
     return low
 
 
+cdef int64_t pane_list_behind(const PaneList* live, int64_t end) noexcept nogil:
+    return live.n if end == INT64_MAX else pane_list_position(live, end + 1)
+
+
 cdef Pane* pane_list_open(PaneList* live, PaneStore* store, int64_t start, int64_t end) except NULL nogil:
     cdef int64_t i = pane_list_position(live, end)
     cdef Pane* pane
@@ -378,20 +382,44 @@ cdef AlignedWindows checked_windows(
         raise ConfigurationError(
             f"window size {size} ms and slide {slide} ms must be positive, allowed lateness {allowed_lateness} ms not negative"
         )
-    if max(size, slide, abs(offset)) > 2**60:  # the sums of two such times do not overflow
-        raise ConfigurationError(f"window size {size} ms, slide {slide} ms and offset {offset} ms must be below 2**60")
     if cumulative and size % slide:
         raise ConfigurationError(f"windows grow by {slide} ms, of which the largest size, {size} ms, is no multiple")
-    if (size + slide - 1) // slide > most_windows:
+    if (size - 1) // slide + 1 > most_windows:
         raise ConfigurationError(
-            f"a {'step' if cumulative else 'slide'} of {slide} ms puts a row into up to {(size + slide - 1) // slide} windows "
+            f"a {'step' if cumulative else 'slide'} of {slide} ms puts a row into up to {(size - 1) // slide + 1} windows "
             f"of {size} ms; at most {most_windows} are supported: choose a longer one"
         )
     windows.size = size
     windows.slide = slide
-    windows.offset = offset
+    windows.offset = since_start(offset, 0, size if cumulative else slide)
+    windows.slice_offset = since_start(offset, 0, slide)
     windows.cumulative = cumulative
     return windows
+
+
+def aligned_timestamps(*, size, slide, offset):
+    """Timestamps of which all windows have a start and an end of 64 bits.
+
+    Parameters
+    ----------
+    size, slide, offset : int
+        Milliseconds, as of `time_windows`; of cumulate windows, the slide is the size.
+
+    Returns
+    -------
+    (int, int)
+        The lowest and the highest, in ms since the epoch.
+
+    Examples
+    --------
+    >>> lowest, highest = aligned_timestamps(size=10, slide=10, offset=0)
+    >>> lowest + 2**63, 2**63 - highest
+    (8, 8)
+    """
+    cdef object least = INT64_MIN, greatest = INT64_MAX
+    last_start_before = least - 1 - (least - 1 - offset) % slide
+    first_end_beyond = greatest + 1 + (offset + size - greatest - 1) % slide
+    return max(least, last_start_before + size), min(greatest, first_end_beyond - size - 1)
 
 
 cdef WindowKernel aligned_kernel(
@@ -400,16 +428,11 @@ cdef WindowKernel aligned_kernel(
     const WindowVerbs* verbs,
     const AlignedWindows* windows,
     int64_t allowed_lateness,
-    int64_t reach,
 ):
-    return window_kernel(
-        name,
-        state_size,
-        verbs,
-        allowed_lateness,
-        INT64_MIN + max(windows.size, windows.slide, reach) * 2 + max(windows.offset, 0),
-        INT64_MAX - max(windows.size, reach) * 2 - abs(windows.offset),
+    lowest, highest = aligned_timestamps(
+        size=windows.size, slide=windows.size if windows.cumulative else windows.slide, offset=windows.offset
     )
+    return window_kernel(name, state_size, verbs, allowed_lateness, lowest, highest)
 
 
 # ---- results of the keys of a window -----------------------------------------------------------------------------

@@ -1028,20 +1028,20 @@ cdef int _check(const void* windows) except -1:
     cdef const SessionWindows* state = <const SessionWindows*> windows
     cdef const Session* session
     cdef uint64_t at, occupied = 0
-    cdef uint32_t number, live = 0
-    cdef int64_t end
+    cdef uint32_t first, number, live = 0
+    cdef int64_t end = 0
     for at in range(state.store.mask + 1):
         if state.store.slots[at].number == 0:
             continue
         occupied += 1
-        end = INT64_MIN
-        number = state.store.keys[state.store.slots[at].number - 1].first
+        first = number = state.store.keys[state.store.slots[at].number - 1].first
         assert number != NOTHING, "a key without a session"
         while number != NOTHING:
             live += 1
             session = &state.store.sessions[number]
             assert session.key == state.store.slots[at].number - 1
-            assert end < session.start < session.end, "sessions that touch"
+            assert number == first or end < session.start, "sessions that touch"
+            assert session.start < session.end
             if not state.core.due:
                 assert not session.progress & Progress.FIRING
                 assert state.trigger.kind == TriggerKind.ON_COUNT or (
@@ -1097,11 +1097,7 @@ def session_windows(
             f"session gap {gap} ms must be positive, allowed lateness {allowed_lateness} ms not negative"
         )
     made = window_trigger(trigger, every, purges)
-    reach = every if made.kind == TriggerKind.ON_CONTINUOUS_EVENT_TIME else 1
-    kernel = window_kernel(
-        "session_windows",
-        sizeof(SessionWindows), &VERBS, allowed_lateness, INT64_MIN + reach, INT64_MAX - gap - reach + 1
-    )
+    kernel = window_kernel("session_windows", sizeof(SessionWindows), &VERBS, allowed_lateness, INT64_MIN, INT64_MAX - gap)
     state = <SessionWindows*> kernel.state
     state.gap = gap
     state.trigger = made

@@ -56,17 +56,18 @@ from flinkcore._native.panes cimport (
     pane_free,
     pane_key,
     pane_keys,
+    pane_list_behind,
     pane_list_check,
     pane_list_close,
     pane_list_find,
     pane_list_open,
-    pane_list_position,
     pane_make_order,
     pane_make_room,
     pane_open,
     pane_open_plain,
     panes_free,
     restored_pane_entry,
+    since_start,
     slice_end,
     take_in_blocks,
     visit_from,
@@ -233,7 +234,7 @@ cdef int64_t _time_find_windows(const void* windows, const InputRows* input, int
             if pane == NULL:
                 break
             low = end - aligned.slide if aligned.cumulative else pane.start
-            high = low + aligned.slide
+            high = saturating_add(low, aligned.slide)
         if pane.fired or timestamp >= pane.end:
             break
         previous = n
@@ -362,7 +363,7 @@ def time_windows(
     cdef WindowKernel kernel
     cdef TimeWindows* state
     cdef AlignedWindows windows = checked_windows(size, slide, offset, cumulative, allowed_lateness, BLOCK_PAIRS)
-    kernel = aligned_kernel("time_windows", sizeof(TimeWindows), &TIME_VERBS, &windows, allowed_lateness, 0)
+    kernel = aligned_kernel("time_windows", sizeof(TimeWindows), &TIME_VERBS, &windows, allowed_lateness)
     state = <TimeWindows*> kernel.state
     state.windows = windows
     state.purges = purges
@@ -749,7 +750,7 @@ cdef int _merge_leave(SliceMerge* merge, PaneStore* store, const PaneList* slice
         merge.start = merge.end = start
         return 0
     _enter_gathered(merge, store)
-    i = pane_list_position(slices, merge.start + 1)
+    i = pane_list_behind(slices, merge.start)
     while i < slices.n and slices.panes[i].end <= start:
         _leave(merge, store, slices, i)
         i += 1
@@ -769,8 +770,8 @@ cdef int _merge_slices(
         merge.spare = pane_open_plain()
     _merge_leave(merge, store, slices, start)
     _enter_gathered(merge, store)
-    first = pane_list_position(slices, merge.end + 1)
-    behind = pane_list_position(slices, end + 1)
+    first = pane_list_behind(slices, merge.end)
+    behind = pane_list_behind(slices, end)
     if behind == first + 1:
         _enter(merge, store, slices.panes[first], NULL)
     else:  # after a gap, or a checkpoint: not one by one through a large window
@@ -868,7 +869,7 @@ cdef inline int64_t _last_end(const SlicedWindows* state, int64_t end) noexcept 
     cdef int64_t size = state.windows.size, slide = state.windows.slide
     if state.windows.cumulative:
         return aligned_start(end - slide, state.windows.offset, size) + size
-    return end + size - slide
+    return end + (size - slide)
 
 
 cdef inline int64_t _start_of(const SlicedWindows* state, int64_t end) noexcept nogil:
@@ -886,8 +887,8 @@ cdef inline int64_t _next_start(const SlicedWindows* state, int64_t end) noexcep
     return start if end - start < state.windows.size else end
 
 
-cdef int64_t _next_end(const SlicedWindows* state) noexcept nogil:
-    # Of the next window to fire: the first that has not and has a slice; INT64_MAX where there is none.
+cdef int64_t _next_firing(const SlicedWindows* state) noexcept nogil:
+    # Last time of the next window to fire: the first that has not and has a slice; INT64_MAX where there is none.
     cdef int64_t low = 0, high = state.slices.n, middle
     while low < high:
         middle = (low + high) >> 1
@@ -898,15 +899,13 @@ cdef int64_t _next_end(const SlicedWindows* state) noexcept nogil:
     if low == state.slices.n:
         return INT64_MAX
     if state.slices.panes[low].end > state.fired_to:
-        return state.slices.panes[low].end
-    return slice_end(&state.windows, state.fired_to)
+        return state.slices.panes[low].end - 1
+    return slice_end(&state.windows, state.fired_to) - 1
 
 
 cdef void _sliced_plan_next(SlicedWindows* state) noexcept nogil:
     # Finds the step that next fires or ends a window.
-    cdef int64_t due = _next_end(state)
-    if due != INT64_MAX:
-        due -= 1
+    cdef int64_t due = _next_firing(state)
     if state.slices.n:
         due = min(due, cleanup_time(&state.core, _last_end(state, state.slices.panes[0].end)))
     state.quiet_until = cursor_step_reaching(&state.core.cursor, due)
@@ -956,12 +955,12 @@ cdef int _sliced_retire_due(SlicedWindows* state) except -1 nogil:
 cdef bint _sliced_fire_due(void* windows) except -1 nogil:
     # Fires windows in order of their end, and ends slices; false where results are full before.
     cdef SlicedWindows* state = <SlicedWindows*> windows
-    cdef int64_t end = _next_end(state)
+    cdef int64_t firing = _next_firing(state)
     state.core.due = True
-    while end != INT64_MAX and end - 1 <= state.core.cursor.watermark:
-        if not _sliced_fire(state, end):
+    while firing != INT64_MAX and firing <= state.core.cursor.watermark:
+        if not _sliced_fire(state, firing + 1):
             return False
-        end = _next_end(state)
+        firing = _next_firing(state)
     state.fired_to = saturating_add(state.core.cursor.watermark, 1)
     while state.n_fired < state.slices.n and state.slices.panes[state.n_fired].end <= state.fired_to:
         state.slices.panes[state.n_fired].fired = True
@@ -994,7 +993,7 @@ cdef int _fire_late(SlicedWindows* state, const KeyBatch* keys, uint32_t row, in
     state.late.end = end
     into = <uint32_t> pane_entry_of(&state.store, state.late, keys, row)
     pending_flush(&state.core.pending, state.core.table)
-    i = pane_list_position(&state.slices, start + 1)
+    i = pane_list_behind(&state.slices, start)
     while i < state.slices.n and state.slices.panes[i].end <= end:
         k = pane_find(&state.store, state.slices.panes[i], keys, row)
         if k >= 0:
@@ -1101,7 +1100,7 @@ cdef int _sliced_state(const void* windows, WindowRows* rows) except -1 nogil:
 cdef int64_t _sliced_restore(void* windows, const KeyBatch* keys, int64_t row, const LiveWindow* window) except -1 nogil:
     cdef SlicedWindows* state = <SlicedWindows*> windows
     cdef int64_t slide = state.windows.slide
-    if window.flags > 1 or not has_window(window.start, window.end, slide, slide, state.windows.offset):
+    if window.flags > 1 or not has_window(window.start, window.end, slide, slide, state.windows.slice_offset):
         return NO_ENTRY
     return restored_pane_entry(&state.store, _slice(state, window.end), keys, row)
 
@@ -1181,7 +1180,7 @@ def sliced_windows(*, int64_t size, int64_t slide, int64_t offset, int64_t allow
     cdef AlignedWindows windows = checked_windows(size, slide, offset, cumulative, allowed_lateness, INT64_MAX)
     if size % slide:
         raise ConfigurationError(f"windows of {size} ms are not made of whole slices of {slide} ms")
-    kernel = aligned_kernel("sliced_windows", sizeof(SlicedWindows), &SLICED_VERBS, &windows, allowed_lateness, 0)
+    kernel = aligned_kernel("sliced_windows", sizeof(SlicedWindows), &SLICED_VERBS, &windows, allowed_lateness)
     state = <SlicedWindows*> kernel.state
     state.windows = windows
     state.slides_per_ms = 1.0 / <double> slide
@@ -1201,7 +1200,7 @@ cdef int64_t _split_rows(
     const int64_t* watermark_after,
     int64_t n_steps,
     int64_t width,
-    int64_t offset,
+    int64_t phase,
     uint32_t* before,
     uint32_t* others,
     int64_t* n_before,
@@ -1219,10 +1218,9 @@ cdef int64_t _split_rows(
             if timestamp < lowest or timestamp > highest:
                 others[i - n] = row
                 continue
-            low = aligned_start(timestamp, offset, width)
+            low = aligned_start(timestamp, phase, width)
             high = low + width
-        # What is merged stands at the last time of its pane, which the kernel must take, too.
-        is_before = high - 1 <= highest and high - 1 > watermark_after[input.steps_before[row]]
+        is_before = high - 1 > watermark_after[input.steps_before[row]]
         before[n] = row
         others[i - n] = row
         n += is_before
@@ -1296,7 +1294,7 @@ def rows_before_firing(
                 &watermark_after[0],
                 watermark_after.shape[0] - 1,
                 width,
-                offset,
+                since_start(offset, 0, width),
                 &before[0],
                 &others[0],
                 &n_before,

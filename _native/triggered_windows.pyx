@@ -666,13 +666,11 @@ def triggered_windows(
     cdef TriggeredWindows* state
     cdef AlignedWindows windows
     cdef Trigger made
-    cdef int64_t reach
     if trigger == "event_time":
         raise ValueError("time_windows makes windows that fire at their end")
     windows = checked_windows(size, slide, offset, cumulative, allowed_lateness, MOST_WINDOWS)
     made = window_trigger(trigger, every, purges)
-    reach = max(slide, every if made.kind == TriggerKind.ON_CONTINUOUS_EVENT_TIME else 1)
-    kernel = aligned_kernel("triggered_windows", sizeof(TriggeredWindows), &VERBS, &windows, allowed_lateness, reach)
+    kernel = aligned_kernel("triggered_windows", sizeof(TriggeredWindows), &VERBS, &windows, allowed_lateness)
     state = <TriggeredWindows*> kernel.state
     state.windows = windows
     state.trigger = made
@@ -703,8 +701,6 @@ def global_windows(*, str trigger, int64_t every=1, bint purges=False):
     """
     cdef WindowKernel kernel
     made = window_trigger(trigger, every, purges)
-    # No other trigger looks at timestamps, which results of processing-time timers do not have.
-    reach = every if made.kind == TriggerKind.ON_CONTINUOUS_EVENT_TIME else 0
-    kernel = window_kernel("triggered_windows", sizeof(TriggeredWindows), &VERBS, 0, INT64_MIN + 2 * reach, INT64_MAX - 2 * reach)
+    kernel = window_kernel("triggered_windows", sizeof(TriggeredWindows), &VERBS, 0, INT64_MIN, INT64_MAX)
     (<TriggeredWindows*> kernel.state).trigger = made
     return kernel

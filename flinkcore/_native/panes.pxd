@@ -1,5 +1,5 @@
 # Panes: the keys of live windows, and which tumbling, sliding and cumulate windows a timestamp is in. Each kind has one window per end.
-from libc.stdint cimport INT64_MAX, INT64_MIN, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcmp
 
 from flinkcore._native.aggregates cimport AccumulatorTable
@@ -93,6 +93,8 @@ cdef struct PaneList:
 
 # Index of the first window that ends at or after `end`.
 cdef int64_t pane_list_position(const PaneList* live, int64_t end) noexcept nogil
+# Index of the first window that ends after `end`.
+cdef int64_t pane_list_behind(const PaneList* live, int64_t end) noexcept nogil
 # A new window, put in.
 cdef Pane* pane_list_open(PaneList* live, PaneStore* store, int64_t start, int64_t end) except NULL nogil
 # Closes the first n.
@@ -202,7 +204,8 @@ cdef inline int64_t pane_entry_of(PaneStore* store, Pane* pane, const KeyBatch* 
 cdef struct AlignedWindows:
     int64_t size     # of cumulate windows: of the largest
     int64_t slide    # distance of two ends
-    int64_t offset
+    int64_t offset   # of their starts, from 0 to below the distance of two
+    int64_t slice_offset  # likewise, of a start for each slide
     bint cumulative  # windows share their start, once per size, and grow by the slide
 
 
@@ -217,24 +220,43 @@ cdef struct WindowVisit:
     int64_t last_end
 
 
-cdef inline int64_t aligned_start(int64_t timestamp, int64_t offset, int64_t width) noexcept nogil:
-    # TimeWindow.getWindowStartWithOffset: the remainder truncates, so negative ones move one width down.
-    cdef int64_t remainder = (timestamp - offset) % width
+# Bounds of windows fit into 64 bits, see `aligned_timestamps`. What is computed on the way to them, or past the last one, may not: it
+# wraps around.
+
+
+cdef inline int64_t wrapping_add(int64_t a, int64_t b) noexcept nogil:
+    return <int64_t> (<uint64_t> a + <uint64_t> b)
+
+
+cdef inline int64_t wrapping_subtract(int64_t a, int64_t b) noexcept nogil:
+    return <int64_t> (<uint64_t> a - <uint64_t> b)
+
+
+cdef inline int64_t since_start(int64_t timestamp, int64_t offset, int64_t width) noexcept nogil:
+    # How far the timestamp is from the last start at or before it, where there is one every `width` from the offset on, which is from 0
+    # to below the width.
+    cdef int64_t remainder = timestamp % width  # truncates
     if remainder < 0:
         remainder += width
-    return timestamp - remainder
+    remainder -= offset
+    return remainder + width if remainder < 0 else remainder
+
+
+cdef inline int64_t aligned_start(int64_t timestamp, int64_t offset, int64_t width) noexcept nogil:
+    # TimeWindow.getWindowStartWithOffset
+    return wrapping_subtract(timestamp, since_start(timestamp, offset, width))
 
 
 cdef inline int64_t slice_end(const AlignedWindows* windows, int64_t timestamp) noexcept nogil:
     # The next time, after the timestamp, at which a window could end, were its size a multiple of the slide.
-    return aligned_start(timestamp, windows.offset, windows.slide) + windows.slide
+    return aligned_start(timestamp, windows.slice_offset, windows.slide) + windows.slide
 
 
 cdef inline int64_t first_end(const AlignedWindows* windows, int64_t timestamp) noexcept nogil:
-    # Of the first window to visit; where the timestamp is beyond it, there is none.
-    return aligned_start(timestamp, windows.offset, windows.slide) + (
-        windows.slide if windows.cumulative else windows.size
-    )
+    # Of the first window to visit; where the timestamp is not below it, there is none.
+    cdef int64_t since = since_start(timestamp, windows.slice_offset, windows.slide)
+    cdef int64_t length = windows.slide if windows.cumulative else windows.size
+    return wrapping_add(timestamp, length - since) if since < length else timestamp
 
 
 cdef inline WindowVisit visit_from(
@@ -247,7 +269,7 @@ cdef inline WindowVisit visit_from(
     visit.start_step = 0 if windows.cumulative else -windows.slide
     visit.end_step = windows.slide if windows.cumulative else -windows.slide
     visit.timestamp = timestamp
-    visit.last_end = start + windows.size
+    visit.last_end = wrapping_add(start, windows.size)
     return visit
 
 
@@ -256,7 +278,7 @@ cdef inline WindowVisit first_window(const AlignedWindows* windows, int64_t time
     return visit_from(
         windows,
         timestamp,
-        aligned_start(timestamp, windows.offset, windows.size) if windows.cumulative else end - windows.size,
+        aligned_start(timestamp, windows.offset, windows.size) if windows.cumulative else wrapping_subtract(end, windows.size),
         end,
     )
 
@@ -267,17 +289,13 @@ cdef inline bint is_window(const WindowVisit* visit) noexcept nogil:
 
 
 cdef inline void visit_next(WindowVisit* visit) noexcept nogil:
-    visit.start += visit.start_step
-    visit.end += visit.end_step
+    visit.start = wrapping_add(visit.start, visit.start_step)
+    visit.end = wrapping_add(visit.end, visit.end_step)
 
 
 cdef inline bint has_window(int64_t start, int64_t end, int64_t size, int64_t slide, int64_t offset) noexcept nogil:
     # Whether windows of one size, one per slide, have one with these bounds, of which the first is the lower.
-    if <uint64_t> end - <uint64_t> start != <uint64_t> size:
-        return False
-    if (offset > 0 and start < INT64_MIN + offset) or (offset < 0 and start > INT64_MAX + offset):
-        return False
-    return (start - offset) % slide == 0
+    return <uint64_t> end - <uint64_t> start == <uint64_t> size and since_start(start, offset, slide) == 0
 
 
 cdef inline bint is_assigned(const AlignedWindows* windows, int64_t start, int64_t end) noexcept nogil:
@@ -287,26 +305,25 @@ cdef inline bint is_assigned(const AlignedWindows* windows, int64_t start, int64
         return has_window(start, end, windows.size, windows.slide, windows.offset)
     if length > <uint64_t> windows.size or length % <uint64_t> windows.slide:
         return False
-    return has_window(start, start + windows.slide, windows.slide, windows.size, windows.offset)
+    return since_start(start, windows.offset, windows.size) == 0
 
 
 # Windows per timestamp, at most.
 cdef inline int64_t most_windows(const AlignedWindows* windows) noexcept nogil:
-    return (windows.size + windows.slide - 1) // windows.slide
+    return (windows.size - 1) // windows.slide + 1
 
 
 # Raises ConfigurationError where windows have no such size, or a row would be in more than `most_windows`.
 cdef AlignedWindows checked_windows(
     int64_t size, int64_t slide, int64_t offset, bint cumulative, int64_t allowed_lateness, int64_t most_windows
 ) except *
-# A kernel with its zeroed state of `state_size` bytes, whose triggers look up to `reach` beyond a timestamp.
+# A kernel with its zeroed state of `state_size` bytes.
 cdef WindowKernel aligned_kernel(
     str name,
     size_t state_size,
     const WindowVerbs* verbs,
     const AlignedWindows* windows,
     int64_t allowed_lateness,
-    int64_t reach,
 )
 # The result columns, but for the aggregates', of n keys from number `first` on.
 cdef int append_pane_keys(

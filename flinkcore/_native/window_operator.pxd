@@ -1,5 +1,5 @@
 # The keyed window operator over columns, and what every kind of windows has.
-from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t
+from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free
 
 from flinkcore._native.aggregates cimport AccumulatorTable, Accumulators
@@ -35,7 +35,9 @@ cdef Trigger window_trigger(str name, int64_t every, bint purges) except *
 
 cdef inline int64_t next_firing(int64_t every, int64_t time, int64_t max_timestamp) noexcept nogil:
     # ContinuousEventTimeTrigger.registerNextFireTimestamp
-    return time + every if time < max_timestamp - every else max_timestamp
+    if time < max_timestamp and <uint64_t> max_timestamp - <uint64_t> time > <uint64_t> every:
+        return time + every
+    return max_timestamp
 
 
 cdef inline int64_t first_firing(int64_t every, int64_t timestamp, int64_t max_timestamp) noexcept nogil:

@@ -24,7 +24,7 @@ from flinkcore.errors import ConfigurationError, DataError
 from flinkcore.replay.log.arrays import Int32s, Int64s
 from flinkcore.replay.log.chunks import Chunk
 from flinkcore.replay.plans.log_plan import LogPlan
-from flinkcore.replay.plans.native_windows import slide_of, window_kernel
+from flinkcore.replay.plans.native_windows import slide_of, window_timestamps
 from flinkcore.replay.stages.map_stage import MapStage
 from flinkcore.replay.time_plane.chunk_clock import ChunkClock
 from flinkcore.replay.time_plane.chunk_times import TimeColumns, TimesBySplit
@@ -144,11 +144,12 @@ class CountLateness:
         least = int(splits.min_timestamp_ms.min(initial=0))
         greatest = int(splits.max_timestamp_ms.max(initial=0))
         for window in windows:
-            kernel = window_kernel(window, None, max(allowed_lateness_ms), shareable=False)
-            if least < kernel.lowest_timestamp or greatest > kernel.highest_timestamp:
+            lowest, highest = window_timestamps(window)
+            if least < lowest or greatest > highest:
                 raise DataError(
-                    f"timestamps from {dated(least)} to {dated(greatest, ' ms')}, for which {window.in_words} have no "
-                    "bounds within 64 bits: filter such rows out before timestamps are assigned"
+                    f"timestamps from {dated(least)} to {dated(greatest, ' ms')}: {window.in_words} have bounds within "
+                    f"64 bits for those from {lowest} to {highest} ms; filter other rows out before timestamps are "
+                    "assigned"
                 )
         own_bound_ms = require_bound(plan.strategy)
         return cls(

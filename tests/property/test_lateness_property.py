@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from math import ceil
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, cast
 from unittest.mock import patch
 
 import numpy as np
@@ -19,6 +19,8 @@ from hypothesis import strategies as st
 from models.examples import examples
 from models.memory_disk import MEMORY
 
+from flinkcore._native.lateness import LatenessCounter, windows_of_slices
+from flinkcore.analysis.lateness_count import TimeWindows
 from flinkcore.analysis.lateness_frontier import LatenessFrontier
 from flinkcore.common import Duration, Row, Time, WatermarkStrategy
 from flinkcore.datastream import (
@@ -33,6 +35,7 @@ from flinkcore.datastream.transformations import StreamGraph
 from flinkcore.datastream.window import CumulativeEventTimeWindows
 from flinkcore.replay import planned_job
 from flinkcore.replay.planned_job import PlannedJob
+from flinkcore.replay.plans.native_windows import slide_of, window_timestamps
 
 STRIDES = st.sampled_from([0, 0, 1, 1, 2, 3, 7, 40, -1, -5, 90, 250, 700])
 DELAYS = st.sampled_from([0, 0, 1, 5, 30, 200, 900, -50, -400])
@@ -265,3 +268,40 @@ def check_windows(
     else:
         expected = [waits[ceil(len(waits) / 2) - 1], waits[ceil(0.99 * len(waits)) - 1], waits[-1]]
     assert [row["wait_median_ms"], row["wait_p99_ms"], row["wait_max_ms"]] == expected
+
+
+@given(
+    st.sampled_from(
+        [
+            TumblingEventTimeWindows(7, 2),
+            TumblingEventTimeWindows(2**62 + 1, -5),
+            SlidingEventTimeWindows(7, 1),
+            SlidingEventTimeWindows(12, 5, 3),
+            SlidingEventTimeWindows(1, 2),
+            SlidingEventTimeWindows(3, 11, -4),
+            CumulativeEventTimeWindows(12, 1, 5),
+            CumulativeEventTimeWindows(12, 4, -7),
+        ]
+    ),
+    st.lists(st.tuples(st.booleans(), st.integers(0, 30)), min_size=1, max_size=6),
+)
+def test_windows_are_those_of_the_assigner_near_the_ends_of_64_bits(
+    window: TimeWindows, places: list[tuple[bool, int]]
+) -> None:
+    lowest, highest = window_timestamps(window)
+    times = np.array([lowest + step if is_low else highest - step for is_low, step in places])
+    nothing, zero = np.empty(0, np.int64), np.zeros(1, np.int64)
+    shape: dict[str, Any] = {
+        "size": window.size_ms,
+        "slide": slide_of(window),
+        "offset": window.offset_ms,
+        "cumulative": isinstance(window, CumulativeEventTimeWindows),
+    }
+    counter = LatenessCounter(nothing, nothing, zero, np.zeros(2, np.int32), 0, 1)
+    counter.add_windows(**shape, allowed_lateness_ms=zero)
+    counter.update(np.zeros(1, np.int32), np.array([0, len(times)]), np.arange(len(times)), times)
+    slices = np.sort(pa.array(counter.counts()["0.slice"]).to_numpy())
+    extremes = np.zeros(len(slices), np.int64)
+    ends, _, _ = windows_of_slices(slices, extremes, extremes, **shape)
+    assigned = [window.assign_windows(None, time, cast(Any, None)) for time in times.tolist()]
+    assert ends.tolist() == sorted({each.max_timestamp() for found in assigned for each in found})

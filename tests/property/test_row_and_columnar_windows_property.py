@@ -2,14 +2,15 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, Literal, cast
 from unittest.mock import patch
 
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flinkcore.common import Duration, OutputTag, Row, WatermarkStrategy
+from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP, Duration, OutputTag, Row, WatermarkStrategy
 from flinkcore.datastream import DataStream, StreamExecutionEnvironment
 from flinkcore.datastream.aggregates import collect, count, max_, min_, sum_
 from flinkcore.datastream.functions import (
@@ -37,6 +38,7 @@ from flinkcore.datastream.window import (
     WindowAssigner,
 )
 from flinkcore.datastream.windowed_streams import WindowedStream
+from flinkcore.errors import DataError
 from flinkcore.replay.plans import native_windows
 from flinkcore.replay.stages import result_batches
 
@@ -162,11 +164,13 @@ def table_of(drawn: list[tuple[int, int, int, str, int]]) -> pa.Table:
     return pa.Table.from_pylist(rows, schema)
 
 
-def log_of(table: pa.Table, bound: int, interval: int, parallelism: int) -> DataStream:
+def log_of(
+    table: pa.Table, bound: int, interval: int, parallelism: int, on_bad_row: Literal["fail", "drop"] = "fail"
+) -> DataStream:
     env = StreamExecutionEnvironment.get_execution_environment()
     env.get_config().set_auto_watermark_interval(interval)
     env.set_parallelism(parallelism)
-    log = env.from_event_log(table, timestamp="ts", arrival="arr", split="split")
+    log = env.from_event_log(table, timestamp="ts", arrival="arr", split="split", on_bad_row=on_bad_row)
     strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(bound))
     return log.assign_timestamps_and_watermarks(strategy)
 
@@ -181,8 +185,9 @@ def windowed(
     bound: int,
     interval: int,
     parallelism: int,
+    on_bad_row: Literal["fail", "drop"] = "fail",
 ) -> WindowedStream:
-    stream = log_of(table, bound, interval, parallelism).key_by("user").window(assigner)
+    stream = log_of(table, bound, interval, parallelism, on_bad_row).key_by("user").window(assigner)
     stream = stream.allowed_lateness(lateness)
     stream = stream if trigger is None else stream.trigger(trigger)
     stream = stream if evictor is None else stream.evictor(evictor)
@@ -244,6 +249,60 @@ def test_functions_over_windows_give_what_aggregates_of_columns_give(
         assert late[0].schema == late[1].schema
         assert by_window(late[0].to_pylist()) == by_window(late[1].to_pylist())
     assert_equal_counts(rows, columnar)
+
+
+last_steps = st.integers(0, 30)
+times_near_the_ends = st.lists(
+    st.one_of(
+        last_steps.map(lambda step: MIN_TIMESTAMP + 1 + step),
+        last_steps.map(lambda step: MAX_TIMESTAMP - step),
+    ),
+    max_size=20,
+)
+long_tumbling = st.builds(
+    lambda size, offset: TumblingEventTimeWindows(size, offset % size),
+    st.integers(2**61, MAX_TIMESTAMP),
+    st.integers(0, 2**62),
+)
+
+
+def has_bounds(assigner: WindowAssigner[Any, Any], timestamp: int) -> bool:
+    try:
+        assigner.assign_windows(None, timestamp, cast(Any, None))
+    except DataError:
+        return False
+    return True
+
+
+@pytest.mark.filterwarnings("ignore:column 'ts' was read as milliseconds")
+@settings(deadline=None, max_examples=100)
+@given(
+    times_near_the_ends,
+    st.tuples(st.one_of(tumbling, long_tumbling, sliding, cumulative, sessions), triggers, st.none()),
+    st.one_of(st.integers(0, 6), st.integers(MAX_TIMESTAMP - 6, MAX_TIMESTAMP)),
+    st.booleans(),
+    st.integers(0, 30),
+    st.sampled_from([1, 100]),
+)
+def test_functions_over_windows_and_aggregates_of_columns_take_the_same_rows_near_the_ends_of_64_bits(
+    times: list[int],
+    window: Window,
+    lateness: int,
+    has_late_output: bool,
+    bound: int,
+    sharing_pays: int,
+) -> None:
+    drawn = [(1, 0, 0, "a", number) for number in range(len(times))]
+    table = table_of(drawn).set_column(2, "ts", pa.array(times, pa.int64()))
+    stream = windowed(table, *window, lateness, has_late_output, bound, 1, 1, on_bad_row="drop")
+    with patch.object(native_windows, "_SHARING_PAYS", sharing_pays):
+        columnar = stream.aggregate(n=count(), total=sum_("v"), low=min_("v"), high=max_("v")).execute()
+        columnar.to_arrow()
+    rows = stream.process(OfElements(), RESULT).execute()
+    assert by_window(rows.to_arrow().to_pylist()) == by_window(columnar.to_arrow().to_pylist())
+    assert_equal_counts(rows, columnar)
+    assert rows.report.rejected == columnar.report.rejected
+    assert columnar.report.rejected.total() == sum(not has_bounds(window[0], time) for time in times)
 
 
 class OfAllElements(ProcessAllWindowFunction[Any, Any, Any]):

@@ -212,7 +212,7 @@ REFUSED = r"row 0 of the windows .* is no window of this operator"
         ("continuous", 10**15 - 1, 10**15 + 9),
         ("by_count", 5, 15),
         ("sliding", 0, 10),
-        ("sliding", -MOST - 1, -MOST + 9),
+        ("sliding", -MOST, -MOST + 10),
         ("cumulate", 5, 10),
         ("cumulate", 0, 15),
         ("cumulate", 0, 7),

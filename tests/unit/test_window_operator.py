@@ -134,7 +134,7 @@ def test_timestamps_at_the_ends_of_the_range_have_windows_and_those_beyond_are_r
 ) -> None:
     lowest, highest = kernel.lowest_timestamp, kernel.highest_timestamp
     window_operator = operator(kernel)
-    for beyond in (lowest - 1, highest + 1):
+    for beyond in {lowest - 1, highest + 1} - {-(2**63) - 1}:
         with pytest.raises(DataError, match=rf"row 1: the window of timestamp {beyond} ms would overflow"):
             process(window_operator, [lowest, beyond])
     assert window_operator.counts()["events"] == 0

@@ -74,6 +74,8 @@ class Fault(NamedTuple):
         The column, if the values are the fault.
     outside_ms : numpy.ndarray, shape (n,), int64, optional
         The column's times, if they are the fault.
+    timestamp_range : tuple of int, optional
+        The lowest and the highest time that there may be, if they are the fault.
     """
 
     reason: str
@@ -81,6 +83,7 @@ class Fault(NamedTuple):
     rows: npt.NDArray[np.bool_] | None
     unreadable: pa.Array | None = None
     outside_ms: npt.NDArray[np.int64] | None = None
+    timestamp_range: tuple[int, int] = MIN_TIMESTAMP, MAX_TIMESTAMP
 
     def describe(self, row: int) -> str:
         """Say what is wrong with a row."""
@@ -93,9 +96,17 @@ class Fault(NamedTuple):
         why = (
             "by which Flink means that there is no timestamp"
             if time_ms == MIN_TIMESTAMP
-            else "for which the job's windows have no bounds within 64 bits"
+            else _without_bounds(self.timestamp_range)
         )
         return f"{fault}: {dated(time_ms, ' ms')}, {why}"
+
+
+def _without_bounds(timestamp_range: tuple[int, int]) -> str:
+    lowest, highest = timestamp_range
+    return (
+        "for which the job's windows have no bounds within 64 bits: they have for timestamps from "
+        f"{lowest} to {highest} ms"
+    )
 
 
 @dataclass(frozen=True)
@@ -300,8 +311,8 @@ class EventReader:
         if outside is not None:
             row = int(np.argmax(outside))
             raise DataError(
-                f"{chunk.row_name(row)} has the timestamp {waiting.timestamp_ms[row]} ms, for which the job's windows "
-                "have no bounds within 64 bits: resume the job with the windows that it had"
+                f"{chunk.row_name(row)} has the timestamp {waiting.timestamp_ms[row]} ms, "
+                f"{_without_bounds(self._timestamp_range)}; resume the job with the windows that it had"
             )
         return TimedBatch(
             batch=batch,
@@ -368,6 +379,7 @@ class EventReader:
                 name,
                 _outside(timestamp_ms, *self._timestamp_range),
                 outside_ms=timestamp_ms,
+                timestamp_range=self._timestamp_range,
             ),
         ]
         if self._arrival is not None:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import numpy as np
+
 from flinkcore._native.count_windows import count_windows, sliced_count_windows
+from flinkcore._native.panes import aligned_timestamps
 from flinkcore._native.session_windows import session_windows
 from flinkcore._native.time_windows import sliced_windows, time_windows
 from flinkcore._native.triggered_windows import global_windows, triggered_windows
 from flinkcore._native.window_operator import WindowKernel
+from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.datastream.columnar_windows import ColumnarTrigger, columnar_trigger, require_columnar
 from flinkcore.datastream.window import (
     CountEvictor,
@@ -20,7 +24,9 @@ from flinkcore.datastream.window import (
     Trigger,
     TumblingEventTimeWindows,
     WindowAssigner,
+    WindowStagger,
 )
+from flinkcore.replay.log.arrays import Int64s
 
 _BEYOND_ALL_ELEMENTS: Final = 2**62
 _SHARING_PAYS: Final = 32
@@ -57,7 +63,7 @@ def window_kernel(
     Returns
     -------
     WindowKernel
-        For one operator; it also knows which timestamps have a window.
+        For one operator.
 
     Raises
     ------
@@ -110,6 +116,32 @@ def _count_windows(size: int, slide: int, full_only: bool, shareable: bool) -> W
     shares = shareable and size % slide == 0 and size - slide >= _SHARING_PAYS
     kernel = sliced_count_windows if shares else count_windows
     return kernel(size=size, slide=slide, full_only=full_only)
+
+
+def window_timestamps(assigner: WindowAssigner[Any, Any]) -> tuple[int, int]:
+    """Return the lowest and the highest timestamp, in ms, of which all windows have bounds of 64 bits.
+
+    Those of windows whose bounds depend on more than the timestamp are all: each window is checked as it is assigned.
+    """
+    if isinstance(assigner, EventTimeSessionWindows):
+        return MIN_TIMESTAMP, MAX_TIMESTAMP - assigner.gap_ms
+    if isinstance(assigner, SlidingEventTimeWindows):
+        return aligned_timestamps(size=assigner.size_ms, slide=assigner.slide_ms, offset=assigner.offset_ms)
+    if not isinstance(assigner, TumblingEventTimeWindows | CumulativeEventTimeWindows):
+        return MIN_TIMESTAMP, MAX_TIMESTAMP
+    size_ms = assigner.size_ms
+    if (
+        isinstance(assigner, TumblingEventTimeWindows)
+        and assigner.window_stagger is not WindowStagger.ALIGNED
+    ):
+        return MIN_TIMESTAMP + size_ms - 1, MAX_TIMESTAMP - size_ms  # whatever the stagger is
+    return aligned_timestamps(size=size_ms, slide=size_ms, offset=assigner.offset_ms)
+
+
+def since_starts(timestamps_ms: Int64s, offset_ms: int, width_ms: int) -> Int64s:
+    """Return how far each timestamp is from the last start before it; starts are a width apart, one at the offset."""
+    since: Int64s = np.mod(np.mod(timestamps_ms, width_ms) - offset_ms % width_ms, width_ms)
+    return since
 
 
 def slide_of(

@@ -32,7 +32,7 @@ from flinkcore.datastream.windowed_streams import WINDOW_RESULT_COLUMNS
 from flinkcore.errors import ConfigurationError, SchemaError
 from flinkcore.replay.log.column_ops import HIDDEN_PREFIX, Columns
 from flinkcore.replay.plans.connected_inputs import ConnectedInputs
-from flinkcore.replay.plans.native_windows import window_kernel
+from flinkcore.replay.plans.native_windows import window_kernel, window_timestamps
 
 if TYPE_CHECKING:
     from flinkcore.datastream.transformations import TwoInputFunction
@@ -104,9 +104,8 @@ class WindowAggregation:
 
     @property
     def timestamp_range(self) -> tuple[int, int]:
-        """Timestamps whose windows do not overflow."""
-        kernel = self._kernel(shareable=True)
-        return kernel.lowest_timestamp, kernel.highest_timestamp
+        """Timestamps whose windows have bounds of 64 bits."""
+        return window_timestamps(self.window)
 
     @property
     def repeating_columns(self) -> tuple[str, ...]:
@@ -343,8 +342,8 @@ class OverWindows:
 
     @property
     def timestamp_range(self) -> tuple[int, int]:
-        """Timestamps whose windows do not overflow, as far as the timestamp alone decides."""
-        return window_timestamp_range(self.function.assigner)
+        """Timestamps whose windows have bounds of 64 bits, as far as the timestamp alone decides."""
+        return window_timestamps(self.function.assigner)
 
 
 @dataclass(frozen=True)
@@ -480,21 +479,6 @@ def given_key_type(key_type: pa.DataType) -> pa.DataType:
 def bound_type(time_type: pa.DataType) -> pa.DataType:
     """Return the type of timestamps in results, such as the bounds of windows: of ms, or int64 where times are so."""
     return pa.timestamp("ms", time_type.tz) if pa.types.is_timestamp(time_type) else pa.int64()
-
-
-def window_timestamp_range(assigner: WindowAssigner[Any, Any]) -> tuple[int, int]:
-    """Return the timestamps whose windows do not overflow, as far as the timestamp alone decides."""
-    span_ms = _longest_window_ms(assigner)
-    return MIN_TIMESTAMP + span_ms, MAX_TIMESTAMP - span_ms
-
-
-def _longest_window_ms(assigner: WindowAssigner[Any, Any]) -> int:
-    """Return how far from a timestamp its windows go at most; 0 where that is not known."""
-    if isinstance(assigner, EventTimeSessionWindows):
-        return assigner.gap_ms
-    if isinstance(assigner, TumblingEventTimeWindows | SlidingEventTimeWindows | CumulativeEventTimeWindows):
-        return assigner.size_ms
-    return 0
 
 
 def require_column(column: str, schema: pa.Schema, what: str) -> None:

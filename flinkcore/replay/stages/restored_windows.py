@@ -25,7 +25,7 @@ from flinkcore.datastream.window import (
 )
 from flinkcore.errors import SchemaError
 from flinkcore.replay.log.arrays import Int64s
-from flinkcore.replay.plans.native_windows import slide_of
+from flinkcore.replay.plans.native_windows import since_starts, slide_of
 from flinkcore.replay.plans.operators import WindowAggregation
 from flinkcore.replay.stages.window_state import key_columns_of, window_columns
 from flinkcore.runtime.checkpoint.checkpoint_table import CheckpointTable
@@ -172,33 +172,29 @@ class _Windows:
         self, window: TumblingEventTimeWindows | SlidingEventTimeWindows | CumulativeEventTimeWindows
     ) -> None:
         lowest, highest = self.aggregation.timestamp_range
-        self._refuse(
-            (self.starts < lowest - window.size_ms) | (self.ends > highest + window.size_ms),
-            "is beyond all timestamps",
-        )
+        self._refuse((self.ends <= lowest) | (self.starts > highest), "is beyond all timestamps")
         size, offset, slide = window.size_ms, window.offset_ms, slide_of(window)
         is_cumulative = isinstance(window, CumulativeEventTimeWindows)
         lengths = self.ends - self.starts
         if self.kind == "sliced_windows":
-            is_made = ((self.ends - offset) % slide == 0) & (lengths == slide)
+            is_made = (since_starts(self.starts, offset, slide) == 0) & (lengths == slide)
         elif is_cumulative:
-            is_made = ((self.starts - offset) % size == 0) & (lengths % slide == 0) & (lengths <= size)
+            is_made = (
+                (since_starts(self.starts, offset, size) == 0) & (lengths % slide == 0) & (lengths <= size)
+            )
         else:
-            is_made = ((self.starts - offset) % slide == 0) & (lengths == size)
+            is_made = (since_starts(self.starts, offset, slide) == 0) & (lengths == size)
         self._refuse(~is_made, "is none that the assigner of the job makes")
         last_ends = self.ends
         if self.kind == "sliced_windows" and is_cumulative:
-            last_ends = self.starts - (self.starts - offset) % size + size
+            last_ends = self.starts - since_starts(self.starts, offset, size) + size
         elif self.kind == "sliced_windows":
             last_ends = self.ends + (size - slide)
         self._refuse_ended(last_ends)
 
     def _check_sessions(self, gap_ms: int) -> None:
-        lowest, highest = self.aggregation.timestamp_range
-        self._refuse(
-            (self.starts < lowest) | (self.starts > highest) | (self.ends < lowest),
-            "is beyond all timestamps",
-        )
+        _, highest = self.aggregation.timestamp_range
+        self._refuse(self.starts > highest, "is beyond all timestamps")
         self._refuse(
             self.ends.view(np.uint64) - self.starts.view(np.uint64) < gap_ms,
             f"is shorter than the gap of {gap_ms} ms",

@@ -15,6 +15,7 @@ from flinkcore.datastream.columnar_windows import columnar_trigger
 from flinkcore.datastream.window import TumblingEventTimeWindows, WindowStagger
 from flinkcore.replay.log.arrays import Int64s, RowNumbers
 from flinkcore.replay.log.joined_batches import joined, taken
+from flinkcore.replay.plans.native_windows import since_starts
 from flinkcore.replay.plans.operators import WindowAggregation
 from flinkcore.replay.stages.external_sort import ExternalSort
 from flinkcore.replay.stages.placed_events import FIXED_COLUMNS, Order, PlacedEvents
@@ -115,7 +116,8 @@ class WindowPlaces:
         """A time that no window of each row is over before."""
         window = self._window
         if isinstance(window, TumblingEventTimeWindows) and window.window_stagger is WindowStagger.ALIGNED:
-            return timestamps - np.mod(timestamps - window.offset_ms, window.size_ms) + (window.size_ms - 1)
+            since = since_starts(timestamps, window.offset_ms, window.size_ms)
+            return timestamps - since + (window.size_ms - 1)
         return timestamps
 
     def fired_by_event(self, batches: Iterable[pa.RecordBatch], place: Order) -> Iterator[PlacedOutput]:

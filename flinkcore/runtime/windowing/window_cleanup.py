@@ -39,7 +39,8 @@ class WindowCleanup:
 
     def is_element_late(self, timestamp: int) -> bool:
         """Return whether the watermark has reached an element's timestamp plus the allowed lateness."""
-        return self._is_event_time and timestamp + self._lateness_ms <= self._timers.current_watermark()
+        over = min(timestamp + self._lateness_ms, MAX_TIMESTAMP)
+        return self._is_event_time and over <= self._timers.current_watermark()
 
     def is_merge_late(self, window: Window) -> str | None:
         """Return the time in words that a merged window is too late for; None if it is not late."""

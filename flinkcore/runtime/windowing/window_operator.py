@@ -87,7 +87,7 @@ class WindowOperator(KeyedFunctionOperator[WindowFunctions], OneInputStreamOpera
     Notes
     -----
     Flink's ``org.apache.flink.streaming.runtime.operators.windowing.WindowOperator``. Deliberate difference: a window
-    beyond 64 bits is a DataError, where Flink wraps around.
+    beyond 64 bits is a DataError, where Flink wraps around; lateness ends at the maximum timestamp.
     """
 
     def __init__(
