@@ -1,11 +1,13 @@
 """Which columns can be keys, and keys of special values in jobs and harnesses."""
 
+import functools
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -21,6 +23,7 @@ from models.keyed_logs import (
 from flinkcore.common import Duration, Row, Time, WatermarkStrategy
 from flinkcore.datastream import (
     DataStream,
+    KeyedBatchProcessFunction,
     KeyedBroadcastProcessFunction,
     KeyedCoProcessFunction,
     KeyedProcessFunction,
@@ -48,6 +51,10 @@ REFUSED = [
         r"struct_field\(pyarrow.compute.field\('k'\), 'b'\)",
     ),
     (pa.decimal256(50, 2), r"field\('k'\).cast\('string'\)"),
+    (
+        pa.null(),
+        r"'k' has no type: it holds only nulls .* in a table by a cast, in CSV and JSON with format_options=",
+    ),
     (pa.month_day_nano_interval(), "give the log a column of text or numbers"),
     (pa.map_(pa.int64(), pa.int64()), "give the log a column of text or numbers"),
     (pa.list_(pa.map_(pa.int64(), pa.int64())), "give the log a column of text or numbers"),
@@ -122,6 +129,81 @@ def test_a_struct_whose_fields_are_never_null_is_a_key_of_windows(tmp_path: Path
     assert sorted(map(repr, before.to_pylist() + after.to_pylist())) == sorted(
         map(repr, expected.to_pylist())
     )
+
+
+class HowOften(KeyedProcessFunction):
+    def open(self, runtime_context: Any) -> None:
+        self.counts = runtime_context.get_state(ValueStateDescriptor("n"))
+
+    def process_element(self, value: Any, ctx: Any) -> Iterator[Any]:
+        self.counts.update((self.counts.value() or 0) + 1)
+        yield (self.counts.value(),)
+
+
+class HowOftenInBatches(KeyedBatchProcessFunction):
+    one_element_per_key = True
+
+    def open(self, runtime_context: Any) -> None:
+        self.counts = runtime_context.get_column_state("n", np.int64)
+
+    def process_batch(self, elements: Any, ctx: Any) -> Iterator[Any]:
+        self.counts[elements.key_ids] += 1
+        yield {"n": self.counts[elements.key_ids]}
+
+
+JOBS_OF_KEYS: list[Callable[[Any], DataStream]] = [
+    lambda keyed: keyed.window(TumblingEventTimeWindows(100)).aggregate(n=count()),
+    lambda keyed: keyed.process(HowOften(), pa.schema({"n": pa.int64()})),
+    lambda keyed: keyed.process(HowOftenInBatches(), pa.schema({"n": pa.int64()})),
+]
+
+
+def nested(depth: int, innermost: pa.DataType) -> pa.DataType:
+    for _ in range(depth):
+        innermost = pa.struct([("also", pa.int64()), ("in", innermost)])
+    return innermost
+
+
+def test_keys_as_deep_as_they_may_be_are_in_checkpoints_and_deeper_ones_are_refused_in_all_jobs(
+    tmp_path: Path,
+) -> None:
+    def log(depth: int, columns: int, first: int, last: int) -> DataStream:
+        key = functools.reduce(lambda value, _: {"also": 1, "in": value}, range(depth), 5)
+        keys = pa.array([key, key], nested(depth, pa.int64()))
+        times = pa.array([first, last])
+        table = pa.table({**{f"k{i}": keys for i in range(columns)}, "ts": times, "at": times})
+        env = StreamExecutionEnvironment().set_parallelism(2)
+        events = env.from_event_log(table, timestamp="ts", arrival="at")
+        return events.assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps())
+
+    for columns, deepest in ((1, 16), (2, 15)):
+        names = [f"k{i}" for i in range(columns)]
+        for number, job in enumerate(JOBS_OF_KEYS):
+            cut = tmp_path / f"{columns} {number}"
+            job(log(deepest, columns, 0, 1).key_by(*names)).execute(stop_with_checkpoint=cut).to_arrow()
+            resumed = job(log(deepest, columns, 2, 3).key_by(*names)).execute(restore_from=cut).to_arrow()
+            assert resumed["n"].to_pylist()[-1] == 4
+            with pytest.raises(
+                SchemaError, match=rf"{deepest + 1} deep .* such as (\..*\)\.key_by)"
+            ) as refused:
+                job(log(deepest + 1, columns, 0, 1).key_by(*names)).execute()
+            (remedy,) = re.findall(r"such as (\..*)$", str(refused.value))
+            keyed = eval(f"log{remedy}", {"log": log(deepest + 1, columns, 0, 1), "pyarrow": pa})
+            assert job(keyed).to_arrow()["n"].to_pylist()[-1] == 2
+
+
+def test_a_struct_with_two_fields_of_one_name_is_a_key_and_no_value_of_a_function() -> None:
+    twice = pa.StructArray.from_arrays([pa.array([1, 1, 2]), pa.array([1, 1, 2])], ["x", "x"])
+    env = StreamExecutionEnvironment()
+    log = env.from_event_log(pa.table({"k": twice, "ts": [1, 2, 3]}), timestamp="ts")
+    log = log.assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps())
+    counted, by_function, _ = JOBS_OF_KEYS
+    assert counted(log.key_by("k")).to_arrow()["n"].to_pylist() == [2, 1]
+    with pytest.raises(DataError, match="two fields of one name") as refused:
+        by_function(log.key_by("k")).to_arrow()
+    (remedy,) = re.findall(r"such as (with_columns\(.*\)\));", str(refused.value))
+    keyed = eval(f"log.{remedy}", {"log": log, "pyarrow": pa}).key_by("k")
+    assert by_function(keyed).to_arrow()["n"].to_pylist() == [1, 2, 1]
 
 
 def test_a_row_has_the_key_group_of_its_struct_column() -> None:

@@ -65,8 +65,8 @@ def check_time_type(arrow_type: pa.DataType, column: str, computed: bool = False
 def untyped_advice(column: str) -> str:
     """Say what to do about a column in which no value has a type."""
     return (
-        "it holds only nulls where it was looked at, or no rows; give a type, for CSV and JSON with "
-        f"format_options={{'column_types': {{{column!r}: 'string'}}}}, or name another column"
+        "it holds only nulls where it was looked at, or no rows; name another column, or give it a type: in a table by "
+        f"a cast, in CSV and JSON with format_options={{'column_types': {{{column!r}: 'string'}}}}"
     )
 
 

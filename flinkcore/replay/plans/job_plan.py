@@ -391,7 +391,7 @@ class _JobPlanner:
 
 
 def _check_results_input(number: int, each: StageInput, operator: KeyedOperator) -> None:
-    check_keys(each.keys, each.schema, f"the key before operator {number}", operator)
+    check_keys(each.keys, each.schema, f"the key before operator {number}")
     operator.check(each.schema)
 
 

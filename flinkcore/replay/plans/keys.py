@@ -9,23 +9,21 @@ import pyarrow as pa
 from flinkcore._native.keys import KeyEncoder
 from flinkcore.errors import ConfigurationError, SchemaError
 from flinkcore.replay.log.milliseconds import untyped_advice
-from flinkcore.replay.plans.operators import KeyedOperator, UserProcess, require_column
+from flinkcore.replay.plans.operators import require_column
+from flinkcore.runtime.checkpoint.value_shape import MAX_DEPTH
 
 
-def check_keys(keys: Sequence[str], schema: pa.Schema, what: str, operator: KeyedOperator) -> None:
-    """Check that rows with these columns have the keys of an operator.
+def check_keys(keys: Sequence[str], schema: pa.Schema, what: str) -> None:
+    """Check that rows with these columns have keys.
 
     Raises
     ------
     SchemaError
-        If one is missing, which `what` wants, or of a type that no key can have.
+        If one is missing, which `what` wants, of a type that no key can have, or nested too deep for a checkpoint.
     """
     for key in keys:
         require_column(key, schema, what)
-        # A result has the key as a column, of some type; a function's results have what it gives.
-        untyped = isinstance(operator, UserProcess) and operator.takes_untyped_keys
-        if not (untyped and pa.types.is_null(schema.field(key).type)):
-            require_key_type(key, schema)
+        require_key_type(key, schema, MAX_DEPTH - (len(keys) > 1))  # several columns are a row of them
 
 
 def require_alike_keys(
@@ -55,8 +53,15 @@ def require_alike_keys(
             )
 
 
-def require_key_type(key: str, schema: pa.Schema) -> None:
-    """Raise a SchemaError that says what to do, unless a column is of a type that keys can have."""
+def require_key_type(key: str, schema: pa.Schema, max_depth: int = MAX_DEPTH) -> None:
+    """Raise a SchemaError that says what to do, unless a column is of a type that keys can have, so deep at most."""
+    depth = _depth(schema.field(key).type)
+    if depth > max_depth:
+        raise SchemaError(
+            f"key column {key!r} has structs that lie {depth} deep in each other; {max_depth} are the most that a key "
+            "has: key by a part of it, such as .with_columns(key=pyarrow.compute.struct_field(pyarrow.compute.field("
+            f"{key!r}), {_way_down(schema.field(key).type, depth - max_depth)})).key_by('key')"
+        )
     try:
         KeyEncoder(schema, [key])
     except SchemaError as error:
@@ -70,6 +75,20 @@ def require_key_type(key: str, schema: pa.Schema) -> None:
             else f"key by the part of it that distinguishes the events, such as {part}.key_by('key')"
         )
         raise SchemaError(f"key column {key!r} is {found}, which cannot be a key; {advice}") from error
+
+
+def _depth(found: pa.DataType) -> int:
+    return 1 + max((_depth(field.type) for field in found), default=0) if pa.types.is_struct(found) else 0
+
+
+def _way_down(found: pa.DataType, levels: int) -> list[int]:
+    """The numbers of the fields that lead to the deepest structs, for so many levels."""
+    numbers: list[int] = []
+    while len(numbers) < levels:
+        depths = [_depth(field.type) for field in found]
+        numbers.append(depths.index(max(depths)))
+        found = found.field(numbers[-1]).type
+    return numbers
 
 
 def _part(key: str, found: pa.DataType) -> str | None:

@@ -319,7 +319,7 @@ def _check_columns(plan: LogPlan, operator: KeyedOperator) -> None:
         plan.log.require(plan.log.timestamp, "timestamp=")  # it knows what may be wrong with a CSV file
     require_column(plan.log.timestamp, given, "timestamp")
     at_key = plan.whole_schema()
-    check_keys(plan.keys, at_key, "the key", operator)
+    check_keys(plan.keys, at_key, "the key")
     operator.check(at_key)
     if isinstance(plan.log.on_bad_row, OutputTag) and REASON in at_key.names:
         raise ConfigurationError(

@@ -241,11 +241,6 @@ class UserProcess(WholeRows):
         return False
 
     @property
-    def takes_untyped_keys(self) -> bool:
-        """Whether a key column may have no type, as one without values in JSON: keys are Python objects then."""
-        return True
-
-    @property
     def side_outputs(self) -> tuple[OutputTag, ...]:
         """Those of late elements, if there are such, and those that are wanted."""
         return (*(tag for tag in self.late_tags if tag is not None), *self.tags)
@@ -284,11 +279,6 @@ class BatchProcess(UserProcess):
     """A function called for batches of rows and of timers of many keys."""
 
     function: KeyedBatchProcessFunction
-
-    @property
-    def takes_untyped_keys(self) -> bool:
-        """False: batches are of columns, whose types are known."""
-        return False
 
 
 @dataclass(frozen=True)

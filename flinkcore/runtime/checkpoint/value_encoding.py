@@ -49,7 +49,7 @@ def encode(values: Sequence[Any], what: str, depth: int = 0) -> Encoded:
     if depth > MAX_DEPTH:
         raise SchemaError(
             f"{what}: lists, tuples and dictionaries lie more than {MAX_DEPTH} deep in each other, or in themselves; "
-            "name a serializer in the state's descriptor"
+            "for values and map keys name a serializer in the state's descriptor, nest keys less deep"
         )
     kinds = {found: _kind_of(found) for found in types}
     for unknown in (found for found, kind in kinds.items() if kind is None):
