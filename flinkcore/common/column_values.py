@@ -191,6 +191,14 @@ class _Conversion:
         try:
             values: list[Any] = column.to_pylist()
         except (OverflowError, ValueError) as failure:
+            if any_type(column.type, _has_equal_names):
+                raise DataError(
+                    f"the column {self._name!r} ({column.type}) has structs with two fields of one name, and a dict, "
+                    "which stands for a struct in Python, has one: rename them in the log, leave the column out by "
+                    "select(...), or take fields by their numbers, such as "
+                    f"with_columns({self._name}=pyarrow.compute.struct_field(pyarrow.compute.field({self._name!r}), "
+                    "[0])); operators over columns take it as it is"
+                ) from failure
             for row in range(len(column)):
                 try:
                     column[row].as_py()
@@ -318,6 +326,11 @@ class _Conversion:
 
     def encoded_runs(self, column: pa.Array) -> list[Any]:
         return self.values(pc.run_end_decode(column))
+
+
+def _has_equal_names(arrow_type: pa.DataType) -> bool:
+    names = [field.name for field in arrow_type] if pa.types.is_struct(arrow_type) else []
+    return len(set(names)) < len(names)
 
 
 def is_list(arrow_type: pa.DataType) -> bool:
