@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from datetime import date, datetime, time, timedelta, timezone, tzinfo
-from decimal import Decimal
 from itertools import islice
-from numbers import Real
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -97,51 +95,6 @@ def same_values(first: Any, second: Any) -> bool:
 
 
 _TIMES = (date, time, timedelta)
-
-
-def with_dicts(values: Iterable[Any], arrow_type: pa.DataType) -> list[Any]:
-    """Return values for a column of a type, with dicts in place of Rows, which ``pyarrow.array`` does not accept.
-
-    The values of a Row without names are in the order of the struct's fields.
-    """
-    values = list(values)
-    if any_type(arrow_type, pa.types.is_struct):
-        return [_with_dicts(value, arrow_type) for value in values]
-    return values
-
-
-def refuse_fractions(values: Iterable[Any], arrow_type: pa.DataType) -> None:
-    """Raise a ValueError if a value for a column of a type has a fraction in place of an integer: Arrow cuts it off."""
-    if not any_type(arrow_type, pa.types.is_integer):
-        return
-    found: list[Any] = []
-    _collect_integers(values, arrow_type, found)
-    if not {int, type(None)}.issuperset(map(type, found)):
-        for value in found:
-            if isinstance(value, Real | Decimal) and value % 1 != 0:
-                raise ValueError(f"{value} has a fraction")
-
-
-def _collect_integers(values: Iterable[Any], arrow_type: pa.DataType, found: list[Any]) -> None:
-    """Add what is in place of integers to a list, also where values are of another type than that of the column."""
-    types = pa.types
-    if types.is_integer(arrow_type):
-        found += values
-    elif is_list(arrow_type) or types.is_map(arrow_type):
-        lists = [
-            each.items() if isinstance(each, dict) else each for each in values if isinstance(each, Iterable)
-        ]
-        nested = [item for each in lists for item in each]
-        if not types.is_map(arrow_type):
-            _collect_integers(nested, arrow_type.value_type, found)
-            return
-        pairs = [item for item in nested if isinstance(item, list | tuple) and len(item) == 2]
-        _collect_integers([key for key, _ in pairs], arrow_type.key_type, found)
-        _collect_integers([item for _, item in pairs], arrow_type.item_type, found)
-    elif types.is_struct(arrow_type):
-        for field in arrow_type:
-            parts = [each[field.name] for each in values if isinstance(each, dict) and field.name in each]
-            _collect_integers(parts, field.type, found)
 
 
 class _Conversion:
@@ -373,28 +326,3 @@ def _with_nulls(values: list[Any], column: pa.Array) -> list[Any]:
         valid = column.is_valid().to_pylist()
         return [value if is_valid else None for value, is_valid in zip(values, valid, strict=True)]
     return values
-
-
-def _with_dicts(value: Any, arrow_type: pa.DataType) -> Any:
-    """Return a value with dicts instead of Rows wherever its type has structs."""
-    types = pa.types
-    if value is None:
-        return None
-    if types.is_struct(arrow_type):
-        if isinstance(value, Row):
-            value = dict(zip(value._fields or [field.name for field in arrow_type], value, strict=True))
-        if not isinstance(value, dict):
-            return value
-        fields = {field.name: field.type for field in arrow_type}
-        return {
-            name: _with_dicts(item, fields[name]) if name in fields else item for name, item in value.items()
-        }
-    if types.is_map(arrow_type):
-        pairs = value.items() if isinstance(value, dict) else value
-        return [
-            (_with_dicts(key, arrow_type.key_type), _with_dicts(item, arrow_type.item_type))
-            for key, item in pairs
-        ]
-    if is_list(arrow_type):
-        return [_with_dicts(item, arrow_type.value_type) for item in value]
-    return value

@@ -11,7 +11,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from flinkcore._native.key_groups import key_groups
-from flinkcore.common.column_values import column_values, exact_values, key_values, with_dicts
+from flinkcore.common.column_values import column_values, exact_values, key_values
+from flinkcore.common.exact_columns import exact_column
 from flinkcore.common.row import Row, rows_of_columns
 from flinkcore.errors import SchemaError
 from flinkcore.runtime.java_keys import JavaKeys
@@ -105,7 +106,7 @@ def value_columns(rows: Sequence[Any], fields: Sequence[pa.Field], what: str) ->
         columns = list(zip(*rows, strict=True)) or [()] * len(fields)
         arrays = [
             # Of a time, also the number that a checkpoint may have for it.
-            pa.array(with_dicts(values, field.type), field.type)
+            exact_column(values, field.type)
             for values, field in zip(columns, fields, strict=True)
         ]
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as failure:

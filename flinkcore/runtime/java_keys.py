@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from flinkcore._native.key_groups import key_group, key_groups
-from flinkcore.common.column_values import with_dicts
+from flinkcore.common.exact_columns import exact_column
 from flinkcore.common.row import Row
 from flinkcore.errors import DataError, FlinkcoreError
 
@@ -70,10 +70,7 @@ class JavaKeys:
         try:
             if self._key_type is None and (group := key_group(key, self._max_parallelism)) is not None:
                 return group
-            if self._key_type is None:
-                array = _array(key)
-            else:
-                array = pa.array(with_dicts([key], self._key_type), self._key_type)
+            array = _array(key) if self._key_type is None else exact_column([key], self._key_type)
             return int(_groups(array, self._max_parallelism).item())
         except (FlinkcoreError, pa.ArrowException, OverflowError, TypeError, ValueError) as failure:
             wanted = "" if self._key_type is None else f" as {self._key_type}"

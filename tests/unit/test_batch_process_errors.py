@@ -33,7 +33,7 @@ def timers_of(method: str, ids: Any, *times: Any) -> Callable[[Any, Any], Any]:
         ),
         (give_of({"m": [1]}), "it lacks the columns n; it has the unknown columns m"),
         (give_of({"n": ["x"]}), "the output got values for the column 'n' that are no int64"),
-        (give_of({"n": [1.5]}), "that are no int64: Float value 1.5"),
+        (give_of({"n": [1.5]}), "that are no int64: it cannot hold 1.5"),
         (give_of({"n": np.array([1.5])}), "that are no int64: Float value 1.5"),
         (give_of({"n": 1}), "got 1 as the column 'n': that is no column"),
         (give_of((1, 2)), "the output got .1, 2., which is no RecordBatch, Table or dict"),

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from flinkcore.common import Row
-from flinkcore.common.column_values import column_values, key_values, with_dicts
+from flinkcore.common.column_values import column_values, key_values
 from flinkcore.errors import DataError
 
 MOMENT = datetime(2026, 7, 1, 12, 30, 0, 250)
@@ -112,20 +112,3 @@ def test_an_unknown_zone_says_what_to_install() -> None:
 def test_a_key_with_a_zone_is_in_utc() -> None:
     (key,) = key_values(pa.array([BERLIN], pa.timestamp("us", "Europe/Berlin")), "k")
     assert (key, key.tzinfo) == (BERLIN, timezone.utc)
-
-
-def test_rows_become_structs_wherever_a_type_has_them() -> None:
-    inner = pa.struct([("a", pa.int64()), ("b", pa.string())])
-    for kind, value, expected in (
-        (inner, Row(1, "x"), {"a": 1, "b": "x"}),
-        (inner, Row(b="x", a=1), {"a": 1, "b": "x"}),
-        (pa.struct([("in", inner)]), Row(Row(1, None)), {"in": {"a": 1, "b": None}}),
-        (pa.list_(inner), [Row(1, "x"), None], [{"a": 1, "b": "x"}, None]),
-        (pa.map_(pa.string(), inner), {"k": Row(1, "x")}, [("k", {"a": 1, "b": "x"})]),
-    ):
-        assert pa.array(with_dicts([value, None], kind), kind).to_pylist() == [expected, None]
-
-
-def test_a_row_of_another_width_is_no_value_of_a_struct() -> None:
-    with pytest.raises(ValueError, match="shorter"):
-        with_dicts([Row(1)], pa.struct([("a", pa.int64()), ("b", pa.string())]))

@@ -1,9 +1,11 @@
 """Columns that functions over batches give."""
 
+from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -31,11 +33,19 @@ def given(column: Any, kind: pa.DataType) -> list[Any]:
         ([{"a": [1]}, {"a": [1.5]}], pa.struct({"a": INTS})),
         ([[("a", 1), ("b", 1.5)]], pa.map_(pa.string(), pa.int64())),
         ([{"a": 1.5}], pa.map_(pa.string(), pa.int64())),
+        ([1.5], pa.dictionary(pa.int8(), pa.int64())),
+        ([1.5], pa.run_end_encoded(pa.int32(), pa.int64())),
+        ([datetime(2024, 1, 1)], pa.int64()),
+        ([datetime(2024, 1, 1, 0, 0, 0, 5)], pa.timestamp("ms")),
+        (np.array(["2024-01-01T03"], "M8[s]"), pa.date32()),
+        (pa.array([1.5]), pa.int64()),
     ],
     ids=str,
 )
-def test_a_fraction_in_place_of_an_integer_is_refused(column: Any, kind: pa.DataType) -> None:
-    with pytest.raises(SchemaError, match="the output got values for the column 'n' that are no "):
+def test_what_its_column_would_cut_is_refused(column: Any, kind: pa.DataType) -> None:
+    with pytest.raises(
+        SchemaError, match=r"the output got values for the column 'n' that are no .*; give such"
+    ):
         given(column, kind)
 
 
@@ -49,6 +59,7 @@ def test_a_fraction_in_place_of_an_integer_is_refused(column: Any, kind: pa.Data
         ([{"a": 1}, {}, None], pa.struct({"a": pa.int8()}), [{"a": 1}, {"a": None}, None]),
         ([[("k", 2.0)], None], pa.map_(pa.string(), pa.int64()), [[("k", 2)], None]),
         ([1.5, 2], pa.float64(), [1.5, 2.0]),
+        (pd.Series([1.0, None]), pa.int64(), [1, None]),
     ],
     ids=str,
 )

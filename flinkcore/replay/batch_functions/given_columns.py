@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from flinkcore.common.column_values import refuse_fractions
+from flinkcore.common.exact_columns import exact_cast, exact_column
 from flinkcore.common.required_values import refused_null
 from flinkcore.errors import DataError, SchemaError
 from flinkcore.runtime.messages import shown
@@ -93,16 +93,16 @@ class GivenColumns:
                 array = column
             elif isinstance(column, np.ndarray) and not column.dtype.hasobject:
                 array = pa.array(column.copy())  # Arrow would go on reading what the function may change
-            elif pa.types.is_integer(field.type) and field.type != pa.uint64():
-                array = pa.array(column)  # with a type, Arrow would cut off fractions
+            elif hasattr(column, "dtype") and not isinstance(column, np.ndarray):
+                array = pa.array(column)  # as of pandas, which say NaN for what is missing
             else:
-                refuse_fractions(column, field.type)
-                array = pa.array(column, field.type)
+                array = exact_column(column, field.type)
             if array.type != field.type:
-                array = array.cast(field.type)
+                array = exact_cast(array, field.type)
         except (pa.ArrowException, TypeError, ValueError, OverflowError) as failure:
             raise SchemaError(
-                f"{self._taker} got values for the column {field.name!r} that are no {field.type}: {failure}"
+                f"{self._taker} got values for the column {field.name!r} that are no {field.type}: {failure}; give "
+                "such values, or declare another type"
             ) from failure
         place = refused_null(array, field)
         if place == field.name:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from flinkcore.common import MIN_TIMESTAMP
-from flinkcore.common.column_values import with_dicts
+from flinkcore.common.exact_columns import exact_column
 from flinkcore.common.row import Row
 from flinkcore.common.row_kind import RowKind
 from flinkcore.errors import UserCodeError
@@ -179,7 +178,7 @@ class ResultBatches:
 
     def _column(self, field: pa.Field, values: tuple[Any, ...]) -> pa.Array:
         try:
-            column = _array(values, field.type)
+            column = exact_column(values, field.type)
         except (pa.ArrowException, TypeError, ValueError, OverflowError) as failure:
             raise self._misfit(field, values) from failure
         if column.null_count and not field.nullable:
@@ -190,7 +189,7 @@ class ResultBatches:
     def _misfit(self, field: pa.Field, values: tuple[Any, ...]) -> UserCodeError:
         for place, value in enumerate(values):
             try:
-                _array((value,), field.type)
+                exact_column((value,), field.type)
             except (pa.ArrowException, TypeError, ValueError, OverflowError) as failure:
                 return self._error(
                     f"{shown(value)} ({type(value).__qualname__}) in the column {field.name!r}, which is {field.type}: "
@@ -211,27 +210,3 @@ class ResultBatches:
 def _is_nested(kind: pa.DataType) -> bool:
     # Encoded runs are nested to Arrow only.
     return bool(pa.types.is_nested(kind)) and not pa.types.is_run_end_encoded(kind)
-
-
-def _array(values: Iterable[Any], kind: pa.DataType) -> pa.Array:
-    values = with_dicts(values, kind)
-    _refuse_fractions(values, kind)
-    return pa.array(values, kind)
-
-
-def _refuse_fractions(values: Collection[Any], kind: pa.DataType) -> None:
-    """Raise TypeError if floats are to become integers: Arrow would cut off what is behind the point."""
-    types = pa.types
-    if types.is_integer(kind):
-        if any(issubclass(found, float | np.floating) for found in set(map(type, values))):
-            raise TypeError("a float is no integer")
-    elif types.is_map(kind):
-        pairs = [pair for value in values if value is not None for pair in dict(value).items()]
-        _refuse_fractions([key for key, _ in pairs], kind.key_type)
-        _refuse_fractions([item for _, item in pairs], kind.item_type)
-    elif types.is_struct(kind):
-        for field in kind:
-            inner = [value[field.name] for value in values if isinstance(value, dict) and field.name in value]
-            _refuse_fractions(inner, field.type)
-    elif types.is_nested(kind) and not types.is_union(kind):
-        _refuse_fractions([item for value in values if value is not None for item in value], kind.value_type)
