@@ -28,8 +28,9 @@ def require_row_schema(value: Schema, setting: str) -> None:
     Raises
     ------
     ConfigurationError
-        If it is no ``pyarrow.Schema``, has no column, two columns of one name, or one whose type pyarrow cannot make
-        of Python values.
+        If it is no ``pyarrow.Schema``, has no column, two columns of one name, one whose type pyarrow cannot make of
+        Python values, or a dictionary with indices of less than 32 bits: where batches of results come together, so do
+        their dictionaries, and how many values these have then would depend on the parallelism.
     """
     if not is_schema(value):
         raise ArgumentTypeError(
@@ -48,3 +49,16 @@ def require_row_schema(value: Schema, setting: str) -> None:
                 f"{setting} has the column {field.name!r} of type {field.type}, which pyarrow cannot make of values "
                 f"({failure}): declare one that it can, such as the storage type in place of an extension type"
             ) from failure
+        if _any_narrow_dictionary(field.type):
+            raise ConfigurationError(
+                f"{setting} has the column {field.name!r} of type {field.type}, whose indices number a few values, "
+                "and how many come is not known before: declare indices of 32 bits, as in "
+                "pyarrow.dictionary(pyarrow.int32(), pyarrow.string()), or the type of the values"
+            )
+
+
+def _any_narrow_dictionary(kind: Any) -> bool:
+    from flinkcore.common.column_values import any_type  # loads pyarrow
+
+    is_dictionary = sys.modules["pyarrow"].types.is_dictionary
+    return any_type(kind, lambda each: is_dictionary(each) and each.index_type.bit_width < 32)

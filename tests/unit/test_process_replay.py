@@ -581,6 +581,12 @@ class Unkeyed(ProcessFunction):
             "names columns twice: a",
         ),
         (
+            lambda s: s.process(
+                Give(numbers), pa.schema({"a": pa.list_(pa.dictionary(pa.uint16(), pa.string()))})
+            ),
+            r"the column 'a' .* declare indices of 32 bits, as in pyarrow.dictionary\(pyarrow.int32\(\), ",
+        ),
+        (
             lambda s: s.process(Give(numbers), NUMBERS, side_outputs=[OutputTag("s")]),
             r"type_info of OutputTag\('s'\), a side output of process, is a pyarrow.Schema",
         ),
