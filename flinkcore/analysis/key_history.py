@@ -47,6 +47,7 @@ from flinkcore.datastream.pipeline_executor import load_analysis
 from flinkcore.datastream.window import WindowStagger
 from flinkcore.errors import ConfigurationError
 from flinkcore.replay.log.arrays import Int64s
+from flinkcore.replay.log.joined_batches import empty_table
 from flinkcore.replay.log.milliseconds import to_milliseconds
 from flinkcore.replay.planned_job import PlannedJob
 from flinkcore.replay.plans.log_plan import LogPlan
@@ -415,7 +416,7 @@ class _KeyAnalysis:
     def _rows(self) -> pa.Table:
         """All rows of the key, in the order of their numbers: events, and with a reason those that are none."""
         fields = [*self._stage.inputs[0].schema, *PLACE_FIELDS]
-        tables = [pa.schema(fields).empty_table()]
+        tables = [empty_table(pa.schema(fields))]
         for number, log in enumerate(self._logs):
             first_split = self._job_time.first_splits[number]
             for table in self._rows_of_log(number, log):

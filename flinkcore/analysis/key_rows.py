@@ -29,6 +29,7 @@ from flinkcore.replay.log.column_ops import (
     apply_ops,
 )
 from flinkcore.replay.log.event_reader import EventReader, arrival_column
+from flinkcore.replay.log.joined_batches import empty_batch, empty_table
 from flinkcore.replay.log.milliseconds import to_milliseconds
 from flinkcore.replay.plans.log_plan import LogPlan
 from flinkcore.replay.stages.map_stage import MapStage
@@ -258,7 +259,7 @@ class ReadKeyRows:
                 return
         stage = MapStage(self.given, self.time_plane)
         events = [placed_rows(mapped.events) for mapped in stage.read(chunk)]
-        found = pa.concat_tables([self.schema().empty_table(), *events])
+        found = pa.concat_tables([empty_table(self.schema()), *events])
         if of_key is not None and found.num_rows < of_key:
             found = pa.concat_tables([found, self._lost(chunk)])
         if found.num_rows:
@@ -390,7 +391,7 @@ def rows_of_key(streams: Iterable[bytes], schema: pa.Schema) -> pa.Table:
         Theirs.
     """
     return pa.concat_tables(
-        [schema.empty_table(), *(pa.ipc.open_stream(stream).read_all() for stream in streams)]
+        [empty_table(schema), *(pa.ipc.open_stream(stream).read_all() for stream in streams)]
     )
 
 
@@ -401,7 +402,7 @@ def log_events(rows: pa.Table) -> LogEvents:
     times, arrivals, splits, positions = (
         rows.column(name).to_numpy() for name in (TIMESTAMP, ARRIVAL, SPLIT, POSITION)
     )
-    (whole,) = batch.to_batches() or [pa.RecordBatch.from_pylist([], schema=batch.schema)]
+    (whole,) = batch.to_batches() or [empty_batch(batch.schema)]
     return LogEvents(whole, times, arrivals, splits, positions)
 
 

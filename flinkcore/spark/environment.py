@@ -22,6 +22,7 @@ from flinkcore.datastream.pipeline_executor import (
 from flinkcore.datastream.python_dependencies import PythonArchive
 from flinkcore.datastream.transformations import EventLogSource, StreamGraph
 from flinkcore.errors import ConfigurationError, FlinkcoreError
+from flinkcore.replay.log.joined_batches import empty_table
 from flinkcore.replay.log.log_sources import TableSource
 from flinkcore.replay.plans.job_plan import JobPlan, log_sources, make_plan
 from flinkcore.replay.plans.log_plan import LogPlan
@@ -275,7 +276,7 @@ class SparkExecutor:
         if not isinstance(of_table, TableSource):
             return logs
         # Tasks get the rows of their chunks, and not the whole table with the plan.
-        columns = TableSource(of_table.table.schema.empty_table())
+        columns = TableSource(empty_table(of_table.table.schema))
         return [
             replace(log, plan=replace(log.plan, log=replace(log.plan.log, source=columns))) for log in logs
         ]

@@ -319,3 +319,21 @@ def test_a_function_that_ends_its_process_is_an_error_in_plain_words(
     )
     with pytest.raises(error, match=r"sys\.exit\(3\)|os\._exit\(\)"):
         stream.execute().to_arrow()
+
+
+def test_a_column_of_unions_goes_to_functions_and_is_left_out_elsewhere(spark: Any) -> None:
+    class Show(KeyedProcessFunction):
+        def process_element(self, value: Any, ctx: Any) -> Iterator[Any]:
+            yield value.user, repr(value.either)
+
+    either = pa.UnionArray.from_sparse(pa.array([0, 1], pa.int8()), [pa.array([1, 2]), pa.array(["a", "b"])])
+    log = pa.table({"user": ["ada", "bob"], "ts": [1, 2], "either": either})
+    schema = pa.schema({"user": pa.string(), "shown": pa.string()})
+    for env in (SparkExecutionEnvironment(spark), StreamExecutionEnvironment()):
+        stream = env.from_event_log(log, timestamp="ts").assign_timestamps_and_watermarks(
+            WatermarkStrategy.for_monotonous_timestamps()
+        )
+        shown = stream.key_by("user").process(Show(), schema).to_arrow().sort_by("user")
+        assert shown["shown"].to_pylist() == ["1", "'b'"]
+        selected = stream.select("user", "ts", either=pc.scalar(0)).key_by("user").process(Show(), schema)
+        assert selected.to_arrow()["shown"].to_pylist() == ["0", "0"]

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from flinkcore.errors import DataError
-from flinkcore.replay.log.joined_batches import joined, taken
+from flinkcore.replay.log.joined_batches import empty_batch, joined, taken
 
 SCHEMA = pa.schema(
     [
@@ -103,3 +103,23 @@ class Full:
 def test_more_text_than_a_column_can_count_is_not_taken() -> None:
     with pytest.raises(DataError, match=r"the column 'long' of rows .* cast it to large_binary where"):
         taken(Full(), np.array([0, 0]))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pa.sparse_union([pa.field("n", pa.int64()), pa.field("text", pa.string())]),
+        pa.list_(pa.dense_union([pa.field("n", pa.int64())])),
+        pa.dictionary(pa.int32(), pa.string()),
+        pa.run_end_encoded(pa.int32(), pa.int64()),
+        pa.list_view(pa.int64()),
+        pa.uuid(),
+    ],
+    ids=str,
+)
+def test_a_batch_without_rows_has_columns_of_any_type(kind: pa.DataType) -> None:
+    schema = pa.schema([pa.field("x", kind, metadata={"unit": "m"})])
+    found = empty_batch(schema)
+    found.validate(full=True)
+    assert found.num_rows == 0
+    assert found.schema.equals(schema, check_metadata=True)

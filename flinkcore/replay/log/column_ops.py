@@ -20,6 +20,7 @@ from pyarrow import ipc
 from flinkcore.common.expressions import Expression
 from flinkcore.errors import ConfigurationError, DataError, SchemaError
 from flinkcore.replay.log.arrays import RowNumbers
+from flinkcore.replay.log.joined_batches import empty_batch
 from flinkcore.replay.log.plain_columns import decoded_type, plain_column
 
 HIDDEN_PREFIX = "__flinkcore_"
@@ -255,7 +256,7 @@ def output_schema(ops: Iterable[ColumnOp], schema: pa.Schema) -> pa.Schema:
     steps = tuple(ops)
     if not steps:
         return schema
-    batch, _ = apply_ops(steps, pa.RecordBatch.from_pylist([], schema=schema))
+    batch, _ = apply_ops(steps, empty_batch(schema))
     return batch.schema
 
 

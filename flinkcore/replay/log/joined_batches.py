@@ -1,4 +1,4 @@
-"""Batches joined and taken, whatever their types: pyarrow has `concat_batches` from 19 on, and no `take` of views."""
+"""Batches empty, joined and taken, whatever their types: pyarrow lacks empty unions, and `take` of views."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -7,6 +7,16 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from flinkcore.errors import DataError
+
+
+def empty_batch(schema: pa.Schema) -> pa.RecordBatch:
+    """Return a batch without rows."""
+    return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
+
+
+def empty_table(schema: pa.Schema) -> pa.Table:
+    """Return a table without rows."""
+    return pa.Table.from_batches([empty_batch(schema)])
 
 
 def joined(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:

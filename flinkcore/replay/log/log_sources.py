@@ -20,6 +20,7 @@ from flinkcore.replay.log.columnar_formats import ParquetFormat
 from flinkcore.replay.log.file_format import FileFormat
 from flinkcore.replay.log.files import LogFile, discover_files, files_now, partition_fields
 from flinkcore.replay.log.formats import file_format
+from flinkcore.replay.log.joined_batches import empty_table
 from flinkcore.replay.log.plain_columns import plain_schema
 from flinkcore.replay.log.stored_columns import StoredColumns
 
@@ -175,7 +176,7 @@ class LogFiles:
         """
         schema = self.log_schema
         if not self.files:
-            return TableSource(schema.schema.empty_table()).chunks(1)
+            return TableSource(empty_table(schema.schema)).chunks(1)
         files = files_now(self.files)
         total = sum(file.size_bytes or 0 for file in files)
         chunks: list[Chunk] = []

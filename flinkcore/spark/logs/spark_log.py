@@ -8,6 +8,7 @@ from itertools import chain
 from typing import Any, ClassVar, Final, TypeAlias
 
 from flinkcore.replay.log.chunks import Chunk, TableChunk
+from flinkcore.replay.log.joined_batches import empty_table
 from flinkcore.replay.log.log_sources import LogFiles, TableSource
 from flinkcore.replay.log.row_order import POSITION, RowOrder
 from flinkcore.replay.plans.log_plan import LogPlan
@@ -122,7 +123,7 @@ class UnreadDataFrame:
         if first is not None:
             return SparkLog(self.plan, KeptInput(self.plan.log.schema), kept.rows, kept), chain([first], told)
         # Spark runs no task where there is no partition.
-        none = FileInput(tuple(TableSource(self.plan.log.schema.empty_table()).chunks(1)))
+        none = FileInput(tuple(TableSource(empty_table(self.plan.log.schema)).chunks(1)))
         return SparkLog(self.plan, none, none.dataframe(spark)), None
 
 
