@@ -2,6 +2,7 @@
 
 import pickle
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -449,3 +450,52 @@ class Silent(KeyedProcessFunction):
 def test_columns_of_a_function_are_never_null_where_they_are_declared_so(log: DataStream) -> None:
     columns = pa.schema([pa.field("a", pa.int64(), nullable=False), pa.field("b", pa.int64())])
     assert never_null(log.key_by("k").process(Silent(), columns)) == {"a"}
+
+
+CUT = "a\0b"
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (
+            lambda s: windowed(s, CUT).aggregate(n=count()),
+            r"the name 'a\\x00b' of a column that the job reads has",
+        ),
+        (lambda s: windowed(s).aggregate(n=last(CUT)), "of a column that the job reads has a NUL character"),
+        (
+            lambda s: windowed(s, "nested").aggregate(n=count()),
+            "of a column that the job reads in 'nested' has",
+        ),
+        (lambda s: s.key_by("k").process(Nothing(), pa.schema({"n": pa.int64()})), "that the job reads has"),
+        (lambda s: windowed(s).aggregate(**{CUT: count()}), "of a column of results has a NUL character"),
+        (lambda s: windowed(s).aggregate(n=count()).with_emitted_at(CUT), "of a column of results has"),
+        (
+            lambda s: s.select("k", "ts").key_by("k").process(Nothing(), pa.schema({CUT: pa.int64()})),
+            "of a column of results has a NUL character, at which names end for Arrow: rename it, or leave it out",
+        ),
+    ],
+)
+def test_a_name_that_kernels_would_cut_is_refused(
+    env: StreamExecutionEnvironment, make: Callable[[DataStream], DataStream], message: str
+) -> None:
+    with pytest.raises(SchemaError, match=message):
+        plan(make(with_cut_name(env)))
+
+
+def test_a_name_that_kernels_would_cut_does_not_matter_where_nothing_reads_it(
+    env: StreamExecutionEnvironment,
+) -> None:
+    stream = with_cut_name(env)
+    plan(windowed(stream).aggregate(n=count()))
+    plan(windowed(stream.select("k", "ts", renamed=pc.field(CUT))).aggregate(n=last("renamed")))
+
+
+class Nothing(KeyedProcessFunction):
+    def process_element(self, value: Any, ctx: Any) -> None:
+        pass
+
+
+def with_cut_name(env: StreamExecutionEnvironment) -> DataStream:
+    log = pa.table({"k": ["x"], "ts": [1], CUT: ["y"], "nested": [{CUT: 1}]})
+    return env.from_event_log(log, timestamp="ts").assign_timestamps_and_watermarks(BOUNDED)
