@@ -791,3 +791,17 @@ def test_a_column_that_may_give_the_order_is_not_replaced(spark: Any) -> None:
     )
     with pytest.raises(ConfigurationError, match="column 'id' is computed behind position="):
         log.with_columns(id=-F.col("id"))
+
+
+@pytest.mark.parametrize("is_evaluated", [False, True])
+def test_files_of_a_dataframe_that_a_job_reads_are_not_replaced(
+    spark: Any, tmp_path: Path, is_evaluated: bool
+) -> None:
+    pq.write_table(rides(), tmp_path / "rides.parquet")
+    dataframe = spark.read.parquet(str(tmp_path))
+    if is_evaluated:
+        dataframe = dataframe.repartition(2)
+    log = SparkExecutionEnvironment(spark).from_event_log(dataframe, timestamp="ended", arrival="received")
+    with pytest.raises(ConfigurationError, match=r"would delete a log that the job reads: .*rides\.parquet"):
+        per_minute(log).write_parquet(tmp_path, mode="overwrite")
+    assert [file.name for file in tmp_path.iterdir()] == ["rides.parquet"]

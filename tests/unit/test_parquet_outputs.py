@@ -12,6 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 from models.full_disks import most_bytes_of_a_file
 
+from flinkcore.common import Time, WatermarkStrategy
+from flinkcore.datastream import StreamExecutionEnvironment, TumblingEventTimeWindows
+from flinkcore.datastream.aggregates import count
 from flinkcore.errors import ConfigurationError, DataError, SourceError
 from flinkcore.replay.results.parquet_outputs import ParquetOutput, ParquetOutputs
 
@@ -340,3 +343,52 @@ def test_a_result_whose_staging_folder_stays_is_a_result(
     with pytest.warns(RuntimeWarning, match="is complete; its folder _temporary can be removed"):
         outputs.write(lambda: parts_of(outputs))
     assert pq.read_table(tmp_path / "late" / "part-00000.parquet").num_rows == 1
+
+
+@pytest.mark.parametrize(
+    "file", ["out/a.parquet", "out/day=1/a.parquet", "link/a.parquet", "links/a.parquet", "late/a.parquet"]
+)
+@pytest.mark.parametrize("out", ["out", "link", "."])
+def test_a_log_that_the_job_reads_is_not_replaced(
+    tmp_path: Path, file: str, out: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("out/day=1", "late", "links"):
+        (tmp_path / name).mkdir(parents=True)
+    for name in ("out/a.parquet", "out/day=1/a.parquet", "late/a.parquet"):
+        (tmp_path / name).write_text("")
+    (tmp_path / "link").symlink_to("out")
+    (tmp_path / "links/a.parquet").symlink_to("../out/a.parquet")
+    monkeypatch.chdir(tmp_path)
+    outputs = ParquetOutputs({None: ParquetOutput.at(out, replaces=True)})
+    files = [str(tmp_path.parent / "elsewhere.parquet"), str(tmp_path / file)]
+    if file.startswith("late") and out != ".":
+        outputs.require_apart_from(files)
+        return
+    with pytest.raises(
+        ConfigurationError, match=rf"would delete a log that the job reads: {files[1]} lies in "
+    ):
+        outputs.require_apart_from(files)
+    ParquetOutputs({None: ParquetOutput.at(out)}).require_apart_from(files)
+
+
+def test_a_log_in_a_store_is_not_replaced_either() -> None:
+    outputs = ParquetOutputs({None: ParquetOutput.at("s3://logs/clicks", replaces=True)})
+    outputs.require_apart_from(["s3://logs/clicks2/a.parquet", "/logs/clicks/a.parquet"])
+    for file in ("s3://logs/clicks/day=1/a.parquet", "s3a://logs/clicks/a.parquet"):
+        with pytest.raises(ConfigurationError, match="would delete a log"):
+            outputs.require_apart_from([file])
+
+
+def test_a_job_does_not_replace_its_log(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"k": ["a"], "ts": [1]}), tmp_path / "part-00000.parquet")
+    before = files_of(tmp_path)
+    log = StreamExecutionEnvironment().from_event_log(str(tmp_path), timestamp="ts")
+    counts = (
+        log.assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps())
+        .key_by("k")
+        .window(TumblingEventTimeWindows.of(Time.seconds(1)))
+        .aggregate(n=count())
+    )
+    with pytest.raises(ConfigurationError, match="would delete a log that the job reads"):
+        counts.write_parquet(tmp_path, mode="overwrite")
+    assert files_of(tmp_path) == before

@@ -53,6 +53,12 @@ class LogFile:
     modified_ns: int | None
     deleted: Int64s | None = field(default=None, compare=False, repr=False)
 
+    @property
+    def location(self) -> str:
+        """Its path, or a URI where it is not local, also if the user gave the filesystem."""
+        is_given = "://" not in self.name and not isinstance(self.filesystem, fs.LocalFileSystem)
+        return f"{self.filesystem.type_name}://{self.name}" if is_given else self.name
+
     def check_unchanged(self) -> None:
         """Assert that size and time of modification are still these.
 

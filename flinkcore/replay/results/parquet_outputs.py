@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from itertools import permutations
 from types import TracebackType
 from typing import Final
@@ -44,7 +45,8 @@ def _place(path: str) -> tuple[str, ...]:
     # The folders on the way to a directory, from the root of its file system, links followed where they are local.
     uri = urlsplit(path) if "://" in path else None
     if uri is not None and uri.scheme != "file":
-        return uri.scheme, uri.netloc, *filter(None, uri.path.split("/"))
+        scheme = "s3" if uri.scheme in ("s3a", "s3n") else uri.scheme  # as Spark and Hadoop call it
+        return scheme, uri.netloc, *filter(None, uri.path.split("/"))
     local = unquote(uri.path) if uri is not None else path
     return "file", "", *filter(None, os.path.realpath(local).split(os.sep))
 
@@ -349,6 +351,33 @@ class ParquetOutputs:
     def paths(self) -> list[str]:
         """All directories."""
         return [output.path for output in self.directories.values()]
+
+    def require_apart_from(self, files: Iterable[str]) -> None:
+        """Check that no file of the job's logs would be replaced.
+
+        Parameters
+        ----------
+        files
+            Paths or URIs.
+
+        Raises
+        ------
+        ConfigurationError
+            If one lies in a directory whose files are replaced, by itself or as what a link leads to.
+        """
+        replaced = {_place(output.path): output for output in self.directories.values() if output.replaces}
+        folders = cache(_place)
+        for file in files if replaced else ():
+            folder, _, name = file.rpartition("/")
+            for place in ((*folders(folder), name), _place(file)):
+                output = next(
+                    (replaced[place[:at]] for at in range(len(place)) if place[:at] in replaced), None
+                )
+                if output is not None:
+                    raise ConfigurationError(
+                        f"mode='overwrite' would delete a log that the job reads: {file} lies in {output.path}. Write "
+                        "to another directory"
+                    )
 
     def write(self, run: Callable[[], PartNames], commit: Callable[[], None] = lambda: None) -> None:
         """Run what writes parts, then publish them all; whatever fails, each directory is as it was.

@@ -17,6 +17,7 @@ import pyarrow as pa
 from flinkcore.common import OutputTag
 from flinkcore.datastream.pipeline_executor import ProgressChoice
 from flinkcore.errors import ConfigurationError, LifecycleError
+from flinkcore.replay.log.log_sources import LogFiles
 from flinkcore.replay.plans.job_plan import JobPlan
 from flinkcore.replay.results.output_rows import OutputRows, TakenRows
 from flinkcore.replay.results.parquet_outputs import ParquetOutput, ParquetOutputs
@@ -169,10 +170,12 @@ class JobResult(OutputRows):
         Raises
         ------
         ConfigurationError
-            If a directory has what is not to be replaced or is within that of another output, or a tag is unknown.
+            If a directory has what is not to be replaced, such as the log of the job, or is within that of another
+            output, or a tag is unknown.
         """
         self._untaken.detach()
         outputs = ParquetOutputs.of(self._plan, path, side_outputs, mode)
+        outputs.require_apart_from(self._read_files())
         self._write(outputs)
         self._written = outputs.directories[None]
         return self._last_report()
@@ -249,6 +252,12 @@ class JobResult(OutputRows):
         self._untaken.detach()
         self._write(IcebergOutput(table, self._plan.result_schema(), mode))
         return self._last_report()
+
+    def _read_files(self) -> Iterator[str]:
+        """Paths or URIs of the files that the job reads."""
+        for log in self._plan.logs:
+            if isinstance(log.log.source, LogFiles):
+                yield from (file.location for file in log.log.source.files)
 
     def get_side_output(self, output_tag: OutputTag) -> SideOutput:
         """Rows of a side output.

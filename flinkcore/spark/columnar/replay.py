@@ -38,7 +38,7 @@ from flinkcore.spark.exchange.collecting import collected_in_parts
 from flinkcore.spark.exchange.packed_timeline import PackedTime, PackedTimeline
 from flinkcore.spark.exchange.partitioning import chooses_partitions, to_partitions
 from flinkcore.spark.logs.log_input import FileInput
-from flinkcore.spark.logs.spark_log import SparkLog, UnreadLog, chunks_with_times_here
+from flinkcore.spark.logs.spark_log import SparkLog, UnreadDataFrame, UnreadLog, chunks_with_times_here
 from flinkcore.spark.sessions.session import short_job
 from flinkcore.spark.sessions.spark_jobs import SparkJobs
 from flinkcore.spark.shipping.task_errors import task_errors_raised
@@ -92,6 +92,12 @@ class SparkReplay:
         self._times_here: EmbeddedPlannedJob | None = None
         if chunks is not None:
             self._times_here = EmbeddedPlannedJob(plan, cores_here(), self.checkpoints, chunks)
+
+    def files_of_dataframes(self) -> Iterator[str]:
+        """Yield the URIs of the files that Spark reads for DataFrames."""
+        for log in self._given_logs:
+            if isinstance(log, UnreadDataFrame):
+                yield from log.data.dataframe.inputFiles()
 
     @cached_property
     def _first_pass(self) -> list[tuple[TimePlane, SparkLog]]:

@@ -123,6 +123,10 @@ class SparkResult(JobResult):
         output, columns = RowsOutput(tag_id, schema), SparkSchema(schema).struct_type
         return self._replay.dataframe(output, columns, for_user=for_user)
 
+    def _read_files(self) -> Iterator[str]:
+        yield from super()._read_files()
+        yield from self._replay.files_of_dataframes()
+
     def _write(self, outputs: ResultFiles) -> None:
         with self._replay.begin() as stopping:
             outputs.write(
