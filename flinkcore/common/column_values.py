@@ -312,6 +312,19 @@ _CONVERSIONS: list[tuple[Callable[[pa.DataType], bool], Callable[[_Conversion, p
 ]
 
 
+MOST_DEPTH = 64
+"""Levels of values within values that kernels take, as Arrow's own import from C does."""
+
+
+def depth_of(arrow_type: pa.DataType) -> int:
+    """Return how many levels of values within values a type has; a number has none."""
+    depth, level = -1, [arrow_type]
+    while level:
+        depth += 1
+        level = [each.field(at).type for each in level for at in range(each.num_fields)]
+    return depth
+
+
 def any_type(arrow_type: pa.DataType, is_wanted: Callable[[pa.DataType], bool]) -> bool:
     """Return whether a type, or one inside of it, is wanted."""
     if is_wanted(arrow_type):

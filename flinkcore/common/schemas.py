@@ -29,8 +29,8 @@ def require_row_schema(value: Schema, setting: str) -> None:
     ------
     ConfigurationError
         If it is no ``pyarrow.Schema``, has no column, two columns of one name, one whose type pyarrow cannot make of
-        Python values, or a dictionary with indices of less than 32 bits: where batches of results come together, so do
-        their dictionaries, and how many values these have then would depend on the parallelism.
+        Python values or that nests too much, or a dictionary with indices of less than 32 bits: where batches of
+        results come together, so do their dictionaries, and how many values these have would depend on the parallelism.
     """
     if not is_schema(value):
         raise ArgumentTypeError(
@@ -41,7 +41,15 @@ def require_row_schema(value: Schema, setting: str) -> None:
     repeated = repeated_names(value.names)
     if repeated:
         raise ConfigurationError(f"{setting} names columns twice: {', '.join(sorted(repeated))}")
+    from flinkcore.common.column_values import MOST_DEPTH, depth_of  # loads pyarrow
+
     for field in value:
+        depth = depth_of(field.type)
+        if depth > MOST_DEPTH:
+            raise ConfigurationError(
+                f"{setting} has the column {field.name!r} with {depth} levels of values within values: declare at most "
+                f"{MOST_DEPTH}"
+            )
         try:
             sys.modules["pyarrow"].array([], field.type)
         except NotImplementedError as failure:

@@ -12,10 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 from models.full_disks import most_bytes_of_a_file
 
-from flinkcore.common import Time, WatermarkStrategy
-from flinkcore.datastream import StreamExecutionEnvironment, TumblingEventTimeWindows
+from flinkcore.common import OutputTag, Time, WatermarkStrategy
+from flinkcore.datastream import KeyedProcessFunction, StreamExecutionEnvironment, TumblingEventTimeWindows
 from flinkcore.datastream.aggregates import count
-from flinkcore.errors import ConfigurationError, DataError, SourceError
+from flinkcore.errors import ConfigurationError, DataError, SchemaError, SourceError
 from flinkcore.replay.results.parquet_outputs import ParquetOutput, ParquetOutputs
 
 DAY = datetime.date(2024, 1, 31)
@@ -392,3 +392,36 @@ def test_a_job_does_not_replace_its_log(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="would delete a log that the job reads"):
         counts.write_parquet(tmp_path, mode="overwrite")
     assert files_of(tmp_path) == before
+
+
+class Nothing(KeyedProcessFunction):
+    def process_element(self, value: Any, ctx: Any) -> None:
+        raise AssertionError("the job runs")
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pa.decimal128(5, -2),
+        pa.decimal256(5, -2),
+        pa.month_day_nano_interval(),
+        pa.list_(pa.month_day_nano_interval()),
+        pa.run_end_encoded(pa.int32(), pa.int64()),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("is_side_output", [False, True])
+def test_a_column_that_parquet_has_no_type_for_is_refused_before_the_job_runs(
+    tmp_path: Path, kind: pa.DataType, is_side_output: bool
+) -> None:
+    side = OutputTag("side", pa.schema({"x": kind}))
+    log = StreamExecutionEnvironment().from_event_log(pa.table({"k": ["a"], "ts": [1]}), timestamp="ts")
+    schema = pa.schema({"n": pa.int64() if is_side_output else kind})
+    stream = log.key_by("k").process(Nothing(), schema, side_outputs=[side])
+    with pytest.raises(
+        SchemaError, match=f"column '{'x' if is_side_output else 'n'}' of the results is .*Parquet has no"
+    ):
+        stream.write_parquet(
+            tmp_path / "out", side_outputs={side: tmp_path / "side"} if is_side_output else {}
+        )
+    assert content(tmp_path) == []

@@ -483,6 +483,30 @@ def test_a_name_that_kernels_would_cut_is_refused(
         plan(make(with_cut_name(env)))
 
 
+def nested(levels: int) -> pa.Array:
+    column = pa.array([1])
+    for _ in range(levels):
+        column = pa.ListArray.from_arrays(pa.array([0, 1], pa.int32()), column)
+    return column
+
+
+@pytest.mark.parametrize("levels", [65, 500])
+def test_a_column_that_nests_too_much_is_refused_where_it_is_read(
+    env: StreamExecutionEnvironment, levels: int
+) -> None:
+    log = pa.table({"k": ["x"], "ts": [1], "deep": nested(levels)})
+    stream = env.from_event_log(log, timestamp="ts").assign_timestamps_and_watermarks(BOUNDED)
+    assert windowed(stream).aggregate(n=count()).to_arrow()["n"].to_pylist() == [1]
+    with pytest.raises(
+        SchemaError, match=f"'deep', a column that the job reads, has {levels} levels of values"
+    ):
+        plan(windowed(stream).aggregate(n=last("deep")))
+    with pytest.raises(
+        ConfigurationError, match=f"column 'n' with {levels} levels of values within values: declare"
+    ):
+        stream.key_by("k").process(Nothing(), pa.schema({"n": nested(levels).type}))
+
+
 def test_a_name_that_kernels_would_cut_does_not_matter_where_nothing_reads_it(
     env: StreamExecutionEnvironment,
 ) -> None:

@@ -138,6 +138,16 @@ def test_a_value_that_its_column_would_cut_is_refused_with_its_subject(kind: pa.
         converted(None, value, schema=pa.schema({"x": kind}))
 
 
+def test_a_value_that_nests_too_much_is_refused_with_its_subject() -> None:
+    value: Any = 1
+    for _ in range(5_000):
+        value = [value]
+    with pytest.raises(
+        UserCodeError, match="got a value from 7 at 5 that nests too many values within values; let"
+    ):
+        converted(value, schema=pa.schema({"x": pa.list_(pa.int64())}))
+
+
 def test_encoded_runs_take_bare_values() -> None:
     kind = pa.run_end_encoded(pa.int32(), pa.int64())
     assert converted(1, 1, schema=pa.schema({"x": kind})) == [{"x": 1}, {"x": 1}]

@@ -82,7 +82,10 @@ def test_time_beyond_sparks_range_is_told() -> None:
         SparkSchema(batch.schema).cast(batch)
 
 
-@pytest.mark.parametrize("arrow", [pa.month_day_nano_interval(), pa.dense_union([pa.field("a", pa.int8())])])
+@pytest.mark.parametrize(
+    "arrow",
+    [pa.month_day_nano_interval(), pa.dense_union([pa.field("a", pa.int8())]), pa.decimal128(5, -2)],
+)
 def test_type_without_counterpart_is_refused(arrow: pa.DataType) -> None:
     with pytest.raises(SchemaError, match=r"column 'c' is .* for which Spark has no type"):
         SparkSchema(pa.schema([("c", arrow)]))

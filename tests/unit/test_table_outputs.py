@@ -46,6 +46,7 @@ from flinkcore.replay.results.delta_output import DeltaOutput
 from flinkcore.replay.results.iceberg_output import IcebergOutput
 from flinkcore.replay.results.table_files import PartitionField, WrittenFile, partitioned
 from flinkcore.replay.results.table_outputs import TableOutputs
+from flinkcore.replay.results.table_types import TypeOf, delta_type, iceberg_type, new_table_schema
 
 
 @pytest.fixture
@@ -800,3 +801,12 @@ def test_added_files_are_those_of_a_delta_table_written_elsewhere(tmp_path: Path
     path = write_delta_log(tmp_path / "all", [column("x", "long")], [file])
     written(DeltaOutput(path, pa.schema([("x", pa.int64())]), "append"), pa.table({"x": [2]}))
     assert delta_rows(path) == content(pa.table({"x": [1, 2]}))
+
+
+@pytest.mark.parametrize("type_of", [delta_type, iceberg_type])
+@pytest.mark.parametrize("kind", [pa.decimal128(5, -2), pa.list_(pa.decimal128(5, -2))], ids=str)
+def test_tables_have_no_decimals_of_hundreds(type_of: TypeOf, kind: pa.DataType) -> None:
+    with pytest.raises(
+        SchemaError, match=r"column 'n' of the results is .*decimal128\(5, -2\).* has no type"
+    ):
+        new_table_schema(pa.schema({"n": kind}), type_of, "the table")

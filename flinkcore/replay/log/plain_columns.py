@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from flinkcore.common.column_values import MOST_DEPTH, depth_of
 from flinkcore.errors import DataError
 
 _Int64s = np.ndarray[Any, np.dtype[np.int64]]
@@ -71,7 +72,13 @@ def _of_fields(arrow_type: pa.DataType, fields: list[pa.Field]) -> pa.DataType:
 
 def plain_schema(schema: pa.Schema) -> pa.Schema:
     """Return the schema with plain types and without metadata."""
-    return pa.schema([(field.name, plain_type(field.type)) for field in schema])
+    return pa.schema([(field.name, _plain_type_of_any(field.type)) for field in schema])
+
+
+def _plain_type_of_any(arrow_type: pa.DataType) -> pa.DataType:
+    return (
+        arrow_type if depth_of(arrow_type) > MOST_DEPTH else plain_type(arrow_type)
+    )  # refused where it is read
 
 
 def plain_column(column: pa.Array, target: pa.DataType) -> pa.Array:

@@ -39,7 +39,7 @@ from flinkcore.errors import ConfigurationError, SchemaError
 from flinkcore.replay.log.column_ops import ColumnOp, Decode, Select, expression_columns, output_schema
 from flinkcore.replay.log.plain_columns import decoded_type
 from flinkcore.replay.plans.batch_mode import refuse_in_batch_mode
-from flinkcore.replay.plans.column_names import require_whole_names
+from flinkcore.replay.plans.kernel_columns import require_kernel_columns
 from flinkcore.replay.plans.keys import check_keys, require_alike_keys
 from flinkcore.replay.plans.log_plan import LogPlan, column_op, plan_of_log, visible
 from flinkcore.replay.plans.operators import (
@@ -221,7 +221,7 @@ def make_plan(graph: StreamGraph, configuration: ExecutionConfig) -> JobPlan:
     _check_alignment(logs)
     plan = JobPlan(tuple(logs), tuple(stages), planner.ways)
     for schema in (*(stage.result_schema() for stage in stages), *plan.output_schemas().values()):
-        require_whole_names(schema, "a column of results")
+        require_kernel_columns(schema, "a column of results")
     return plan
 
 

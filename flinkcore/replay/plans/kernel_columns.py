@@ -1,4 +1,4 @@
-"""Names of columns that kernels are given: in Arrow's C data interface, a NUL ends them."""
+"""Columns that kernels take, which come to them by Arrow's C data interface."""
 
 from __future__ import annotations
 
@@ -6,18 +6,25 @@ from collections.abc import Iterable
 
 import pyarrow as pa
 
+from flinkcore.common.column_values import MOST_DEPTH, depth_of
 from flinkcore.errors import SchemaError
 
 
-def require_whole_names(fields: Iterable[pa.Field], where: str) -> None:
-    """Check names of columns, and of what they nest.
+def require_kernel_columns(fields: Iterable[pa.Field], where: str) -> None:
+    """Check names and depths of columns.
 
     Raises
     ------
     SchemaError
-        If one has a NUL character.
+        If a name, also of what a column nests, has a NUL character, at which it would end, or a column nests too much.
     """
     for field in fields:
+        depth = depth_of(field.type)
+        if depth > MOST_DEPTH:
+            raise SchemaError(
+                f"{field.name!r}, {where}, has {depth} levels of values within values, and at most {MOST_DEPTH} are "
+                "taken: unnest it, or leave it out"
+            )
         cut = _cut_name(field)
         if cut is not None:
             within = "" if cut == field.name else f" in {field.name!r}"

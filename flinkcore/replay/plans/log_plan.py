@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from flinkcore._native.watermarks import MAX_INTERVAL_MS
+from flinkcore.common.column_values import MOST_DEPTH, depth_of
 from flinkcore.common.execution_config import ExecutionConfig
 from flinkcore.common.expressions import Expression, is_expression
 from flinkcore.common.output_tag import OutputTag
@@ -38,7 +39,7 @@ from flinkcore.replay.log.column_ops import (
 from flinkcore.replay.log.event_log import EventLog
 from flinkcore.replay.log.event_reader import EventReader
 from flinkcore.replay.plans.batch_mode import refuse_alignment_in_batch_mode
-from flinkcore.replay.plans.column_names import require_whole_names
+from flinkcore.replay.plans.kernel_columns import require_kernel_columns
 from flinkcore.replay.plans.keys import check_keys
 from flinkcore.replay.plans.operators import KeyedOperator, UserProcess, require_column
 from flinkcore.replay.plans.uids import step_with_uid, watermarks_uids
@@ -320,9 +321,10 @@ def _check_columns(plan: LogPlan, operator: KeyedOperator) -> None:
         plan.log.require(plan.log.timestamp, "timestamp=")  # it knows what may be wrong with a CSV file
     require_column(plan.log.timestamp, given, "timestamp")
     at_key = plan.whole_schema()
-    needed = None if plan.read is None else plan.read.union(plan.keys or ())
-    require_whole_names(
-        [field for field in at_key if needed is None or field.name in needed], "a column that the job reads"
+    needed = at_key.names if plan.read is None else plan.read.union(plan.keys or ())
+    require_kernel_columns([field for field in at_key if field.name in needed], "a column that the job reads")
+    at_key = pa.schema(
+        [field for field in at_key if field.name in needed or depth_of(field.type) <= MOST_DEPTH]
     )
     check_keys(plan.keys, at_key, "the key")
     operator.check(at_key)

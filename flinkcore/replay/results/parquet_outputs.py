@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from flinkcore.common import OutputTag
 from flinkcore.common.locations import absolute_location
 from flinkcore.common.required_values import null_fault, refused_null_of
-from flinkcore.errors import ConfigurationError, DataError, SourceError
+from flinkcore.errors import ConfigurationError, DataError, SchemaError, SourceError
 from flinkcore.replay.plans.job_plan import JobPlan
 from flinkcore.replay.results.result_files import PartNames, require_mode, writing_results
 
@@ -331,14 +331,17 @@ class ParquetOutputs:
         ConfigurationError
             If the plan has no such side output, a directory is that of another output or lies within it, or there is no
             such mode.
+        SchemaError
+            If Parquet has no type for a column.
         """
         require_mode(mode, MODES)
+        _require_types(plan.result_schema())
         replaces = mode == "overwrite"
         directories: dict[str | None, ParquetOutput] = {
             None: ParquetOutput.at(path, plan.stages[-1].repeating_columns, replaces)
         }
         for tag, directory in (side_outputs or {}).items():
-            plan.side_output_schema(tag)
+            _require_types(plan.side_output_schema(tag))
             directories[tag.tag_id] = ParquetOutput.at(directory, plan.keys, replaces)
         return cls(directories)
 
@@ -420,6 +423,17 @@ class ParquetOutputs:
     def open_parts(self, partition: int) -> ParquetParts:
         """Files for one partition's outputs."""
         return ParquetParts(self.directories, partition)
+
+
+def _require_types(schema: pa.Schema) -> None:
+    for field in schema:
+        try:
+            pq.ParquetWriter(pa.BufferOutputStream(), pa.schema([field])).close()
+        except (pa.ArrowException, OSError) as failure:
+            raise SchemaError(
+                f"column {field.name!r} of the results is {field.type}, for which Parquet has no type ({failure}): "
+                "convert it, or take to_arrow()"
+            ) from failure
 
 
 def _output_name(tag_id: str | None) -> str:

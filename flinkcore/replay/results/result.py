@@ -172,6 +172,8 @@ class JobResult(OutputRows):
         ConfigurationError
             If a directory has what is not to be replaced, such as the log of the job, or is within that of another
             output, or a tag is unknown.
+        SchemaError
+            If Parquet has no type for a column.
         """
         self._untaken.detach()
         outputs = ParquetOutputs.of(self._plan, path, side_outputs, mode)

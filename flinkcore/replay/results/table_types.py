@@ -33,10 +33,15 @@ WIDENED = {
 """What they have for others."""
 
 
+def has_digits(given: pa.DataType) -> bool:
+    """Return whether a type is a decimal as all have it: of 128 bits, not of hundreds or thousands."""
+    return bool(pa.types.is_decimal128(given) and given.scale >= 0)
+
+
 def delta_type(given: pa.DataType) -> pa.DataType | None:
     """The type of a Delta table that has all values of a type; None: there is none."""
     types = pa.types
-    if given in SAME or types.is_decimal128(given):
+    if given in SAME or has_digits(given):
         return given
     if given in WIDENED:
         return WIDENED[given]

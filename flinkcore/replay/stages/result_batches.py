@@ -82,7 +82,13 @@ class ResultBatches:
             As :meth:`take`.
         """
         if type(value) is not tuple or self._has_nested:
-            value = copied(value)
+            try:
+                value = copied(value)
+            except RecursionError as failure:
+                raise UserCodeError(
+                    f"{self._output} got a value from {self._describe(subject, timestamp)} that nests too many values "
+                    f"within values; {self._remedy}"
+                ) from failure
         # Three lists, and no object that holds the three: each object kept is one more for the garbage collector.
         self._values.append(value)
         self._timestamps.append(timestamp)

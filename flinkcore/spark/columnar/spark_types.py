@@ -10,7 +10,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from flinkcore.common.required_values import null_fault, refused_null_of
 from flinkcore.errors import DataError, SchemaError
-from flinkcore.replay.results.table_types import SAME, WIDENED
+from flinkcore.replay.results.table_types import SAME, WIDENED, has_digits
 
 _SAME = SAME | {pa.null()}
 
@@ -76,7 +76,7 @@ class SparkSchema:
 def _accepted(given: pa.DataType, column: str) -> pa.DataType:
     """Return the Arrow type of a column that Spark accepts."""
     types = pa.types
-    if given in _SAME or types.is_decimal128(given):
+    if given in _SAME or has_digits(given):
         return given
     if given in WIDENED:
         return WIDENED[given]
