@@ -54,7 +54,8 @@ class Configuration:
     def from_dict(cls, map: Mapping[str, str]) -> Configuration:
         """Return a configuration with these settings."""
         configuration = cls()
-        configuration._values.update(map)
+        for key, value in map.items():
+            configuration._set(key, value)
         return configuration
 
     @staticmethod

@@ -69,6 +69,23 @@ class ExecutionConfig(WithFormerMethods):
         self._configuration.set(settings.MAX_PARALLELISM, number)
         return self
 
+    def has_max_parallelism(self) -> bool:
+        """Return whether the number of key groups was set."""
+        key = settings.MAX_PARALLELISM
+        return (
+            self._configuration.contains_key(key.name)
+            and self._configuration.get(key) != settings.PARALLELISM_DEFAULT
+        )
+
+    def require_max_parallelism(self) -> None:
+        """Raise a ConfigurationError if the parallelism is higher than the maximum parallelism that was set."""
+        parallelism, most = self.get_parallelism(), self.get_max_parallelism()
+        if self.has_max_parallelism() and parallelism > most:
+            raise ConfigurationError(
+                f"the parallelism {parallelism} is higher than the maximum parallelism {most}: lower the parallelism, "
+                "or set_max_parallelism to more"
+            )
+
     def get_auto_watermark_interval(self) -> int:
         """Return the interval of periodic watermarks in ms of the replay clock."""
         return self._configuration.get(settings.AUTO_WATERMARK_INTERVAL).to_millis()

@@ -9,7 +9,7 @@ from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.schemas import Schema, is_schema
 from flinkcore.common.typeinfo import TypeInformation
 from flinkcore.datastream.data_stream import DataStream
-from flinkcore.datastream.declared_type import declared_type, refuse_columns_of_outputs
+from flinkcore.datastream.declared_type import declared_type, named_outputs, refuse_columns_of_outputs
 from flinkcore.datastream.element_transformations import ConnectedTransformation
 from flinkcore.datastream.functions import (
     BroadcastProcessFunction,
@@ -198,7 +198,12 @@ class ConnectedStreams:
             names = " or a ".join(kind.__name__ for kind in expected)
             raise ArgumentTypeError(f"process on connected {what} takes a {names}, not {func!r}")
         return _processed(
-            self.stream1, self.stream2._input(), func, output_type, tuple(side_outputs), timestamp_column
+            self.stream1,
+            self.stream2._input(),
+            func,
+            output_type,
+            named_outputs(side_outputs),
+            timestamp_column,
         )
 
 
@@ -259,7 +264,7 @@ class BroadcastConnectedStream:
             ),
             func,
             output_type,
-            tuple(side_outputs),
+            named_outputs(side_outputs),
             timestamp_column,
         )
 

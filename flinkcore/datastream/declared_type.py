@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from copy import copy
 from typing import Any, TypeVar
 
@@ -33,9 +33,22 @@ def declared_type(output_type: Any, setting: str = "output_type") -> TypeInforma
     return require_type(output_type, setting)
 
 
+def named_outputs(side_outputs: Sequence[OutputTag]) -> tuple[OutputTag, ...]:
+    """Return the side outputs that a call names; raise ArgumentTypeError for what is no sequence of them."""
+    if not isinstance(side_outputs, Iterable):
+        raise ArgumentTypeError(
+            f"side_outputs is a sequence of OutputTags, such as [OutputTag('late', schema)], not {side_outputs!r}"
+        )
+    tags = tuple(side_outputs)
+    for tag in tags:
+        if not isinstance(tag, OutputTag):
+            raise ArgumentTypeError(f"a side output is named by an OutputTag, not {tag!r}")
+    return tags
+
+
 def refuse_columns_of_outputs(side_outputs: Sequence[OutputTag], timestamp_column: str | None) -> None:
     """Raise ConfigurationError for settings that only results with columns have."""
-    if side_outputs or timestamp_column is not None:
+    if named_outputs(side_outputs) or timestamp_column is not None:
         raise ConfigurationError(
             "side_outputs and timestamp_column are for an output_type that is a pyarrow.Schema; other side outputs "
             "are had from get_side_output(tag)"

@@ -12,6 +12,7 @@ from flinkcore.common.typeinfo import TypeInformation
 from flinkcore.datastream.data_stream import DataStream, require_key_columns
 from flinkcore.datastream.declared_type import (
     declared_type,
+    named_outputs,
     refuse_columns_of_outputs,
     require_output_tag,
     with_settings,
@@ -252,7 +253,7 @@ class WithWindow(Generic[F]):
         return DataStream(
             environment,
             WindowJoinTransformation(
-                *self._keyed, operation, output_type, tuple(side_outputs), timestamp_column
+                *self._keyed, operation, output_type, named_outputs(side_outputs), timestamp_column
             ),
         )
 
@@ -383,6 +384,6 @@ class IntervalJoined:
             )
         return self._left._then(
             IntervalJoinTransformation(
-                left, right, operation, output_type, tuple(side_outputs), timestamp_column
+                left, right, operation, output_type, named_outputs(side_outputs), timestamp_column
             )
         )

@@ -10,7 +10,7 @@ from flinkcore.common.row import Row
 from flinkcore.common.schemas import Schema, is_schema
 from flinkcore.common.typeinfo import TypeInformation, Types
 from flinkcore.datastream.data_stream import DataStream
-from flinkcore.datastream.declared_type import declared_type, refuse_columns_of_outputs
+from flinkcore.datastream.declared_type import declared_type, named_outputs, refuse_columns_of_outputs
 from flinkcore.datastream.element_transformations import (
     ElementProcessTransformation,
     KeyedCollectTransformation,
@@ -313,7 +313,7 @@ class KeyedStream(DataStream):
             )
         transformation = BatchProcessTransformation if is_over_batches else ProcessTransformation
         return self._then(
-            transformation(self._input(), func, output_type, tuple(side_outputs), timestamp_column)
+            transformation(self._input(), func, output_type, named_outputs(side_outputs), timestamp_column)
         )
 
     def _repartition(self, partitioning: Partitioning) -> DataStream:

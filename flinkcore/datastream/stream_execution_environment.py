@@ -8,6 +8,7 @@ import reprlib
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from numbers import Integral
 from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
@@ -162,6 +163,10 @@ class StreamExecutionEnvironment(WithFormerMethods):
         """Apply settings for a method that a program calls: a warning has the line of its call."""
         if isinstance(configuration, Mapping):
             configuration = Configuration.from_dict(configuration)
+        elif not isinstance(configuration, Configuration):
+            raise ArgumentTypeError(
+                f"settings are a Configuration or a dictionary of texts, not {configuration!r}"
+            )
         changed = list(settings_of(configuration))
         for warning in unknown_settings(configuration).values():
             warnings.warn(warning, UserWarning, stacklevel=3)
@@ -934,10 +939,11 @@ class StreamExecutionEnvironment(WithFormerMethods):
 
     def set_buffer_timeout(self: S, timeout_millis: int) -> S:
         """Set after how long buffers are sent, in ms; -1: when they are full. Elements are never buffered here."""
-        if timeout_millis != -1:
+        has_timeout = not isinstance(timeout_millis, Integral) or timeout_millis != -1
+        if has_timeout:
             timeout = settings.BUFFER_TIMEOUT
             self._configuration.set(timeout, timeout.type.argument(timeout.name, timeout_millis))
-        self._configuration.set(settings.BUFFER_TIMEOUT_ENABLED, timeout_millis != -1)
+        self._configuration.set(settings.BUFFER_TIMEOUT_ENABLED, has_timeout)
         return self
 
     def get_buffer_timeout(self) -> int:

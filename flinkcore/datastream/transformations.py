@@ -376,13 +376,14 @@ class _FunctionTransformation(Transformation):
         schemas = {f"the output_type of {self.call}": self.output_type}
         require_row_schema(self.output_type, *schemas)
         for tag in self.tags:
-            if not isinstance(tag, OutputTag):
-                raise ArgumentTypeError(f"a side output is named by an OutputTag, not {tag!r}")
             if self.tags.count(tag) > 1:
                 raise ConfigurationError(f"{self.call} names the side output {tag.tag_id!r} twice")
             name = f"the type_info of OutputTag({tag.tag_id!r}), a side output of {self.call},"
             require_row_schema(tag.type_info, name)
             schemas[name] = tag.type_info
+        column = self.timestamp_column
+        if column is not None and (not isinstance(column, str) or not column):
+            raise ArgumentTypeError(f"timestamp_column is the name of a column, such as 'at', not {column!r}")
         for name, schema in schemas.items():
             if self.timestamp_column in schema.names:
                 raise ConfigurationError(

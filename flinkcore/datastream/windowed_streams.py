@@ -15,6 +15,7 @@ from flinkcore.datastream.columnar_windows import ROW_KIND, require_output_mode
 from flinkcore.datastream.data_stream import DataStream
 from flinkcore.datastream.declared_type import (
     declared_type,
+    named_outputs,
     refuse_columns_of_outputs,
     require_output_tag,
     with_settings,
@@ -450,7 +451,12 @@ class _Windows(Generic[Applied, Processed]):
         if self._runs_over_log(operation, output_type):
             return self._stream._then(
                 WindowProcessTransformation(
-                    self._stream._input(), operation, output_type, tuple(side_outputs), timestamp_column, call
+                    self._stream._input(),
+                    operation,
+                    output_type,
+                    named_outputs(side_outputs),
+                    timestamp_column,
+                    call,
                 )
             )
         refuse_columns_of_outputs(side_outputs, timestamp_column)

@@ -3,10 +3,18 @@
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
-from flinkcore.common import Time, Types, WatermarkStrategy
-from flinkcore.datastream import KeyedStream, ProcessFunction, StreamExecutionEnvironment, WindowedStream
+from flinkcore.common import OutputTag, Time, Types, WatermarkStrategy
+from flinkcore.datastream import (
+    KeyedProcessFunction,
+    KeyedStream,
+    ProcessFunction,
+    StreamExecutionEnvironment,
+    WindowedStream,
+)
 from flinkcore.datastream.state import (
     AggregatingStateDescriptor,
     ReducingStateDescriptor,
@@ -36,6 +44,20 @@ def windows() -> WindowedStream:
 def connected() -> Any:
     one = stream()
     return one.connect(one)
+
+
+SCHEMA = pa.schema({"n": pa.int64()})
+SIDE = OutputTag("side", SCHEMA)
+
+
+class Nothing(KeyedProcessFunction):
+    def process_element(self, value: Any, ctx: Any) -> None:
+        pass
+
+
+def process(**settings: Any) -> Any:
+    log = environment().from_event_log(pa.table({"k": ["a"], "ts": [1]}), timestamp="ts")
+    return log.key_by("k").process(Nothing(), SCHEMA, **settings)
 
 
 CALLS: dict[str, Callable[[], Any]] = {
@@ -81,6 +103,15 @@ CALLS: dict[str, Callable[[], Any]] = {
     "aggregating state": lambda: AggregatingStateDescriptor("total", 5, Types.INT()),  # type: ignore[arg-type]
     "fields": lambda: Types.TUPLE(5),  # type: ignore[arg-type]
     "elements": lambda: Types.LIST(5),  # type: ignore[arg-type]
+    "settings": lambda: environment().configure(None),  # type: ignore[arg-type]
+    "settings of a new environment": lambda: StreamExecutionEnvironment.get_execution_environment(5),  # type: ignore[arg-type]
+    "key of a setting": lambda: environment().configure({5: "x"}),  # type: ignore[dict-item]
+    "side output alone": lambda: process(side_outputs=SIDE),
+    "number of side outputs": lambda: process(side_outputs=5),
+    "no side outputs": lambda: process(side_outputs=None),
+    "no side outputs of elements": lambda: keyed().process(Nothing(), side_outputs=None),  # type: ignore[arg-type]
+    "timestamp column": lambda: process(timestamp_column=5),
+    "timestamp column without a name": lambda: process(timestamp_column=""),
 }
 
 
@@ -99,3 +130,16 @@ def test_texts_are_values_of_settings_where_they_are_spelled() -> None:
     assert env.get_config().get_auto_watermark_interval() == 2_000
     with pytest.raises(ConfigurationError, match=r"not the text '4'$"):
         env.set_parallelism("4")  # type: ignore[arg-type]
+
+
+def test_an_array_is_no_timeout_of_buffers() -> None:
+    with pytest.raises(ConfigurationError, match="must be a length of time"):
+        environment().set_buffer_timeout(np.array([1, 2]))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("slide", ["", [], False, None, -1])
+def test_the_slide_of_count_windows_is_a_number(slide: Any) -> None:
+    with pytest.raises(
+        ConfigurationError, match="count_window: the slide must be a whole number of at least 0"
+    ):
+        keyed().count_window(1, slide)

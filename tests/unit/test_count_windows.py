@@ -244,7 +244,7 @@ def test_the_kernel_refuses_counts_out_of_range(size: int, slide: int) -> None:
 @pytest.mark.parametrize(("size", "slide"), [(0, 1), (-3, 2), (3, -1), (True, 1), (2.0, 1)])
 def test_count_windows_of_a_stream_have_whole_sizes_and_slides(size: Any, slide: Any) -> None:
     for call in (log_of("a").key_by("user").count_window, log_of("a").count_window_all):
-        with pytest.raises(ConfigurationError, match="must be a whole number of at least 1"):
+        with pytest.raises(ConfigurationError, match="must be a whole number of at least"):
             call(size, slide)
 
 

@@ -303,8 +303,22 @@ def test_keys_are_of_their_declared_type(env: StreamExecutionEnvironment) -> Non
 
 def test_more_subtasks_than_key_groups_are_refused(env: StreamExecutionEnvironment) -> None:
     env.set_max_parallelism(2).set_parallelism(3)
-    with pytest.raises(ConfigurationError, match="3 subtasks cannot share 2 key groups"):
+    with pytest.raises(
+        ConfigurationError, match="the parallelism 3 is higher than the maximum parallelism 2"
+    ):
         collected(env.from_collection([0]).key_by(lambda value: value).sum())
+
+
+def test_a_parallelism_above_the_maximum_that_is_set_is_refused_without_keys_too(
+    env: StreamExecutionEnvironment,
+) -> None:
+    mapped = env.from_collection([0]).map(str).set_parallelism(3).set_max_parallelism(2)
+    with pytest.raises(
+        ConfigurationError, match="the parallelism 3 is higher than the maximum parallelism 2"
+    ):
+        collected(mapped)
+    env.set_parallelism(200)  # Flink's default is above any parallelism
+    assert collected(env.from_collection([0]).map(str)) == ["0"]
 
 
 @pytest.mark.parametrize(

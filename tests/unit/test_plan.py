@@ -483,6 +483,21 @@ def test_a_name_that_kernels_would_cut_is_refused(
         plan(make(with_cut_name(env)))
 
 
+def test_a_parallelism_above_the_maximum_that_is_set_is_refused(
+    env: StreamExecutionEnvironment, log: DataStream
+) -> None:
+    stream = windowed(log.assign_timestamps_and_watermarks(BOUNDED)).aggregate(n=count())
+    env.set_parallelism(200)
+    plan(stream)
+    env.set_parallelism(8).set_max_parallelism(4)
+    with pytest.raises(
+        ConfigurationError, match="the parallelism 8 is higher than the maximum parallelism 4: lower"
+    ):
+        plan(stream)
+    env.set_max_parallelism(8)
+    plan(stream)
+
+
 def nested(levels: int) -> pa.Array:
     column = pa.array([1])
     for _ in range(levels):

@@ -130,6 +130,7 @@ class CountSlidingWindowAssigner(_CountWindows):
 
 def count_assigner(size: int, slide: int) -> CountTumblingWindowAssigner | CountSlidingWindowAssigner:
     """Return windows of a number of elements; a slide of 0 means windows that do not overlap."""
+    require_count("count_window", "slide", slide, least=0)
     return CountSlidingWindowAssigner(size, slide) if slide else CountTumblingWindowAssigner(size)
 
 

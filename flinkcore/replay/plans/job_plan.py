@@ -210,6 +210,7 @@ def make_plan(graph: StreamGraph, configuration: ExecutionConfig) -> JobPlan:
     SourceError
         If a log has no files, or their schema cannot be read.
     """
+    configuration.require_max_parallelism()
     planner = _JobPlanner(configuration)
     last, behind = _operator_at_end(graph)
     planner.stage(last)

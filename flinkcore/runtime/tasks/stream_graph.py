@@ -261,14 +261,16 @@ class StreamGraphGenerator:
         alone_only = collects or (is_source(step) and not isinstance(step, _ELEMENT_SOURCES))
         parallelism = 1 if alone_only else settings.parallelism or self._unset_parallelism(step, inputs)
         max_parallelism = settings.max_parallelism or self._configuration.get_max_parallelism()
-        if parallelism > max_parallelism and isinstance(inputs[0] if inputs else None, _KEYED):
-            raise ConfigurationError(
-                f"{step}: {parallelism} subtasks cannot share {max_parallelism} key groups: set_max_parallelism to more"
-            )
         if parallelism > 1 and settings.max_parallelism == 1 and isinstance(step, _ELEMENT_SOURCES):
             raise ConfigurationError(
                 f"{step}: {parallelism} subtasks would each emit all elements, so the parallelism of this source "
                 "must be 1"
+            )
+        is_set = settings.max_parallelism is not None or self._configuration.has_max_parallelism()
+        if parallelism > max_parallelism and (is_set or isinstance(inputs[0] if inputs else None, _KEYED)):
+            raise ConfigurationError(
+                f"{step}: the parallelism {parallelism} is higher than the maximum parallelism {max_parallelism}: "
+                "lower the parallelism, or set_max_parallelism to more"
             )
         node = StreamNode(step, collects, parallelism, max_parallelism)
         for number, given in enumerate(inputs):
