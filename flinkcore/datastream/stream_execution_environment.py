@@ -30,6 +30,7 @@ from flinkcore.common.split_origin import FILE, SplitOrigin
 from flinkcore.common.time import Duration, Time, timeout_ms
 from flinkcore.common.typeinfo import TypeInformation
 from flinkcore.common.watermark_strategy import WatermarkStrategy
+from flinkcore.datastream.arrow_data import ArrowData
 from flinkcore.datastream.checkpoint_config import CheckpointConfig
 from flinkcore.datastream.checkpointing_mode import CheckpointingMode
 from flinkcore.datastream.connectors.base import Source
@@ -703,7 +704,8 @@ class StreamExecutionEnvironment(WithFormerMethods):
             A file, directory, glob or ``pyarrow.fs`` URI, or several, of which a file that is named twice is read once
             (the files of a directory or glob by path, ``2.json`` before ``10.json``);
             or anything with ``__arrow_c_stream__``
-            or ``__arrow_c_array__`` (a table of pyarrow, Polars, DuckDB, ...). On Spark also a DataFrame.
+            or ``__arrow_c_array__`` (a table of pyarrow, Polars, DuckDB, ...), which the first job reads for all jobs
+            over the stream. On Spark also a DataFrame.
         timestamp : str or pyarrow.compute.Expression
             Column with the source's timestamp, without nulls: integer milliseconds since the epoch; an Arrow timestamp
             of any unit (UTC if it has no zone) or date; or ISO 8601 text such as ``2001-01-31T12:00:00.250Z`` (UTC if
@@ -1152,7 +1154,7 @@ def _data(path_or_table: Any) -> Any:
             "SparkExecutionEnvironment(spark).from_event_log(dataframe, ...)"
         )
     if hasattr(path_or_table, "__arrow_c_stream__") or hasattr(path_or_table, "__arrow_c_array__"):
-        return path_or_table
+        return ArrowData(path_or_table)
     if isinstance(path_or_table, str | PathLike) and os.fspath(path_or_table):
         return os.fspath(path_or_table)
     if isinstance(path_or_table, Sequence) and not isinstance(path_or_table, bytes):

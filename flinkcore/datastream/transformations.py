@@ -194,7 +194,7 @@ class EventLogSource(Transformation):
     Attributes
     ----------
     data : Any
-        Path, URI or glob, a list of these, an Arrow table, batch or reader, or `LogData`.
+        Path, URI or glob, a list of these, `ArrowData`, or `LogData`.
     timestamp, arrival, split, rate, arrival_start_ms, format, format_options, filesystem, on_bad_row
         As given to :meth:`StreamExecutionEnvironment.from_event_log`.
     has_positions : bool
@@ -232,8 +232,6 @@ class EventLogSource(Transformation):
         return (self.on_bad_row,) if isinstance(self.on_bad_row, OutputTag) else ()
 
     def __str__(self) -> str:
-        in_memory = hasattr(self.data, "__arrow_c_stream__") and not isinstance(self.data, LogData)
-        data = str(self.data) if not in_memory else f"{type(self.data).__name__} in memory"
         arrival = self.arrival
         if arrival is None:
             arrival = f"by position, {self.rate:g} records/s from {self.arrival_start_ms} ms"
@@ -246,7 +244,7 @@ class EventLogSource(Transformation):
         split = "one split" if self.split is None else str(self.split)
         if isinstance(self.split, str):
             split = f"split by {self.split}"
-        return f"event log {data}: timestamp {self.timestamp}, arrival {arrival}, {split}{order}"
+        return f"event log {self.data}: timestamp {self.timestamp}, arrival {arrival}, {split}{order}"
 
 
 @dataclass(eq=False, repr=False)

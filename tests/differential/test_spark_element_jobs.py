@@ -594,6 +594,15 @@ def log_table(number: int = 300) -> pa.Table:
     )
 
 
+def test_a_reader_gives_its_rows_to_every_job_over_the_stream(spark: Any) -> None:
+    log = pa.table({"k": ["a", "b"], "ts": [1, 2]})
+    reader = pa.RecordBatchReader.from_batches(log.schema, log.to_batches())
+    stream = on_spark(spark).from_event_log(reader, timestamp="ts")
+    for _ in range(2):
+        assert list(stream.map(lambda row: row.k).execute_and_collect()) == ["a", "b"]
+        assert stream.to_arrow().num_rows == 2
+
+
 BAD = OutputTag("bad")
 
 

@@ -13,6 +13,7 @@ from flinkcore.common.expressions import Expression, is_expression
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.sort_keys import SortKey
 from flinkcore.common.split_origin import FILE, SplitOrigin
+from flinkcore.datastream.arrow_data import ArrowData
 from flinkcore.datastream.lake_tables import LakeTable
 from flinkcore.errors import ConfigurationError, SchemaError
 from flinkcore.replay.log.chunks import Chunk
@@ -128,9 +129,10 @@ class EventLog:
 
         Parameters
         ----------
-        data : str, path, sequence of these, LakeTable, LogFiles, or Arrow data
+        data : str, path, sequence of these, LakeTable, LogFiles, ArrowData, or Arrow data
             Paths as :func:`~flinkcore.replay.log.files.discover_files` takes them; a table, or its files; otherwise
-            anything with ``__arrow_c_stream__`` or ``__arrow_c_array__``, as ``TableSource.of`` takes it.
+            anything with ``__arrow_c_stream__`` or ``__arrow_c_array__``, as ``TableSource.of`` takes it, or
+            `ArrowData` of that.
         timestamp, arrival, split, rate, arrival_start_ms, on_bad_row, has_positions, position, ordered_by
             See :class:`EventLog`.
         format : str, optional
@@ -152,12 +154,16 @@ class EventLog:
             If a column of arrivals, splits or positions is missing, or has values that have no order.
         """
         source: LogFiles | TableSource
-        if hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__"):
+        if not isinstance(data, ArrowData) and (
+            hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__")
+        ):
+            data = ArrowData(data)
+        if isinstance(data, ArrowData):
             if format is not None or filesystem is not None or format_options:
                 raise ConfigurationError(
                     "format=, filesystem= and format_options= have no meaning for in-memory data"
                 )
-            source = TableSource.of(data)
+            source = data.imported(TableSource.of)
         elif isinstance(data, LakeTable):
             source = table_files(data)
         elif isinstance(data, LogFiles):

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from flinkcore.common.boundedness import Boundedness
 from flinkcore.common.execution_config import ExecutionConfig
+from flinkcore.datastream.arrow_data import ArrowData
 from flinkcore.datastream.connectors.base import SourceSplit
 from flinkcore.datastream.element_transformations import SideOutputTransformation, SourceTransformation
 from flinkcore.datastream.time_characteristic import TimeCharacteristic
@@ -73,7 +74,7 @@ class SparkJobSources(JobSources):
         try:
             data: Any = unordered_files(log.data, columns, log.arrival is not None)
         except NotJustFiles:
-            data = collected_rows(log.data.rows(columns))
+            data = ArrowData(collected_rows(log.data.rows(columns)))
         return replace(log, data=data)
 
     def _columnar_job(self, step: Transformation) -> SourceSplit:
