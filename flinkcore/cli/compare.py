@@ -58,7 +58,9 @@ def _table(path: str) -> Any:
     fields, tables = partition_fields(files), []
     for file in files:
         try:
-            table = pq.read_table(file.path, filesystem=file.filesystem, partitioning=None)
+            table = pq.read_table(
+                file.path, filesystem=file.filesystem, partitioning=None, coerce_int96_timestamp_unit="us"
+            )
         except pa.ArrowException as error:
             raise SourceError(f"{file.name} cannot be read as Parquet: {error}") from error
         for field, (name, value) in zip(fields, file.partition, strict=True):

@@ -675,6 +675,16 @@ def test_names_of_parquet_columns_may_differ_in_case(env: StreamExecutionEnviron
         read(env, ParquetColumnarRowInputFormat(people), tmp_path)
 
 
+def test_timestamps_of_parquet_in_96_bits_are_those_that_were_written(
+    env: StreamExecutionEnvironment, tmp_path: Path
+) -> None:
+    far = datetime.datetime(3000, 1, 2, 3, 4, 5, 678)
+    rows = pa.table({"at": pa.array([far], pa.timestamp("us"))})
+    pq.write_table(rows, tmp_path / "a.parquet", use_deprecated_int96_timestamps=True)
+    row_type = Types.ROW_NAMED(["at"], [Types.SQL_TIMESTAMP()])
+    assert read(env, ParquetColumnarRowInputFormat(row_type), tmp_path) == [Row(at=far)]
+
+
 def configuration(**properties: str) -> Configuration:
     config = Configuration()
     for key, value in properties.items():

@@ -58,6 +58,16 @@ def test_files_of_partitions_and_globs_are_read(tmp_path: Path, capsys: pytest.C
     assert capsys.readouterr().err.startswith(told)
 
 
+def test_timestamps_in_96_bits_are_those_that_were_written(tmp_path: Path) -> None:
+    rows = pa.table({"user": ["a"], "at": pa.array([32503680000_000000], pa.timestamp("us"))})
+    pq.write_table(rows, tmp_path / "sink.parquet", use_deprecated_int96_timestamps=True)
+    pq.write_table(rows, tmp_path / "replay.parquet")
+    assert (
+        main(["compare", str(tmp_path / "sink.parquet"), str(tmp_path / "replay.parquet"), "--key", "user"])
+        == 0
+    )
+
+
 def test_errors_are_told_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     sink = written(tmp_path / "sink", [1])
     assert main(["compare", sink, sink, "--key", "id"]) == 2

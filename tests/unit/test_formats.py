@@ -8,6 +8,7 @@ import sys
 import duckdb
 import polars
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.feather
 import pyarrow.parquet as pq
@@ -198,6 +199,17 @@ def test_arrow_data_of_other_libraries_is_taken():
         # Two passes, also over what can be read only once.
         assert read_all(source, 3).combine_chunks() == table
         assert read_all(source, 2).combine_chunks() == table
+
+
+def test_timestamps_in_96_bits_are_in_microseconds_also_beyond_what_nanoseconds_hold(tmp_path):
+    far = [-62135596800_000000, 0, 253402300799_999999, 32503680000_000000, None]
+    times = pa.array(far, pa.timestamp("us"))
+    table = pa.table({"ts": times, "nested": pa.StructArray.from_arrays([times], ["at"])})
+    pq.write_table(table, tmp_path / "log.parquet", use_deprecated_int96_timestamps=True, row_group_size=1)
+    (chunk,) = LogFiles.discover(tmp_path).chunks(1)
+    assert pa.Table.from_batches(chunk.read(None, 100)) == table
+    late = chunk.rows_where([pc.field("ts") > pa.scalar(0, times.type)])
+    assert pa.Table.from_batches(late.read(["ts"], 100)) == table.select(["ts"]).slice(2, 2)
 
 
 class OnlyAnArray:

@@ -55,10 +55,7 @@ class ParquetColumnarRowInputFormat(ArrowRowFormat):
         self._is_case_sensitive = is_case_sensitive
 
     def batches(self, file: Any, name: str) -> Iterator[Any]:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        opened = pq.ParquetFile(pa.BufferReader(file.read()), page_checksum_verification=True)
+        opened = _opened(file)
         names = self.row_type.get_field_names()
         found = opened.schema_arrow.names
         if not self._is_case_sensitive:
@@ -69,6 +66,16 @@ class ParquetColumnarRowInputFormat(ArrowRowFormat):
         has_all = set(columns) <= set(found)  # else `read` says which there are
         for batch in opened.iter_batches(self._batch_size, columns=columns if has_all else None):
             yield batch.select(columns).rename_columns(names) if has_all else batch
+
+
+def _opened(file: Any) -> Any:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    # Timestamps in 96 bits go beyond nanoseconds in 64.
+    return pq.ParquetFile(
+        pa.BufferReader(file.read()), page_checksum_verification=True, coerce_int96_timestamp_unit="us"
+    )
 
 
 class ParquetBulkWriters:
@@ -151,13 +158,12 @@ class _AvroParquetFormat(StreamFormat):
     def read(self, file: BinaryIO, name: str) -> Iterator[dict[str, Any]]:
         """Yield the records of a file; raise DataError if it does not have them, SchemaError if a column is missing."""
         import pyarrow as pa
-        import pyarrow.parquet as pq
 
         types = self._schema.types_read
         wanted = types.arrow_schema()
         convert = types.from_arrow(types.schema) or (lambda record: record)
         try:
-            opened = pq.ParquetFile(pa.BufferReader(file.read()), page_checksum_verification=True)
+            opened = _opened(file)
             missing = [field for field in wanted.names if field not in opened.schema_arrow.names]
             if missing:
                 raise SchemaError(

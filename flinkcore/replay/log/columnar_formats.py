@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from functools import reduce
 from operator import and_
 from typing import Any
@@ -23,19 +22,14 @@ from flinkcore.replay.log.sound_columns import check_layout, check_values
 # memory.
 _PREFETCH_BYTES = 64 << 20
 _PAGE_BYTES = 1 << 16
+_INT96_UNIT = "us"  # nanoseconds are those from 1677 to 2262 only
 
 
-@dataclass(frozen=True)
 class ParquetFormat:
     """Parquet: footers give the schema and the rows of each row group.
 
-    Parameters
-    ----------
-    int96_unit : str or None
-        Unit of timestamps in 96 bits: ``"us"``, as Spark has them, holds all of them; None: ns, from 1677 to 2262.
+    Timestamps in 96 bits are in microseconds, as Spark has them.
     """
-
-    int96_unit: str | None = None
 
     name = "parquet"
     is_columnar = True
@@ -104,7 +98,7 @@ class ParquetFormat:
             read_dictionary=list(encoded),
             pre_buffer=not isinstance(file.filesystem, fs.LocalFileSystem),
             page_checksum_verification=True,
-            coerce_int96_timestamp_unit=self.int96_unit,
+            coerce_int96_timestamp_unit=_INT96_UNIT,
         )
 
 
@@ -151,7 +145,8 @@ def _where_true(
 
     asked = sorted(set[str]().union(*(expression_columns(condition) or known for condition in told)))
     check_statistics(file, groups, asked)
-    fragment = ds.ParquetFileFormat().make_fragment(file.path, file.filesystem)
+    parquet = ds.ParquetFileFormat(coerce_int96_timestamp_unit=_INT96_UNIT)
+    fragment = parquet.make_fragment(file.path, file.filesystem)
     subset = fragment.subset(reduce(and_, told), pa.schema([found.field(name) for name in sorted(known)]))
     left = {group.id for group in subset.row_groups}
     return [group for group in groups if group in left]

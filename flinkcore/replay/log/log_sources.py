@@ -102,7 +102,7 @@ class LogFiles:
             stored,
             pa.schema([field for field in plain if field.name not in names]),
         )
-        return cls(kept, ParquetFormat(int96_unit="us"), table, conditions)
+        return cls(kept, ParquetFormat(), table, conditions)
 
     @cached_property
     def log_schema(self) -> LogSchema:

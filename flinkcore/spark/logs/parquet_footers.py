@@ -64,7 +64,7 @@ class ParquetFooters:
         constant = {name for name, _ in file.partition}
         wanted = pa.schema([column for column in self.columns if column.name not in constant])
         try:
-            found, metadata = ParquetFormat(int96_unit="us").footer(file)
+            found, metadata = ParquetFormat().footer(file)
             located = self.stored.located(wanted, found, file.name)
         except (SchemaError, SourceError) as error:
             raise NotJustFiles(str(error)) from error
