@@ -186,6 +186,51 @@ def test_many_tiny_pieces_of_a_table_become_large_batches():
     assert len(list(chunk.read(None, 1 << 17))) == 1
 
 
+def encoded(values, index_type="int8"):
+    codes = values.dictionary_encode("encode")
+    return pa.DictionaryArray.from_arrays(codes.indices.cast(index_type), codes.dictionary)
+
+
+def day(number, rows):
+    return pa.array([f"user {number}.{row % 100}" for row in range(rows)])
+
+
+def of_lists(*values):
+    return pa.DictionaryArray.from_arrays([0, 1, None], pa.array([[1], list(values)]))
+
+
+WITHOUT_A_COMMON_DICTIONARY = {
+    "wider codes": lambda rows: [encoded(day(0, rows)), encoded(day(1, rows))],
+    "nulls among the values": lambda rows: [encoded(pa.array(["a", None])), encoded(pa.array(["b", None]))],
+    "values that are lists": lambda rows: [of_lists(2), of_lists(3, None)],
+    "within a struct": lambda rows: [
+        pa.StructArray.from_arrays([encoded(day(number, rows))], ["x"]) for number in (0, 1)
+    ],
+    "within a list": lambda rows: [
+        pa.ListArray.from_arrays(pa.array(range(rows + 1), pa.int32()), encoded(day(number, rows)))
+        for number in (0, 1)
+    ],
+}
+
+
+@pytest.mark.parametrize("kind", WITHOUT_A_COMMON_DICTIONARY)
+@pytest.mark.parametrize("rows", [100, 9000])
+def test_each_chunk_may_have_a_dictionary_of_its_own(tmp_path, kind, rows):
+    chunks = WITHOUT_A_COMMON_DICTIONARY[kind](rows)
+    numbers = pa.chunked_array([range(len(chunk)) for chunk in chunks])
+    table = pa.table({"x": pa.chunked_array(chunks), "n": numbers})
+    source = TableSource.of(table)
+    write_ipc(table, tmp_path / "log.arrows", pa.ipc.new_stream)
+    for each in (source, LogFiles.discover(tmp_path / "log.arrows")):
+        for chunk in pickle.loads(pickle.dumps(each.chunks(3))):
+            first = chunk.first_row or 0
+            for columns, kept in ((None, []), (["n"], []), (["x"], []), (["n", "x"], ["x"])):
+                read = pa.Table.from_batches(chunk.read(columns, 1 << 17, kept))
+                expected = table.slice(first, chunk.rows).select(columns or table.column_names)
+                assert read.to_pylist() == expected.to_pylist()
+    assert rows == 9000 or source.table["n"].num_chunks == 1
+
+
 def test_arrow_data_of_other_libraries_is_taken():
     table = events()
     for data in (

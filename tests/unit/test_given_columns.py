@@ -67,6 +67,11 @@ def test_lists_of_python_become_columns(column: Any, kind: pa.DataType, expected
     assert given(column, kind) == expected
 
 
+def test_chunks_with_dictionaries_that_have_no_common_one_become_one_column() -> None:
+    chunks = [pa.array([text, None]).dictionary_encode("encode") for text in ("a", "b")]
+    assert given(pa.chunked_array(chunks), pa.string()) == ["a", None, "b", None]
+
+
 def test_a_null_within_a_value_that_takes_none_is_refused() -> None:
     kind = pa.list_(pa.field("item", pa.int64(), nullable=False))
     assert given([[1], None], kind) == [[1], None]

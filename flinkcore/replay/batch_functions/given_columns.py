@@ -88,6 +88,8 @@ class GivenColumns:
     def _array(self, column: Any, field: pa.Field) -> pa.Array:
         try:
             if isinstance(column, pa.ChunkedArray):
+                if column.type != field.type:  # dictionaries of the chunks may have no common one
+                    column = column.cast(field.type)
                 column = column.combine_chunks()
             if isinstance(column, pa.Array):
                 array = column

@@ -1,9 +1,8 @@
 """Pieces of an event log that any worker can read alone: a file or a part of it, a slice of a table."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -13,6 +12,7 @@ from flinkcore.errors import SourceError
 from flinkcore.replay.log.column_ops import Filter, apply_ops, expression_columns
 from flinkcore.replay.log.file_format import ColumnsToRead, FileFormat
 from flinkcore.replay.log.files import LogFile
+from flinkcore.replay.log.joined_batches import compacted
 from flinkcore.replay.log.plain_columns import fitting_pieces, plain_column, plain_type
 from flinkcore.replay.log.stored_columns import StoredColumns
 
@@ -204,7 +204,7 @@ class FileChunk(Chunk):
         schema, in_file = self.log_schema.read, to_read.names
         batches = self.format.batches(self.file, self.pieces, to_read)
         decoded = [name for name in in_file if name not in encoded]
-        for batch in _fitting(_even(batches, batch_rows), decoded, self.label):
+        for batch in _fitting(_even(batches, batch_rows, self.label), decoded, self.label):
             arrays = []
             for name in names:
                 field = schema.field(name)
@@ -251,7 +251,7 @@ class TableChunk(Chunk):
     ) -> Iterator[pa.RecordBatch]:
         table = self.table if columns is None else self.table.select(list(columns))
         decoded = [name for name in table.column_names if name not in encoded]
-        batches = _even(iter(table.to_batches(max_chunksize=batch_rows)), batch_rows)
+        batches = _even(iter(table.to_batches(max_chunksize=batch_rows)), batch_rows, self.label)
         for batch in _fitting(batches, decoded, self.label):
             arrays = [
                 column
@@ -285,36 +285,51 @@ def _record_batch(arrays: list[pa.Array], names: list[str]) -> pa.RecordBatch:
 
 
 def _fitting(
-    batches: Iterator[pa.RecordBatch], decoded: Sequence[str], label: str
+    batches: Iterable[pa.RecordBatch], decoded: Collection[str], label: str
 ) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         yield from fitting_pieces(batch, decoded, label)
 
 
-def _even(batches: Iterator[pa.RecordBatch], batch_rows: int) -> Iterator[pa.RecordBatch]:
-    """Cut batches that are too long, join those that are much too short, drop those without rows."""
+def _even(batches: Iterator[pa.RecordBatch], batch_rows: int, label: str) -> Iterator[pa.RecordBatch]:
+    """Cut batches that are too long, join those that are much too short, drop those without rows.
+
+    Columns whose dictionaries have no common one are plain where they are joined.
+    """
     short: list[pa.RecordBatch] = []
     held = 0
     for batch in batches:
         if batch.num_rows == 0:
             continue
         if held and held + batch.num_rows > batch_rows:
-            yield from _joined(short)
+            yield from _joined(short, label)
             short, held = [], 0
         if batch.num_rows < batch_rows // 4:
             short.append(batch)
             held += batch.num_rows
             continue
         if held:
-            yield from _joined(short)
+            yield from _joined(short, label)
             short, held = [], 0
         for start in range(0, batch.num_rows, batch_rows):
             yield batch.slice(start, batch_rows)
-    yield from _joined(short)
+    yield from _joined(short, label)
 
 
-def _joined(batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _joined(batches: list[pa.RecordBatch], label: str) -> list[pa.RecordBatch]:
     if len(batches) < 2:
-        return iter(batches)
-    table = pa.Table.from_batches(batches).combine_chunks()
-    return chain(table.to_batches())
+        return batches
+    table = compacted(pa.Table.from_batches(batches))
+    apart = frozenset(name for name in table.column_names if table.column(name).num_chunks > 1)
+    if apart:  # their dictionaries have no common one
+        pieces = _fitting(table.to_batches(), apart, label)
+        table = compacted(pa.Table.from_batches([_with_plain(piece, apart) for piece in pieces]))
+    return table.to_batches()  # type: ignore[no-any-return]
+
+
+def _with_plain(batch: pa.RecordBatch, names: frozenset[str]) -> pa.RecordBatch:
+    arrays = [
+        plain_column(column, plain_type(column.type)) if name in names else column
+        for name, column in zip(batch.schema.names, batch.columns, strict=True)
+    ]
+    return _record_batch(arrays, batch.schema.names)

@@ -36,6 +36,20 @@ def joined(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
     return _of_columns(table, lambda column: pa.concat_arrays(column.chunks))
 
 
+def compacted(table: pa.Table) -> pa.Table:
+    """Return a table with the chunks of each column in one, but for columns whose dictionaries have no common one.
+
+    Arrow makes none where it would need wider codes, where nulls are among the values, and of nested values.
+    """
+    try:
+        return table.combine_chunks()
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        if table.num_columns == 1:
+            return table
+        columns = [compacted(table.select([number])) for number in range(table.num_columns)]
+    return pa.Table.from_arrays([column.column(0) for column in columns], schema=table.schema)
+
+
 def copied(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Return the rows of a batch in memory of their own: that of the batch may change, or be that of many more rows."""
     columns = [pa.concat_arrays([column]) for column in batch.columns]

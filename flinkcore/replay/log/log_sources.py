@@ -20,7 +20,7 @@ from flinkcore.replay.log.columnar_formats import ParquetFormat
 from flinkcore.replay.log.file_format import FileFormat
 from flinkcore.replay.log.files import LogFile, discover_files, files_now, partition_fields
 from flinkcore.replay.log.formats import file_format
-from flinkcore.replay.log.joined_batches import empty_table
+from flinkcore.replay.log.joined_batches import compacted, empty_table
 from flinkcore.replay.log.plain_columns import plain_schema
 from flinkcore.replay.log.stored_columns import StoredColumns
 
@@ -265,7 +265,7 @@ class TableSource:
         _refuse_repeated(table.column_names, "the table")
         pieces = max((column.num_chunks for column in table.columns), default=0)
         if pieces > 1 and table.num_rows < pieces * _LEAST_MEAN_ROWS:
-            table = table.combine_chunks()
+            table = compacted(table)
         return cls(table)
 
     @cached_property
