@@ -389,6 +389,11 @@ cdef int _check_children(
     return 0
 
 
+cdef bint _may_have_buffers(const ArrowSchema* schema, const Layout* layout, int64_t number) noexcept nogil:
+    # Of another number than the layout says: views have buffers of bytes, and old Arrow and polars give nulls a validity.
+    return number > layout.n_buffers if layout.has_views else schema.format[0] == b"n" and number == 1
+
+
 cdef int _check_array_at(
     const ArrowSchema* schema, const ArrowArray* array, int64_t first, int64_t n, const Place* place, object exporter
 ) except -1:
@@ -407,7 +412,7 @@ cdef int _check_array_at(
     layout_of(schema.format, &layout)
     if array.length > MOST_BITS // max(layout.bits, 8 * layout.offset_width, 1) - array.offset:
         _broken(place, exporter, f"{array.length} rows from row {array.offset} on are more than memory can hold")
-    if array.n_buffers != layout.n_buffers and not (layout.has_views and array.n_buffers > layout.n_buffers):
+    if array.n_buffers != layout.n_buffers and not _may_have_buffers(schema, &layout, array.n_buffers):
         _broken(place, exporter, f"{array.n_buffers} buffers where its type has {layout.n_buffers}")
     if array.n_buffers and array.buffers == NULL:
         _broken(place, exporter, f"none of its {array.n_buffers} buffers is there")

@@ -247,6 +247,17 @@ def test_a_snapshot_of_timers_that_lies_is_refused(lie: str) -> None:
         TimerHeap().restore(Liar(BATCH, change))
 
 
+def test_nulls_may_have_a_validity_as_of_old_arrow_and_polars() -> None:
+    nothing = (ctypes.c_void_p * 1)()
+
+    def change(schema: ArrowSchema, array: ArrowArray) -> None:
+        array.children[0].contents.n_buffers = 1
+        array.children[0].contents.buffers = nothing
+
+    nulls = pa.record_batch({"nothing": pa.nulls(ROWS)})
+    assert pa.record_batch(checked_batch(Liar(nulls, change))).equals(nulls)
+
+
 def test_more_rows_than_a_kernel_can_number_are_refused() -> None:
     def lie(schema: ArrowSchema, array: ArrowArray) -> None:
         array.length = array.children[0].contents.length = 2**32

@@ -257,6 +257,11 @@ def test_timestamps_in_96_bits_are_in_microseconds_also_beyond_what_nanoseconds_
     assert pa.Table.from_batches(late.read(["ts"], 100)) == table.select(["ts"]).slice(2, 2)
 
 
+def test_columns_of_nulls_of_polars_are_taken():
+    frame = polars.DataFrame({"k": ["a"], "c": [None], "list": [[None]], "struct": [{"x": None}]})
+    assert read_all(TableSource.of(frame)).to_pylist() == frame.to_dicts()
+
+
 class OnlyAnArray:
     """Exports ``__arrow_c_array__`` and nothing else."""
 
