@@ -11,6 +11,7 @@ from urllib.parse import unquote, urlsplit
 import pyarrow as pa
 from pyarrow import fs
 
+from flinkcore.common.locations import utf_8_paths
 from flinkcore.errors import ConfigurationError, FlinkcoreError, SchemaError, SourceError
 from flinkcore.replay.log.arrays import Int64s
 
@@ -143,8 +144,8 @@ def discover_files(
     Raises
     ------
     SourceError
-        If a path does not exist, a glob matches nothing, a directory holds no file, or the filesystem cannot
-        be reached.
+        If a path does not exist or is not UTF-8, a glob matches nothing, a directory holds no file, or the filesystem
+        cannot be reached.
     ConfigurationError
         If the sequence is empty, an item is not a path, or the items are on different filesystems.
     """
@@ -159,14 +160,16 @@ def discover_files(
             raise ConfigurationError(
                 f"a path of an event log is a str or os.PathLike, not {type(item).__name__}"
             )
-        where, path, prefix = _locate(os.fspath(item), given)
+        with utf_8_paths():
+            where, path, prefix = _locate(os.fspath(item), given)
         if used is not None and not used.equals(where):
             raise ConfigurationError(
                 f"{os.fspath(item)!r} is on another filesystem than {os.fspath(items[0])!r}: "
                 "the files of one event log are on one filesystem"
             )
         used = where
-        base, infos = _expand(where, path, os.fspath(item))
+        with utf_8_paths():
+            base, infos = _expand(where, path, os.fspath(item))
         for info in infos:
             name = prefix + info.path
             partition = _partition(_below_base(info.path, base))
@@ -340,12 +343,10 @@ def _glob(where: Any, base: str, names: Sequence[str]) -> list[Any]:
             elif _WILDCARD.search(name):
                 expression = re.compile(_name_expression(name))
                 infos = where.get_file_info(fs.FileSelector(directory.path))
-                level.extend(
-                    info
-                    for info in infos
-                    if expression.fullmatch(info.base_name)
-                    and (name[0] in "._" or not _hidden(info.base_name))
-                )
+                for info in infos:
+                    last = info.path.rpartition("/")[2]  # an error of base_name would not tell the whole path
+                    if expression.fullmatch(last) and (name[0] in "._" or not _hidden(last)):
+                        level.append(info)
             else:
                 info = where.get_file_info(f"{directory.path.rstrip('/')}/{name}")
                 level.extend([] if info.type == fs.FileType.NotFound else [info])

@@ -19,7 +19,7 @@ import pyarrow.fs as fs
 import pyarrow.parquet as pq
 
 from flinkcore.common import OutputTag
-from flinkcore.common.locations import absolute_location
+from flinkcore.common.locations import absolute_location, utf_8_paths
 from flinkcore.common.required_values import null_fault, refused_null_of
 from flinkcore.errors import ConfigurationError, DataError, SchemaError, SourceError
 from flinkcore.replay.plans.job_plan import JobPlan
@@ -186,7 +186,7 @@ class ParquetOutput:
         SourceError
             If it cannot be made.
         """
-        with self.writing():
+        with self.writing(), utf_8_paths():
             filesystem, directory = _locate(self.path)
             info = filesystem.get_file_info(directory)
             if info.type == fs.FileType.File:

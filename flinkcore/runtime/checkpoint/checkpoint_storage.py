@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.fs as fs
 
 from flinkcore.common.free_room import directory_remedy
-from flinkcore.common.locations import absolute_location
+from flinkcore.common.locations import absolute_location, utf_8_paths
 from flinkcore.errors import CheckpointError, ConfigurationError, FlinkcoreError
 
 
@@ -163,7 +163,8 @@ class CheckpointStorage:
     @contextmanager
     def _reading(self, name: str) -> Iterator[None]:
         try:
-            yield
+            with utf_8_paths():
+                yield
         except (FlinkcoreError, FileNotFoundError):
             raise
         except (OSError, pa.ArrowException) as failure:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
+from flinkcore.common.locations import utf_8_paths
 from flinkcore.common.typeinfo import TypeInformation, Types
 from flinkcore.datastream.connectors.base import Source, SourceSplit
 from flinkcore.errors import (
@@ -218,23 +219,26 @@ def files_of(path: str) -> list[tuple[Any, str]]:
     Raises
     ------
     SourceError
-        If the path does not exist.
+        If the path does not exist, or is not UTF-8.
     """
     from pyarrow import fs
 
     try:
-        filesystem, local = fs.FileSystem.from_uri(path) if "://" in path else (fs.LocalFileSystem(), path)
-        found = filesystem.get_file_info(local)
-        if found.type is fs.FileType.NotFound:
-            raise SourceError(f"there is no file and no directory {path}")
-        if found.type is fs.FileType.File:
-            return [(filesystem, local)]
-        inside = filesystem.get_file_info(fs.FileSelector(local, recursive=True))
+        with utf_8_paths():
+            filesystem, local = (
+                fs.FileSystem.from_uri(path) if "://" in path else (fs.LocalFileSystem(), path)
+            )
+            found = filesystem.get_file_info(local)
+            if found.type is fs.FileType.NotFound:
+                raise SourceError(f"there is no file and no directory {path}")
+            if found.type is fs.FileType.File:
+                return [(filesystem, local)]
+            inside = filesystem.get_file_info(fs.FileSelector(local, recursive=True))
+            names = sorted(info.path for info in inside if info.type is fs.FileType.File)
+    except SourceError:
+        raise
     except (OSError, ValueError) as failure:
-        if isinstance(failure, SourceError):
-            raise
         raise SourceError(f"{path} cannot be read: {failure}") from failure
-    names = sorted(info.path for info in inside if info.type is fs.FileType.File)
     return [(filesystem, name) for name in names if not _is_hidden(name[len(found.path) :])]
 
 
