@@ -7,6 +7,9 @@ from libc.string cimport memcpy
 from flinkcore.errors import ConfigurationError, DataError
 
 
+MAX_ARRIVAL_MS = MAX_ARRIVAL
+
+
 # ---- JSON lines --------------------------------------------------------------------------------------------------
 
 
@@ -426,12 +429,12 @@ def arrivals_by_rate(
     Returns
     -------
     numpy.ndarray of int64, shape (n_rows,)
-        Arrivals beyond 64 bits are 2**62, beyond all that are accepted.
+        Within ±2**61.
 
     Raises
     ------
     ConfigurationError
-        If the rate or the start is out of its range.
+        If the rate or the start is out of its range, or an arrival would be.
     DataError
         If a code does not exist.
     """
@@ -452,6 +455,12 @@ def arrivals_by_rate(
     with nogil:
         for i in range(n):
             arrivals[i] = _arrival_by_rate(bases[codes[i]] + positions[i], start, rate)
+            if arrivals[i] > MAX_ARRIVAL:
+                with gil:
+                    raise ConfigurationError(
+                        f"rate={rate:g} has event {bases[codes[i]] + positions[i]} (from 0) of its split arrive further "
+                        "than 2**61 ms from the epoch: it is the number of events per second, give a higher one"
+                    )
     return arrivals.base
 
 

@@ -19,10 +19,9 @@ from libc.string cimport memset
 from flinkcore.errors import ConfigurationError, DataError, SourceError
 
 from flinkcore._native.call_guard cimport Call, begin_call
-from flinkcore._native.event_log cimport check_codes
+from flinkcore._native.event_log cimport MAX_ARRIVAL, check_codes
 from flinkcore._native.memory cimport Buffer, buffer_append, buffer_free, buffer_reserve
 from flinkcore._native.watermarks cimport (
-    MAX_ARRIVAL,
     ElementKind,
     GeneratorOutput,
     PackedRecord,

@@ -13,12 +13,11 @@ from libc.string cimport memset
 from flinkcore.errors import ConfigurationError, DataError
 
 from flinkcore._native.call_guard cimport Call, begin_call, check_no_call
-from flinkcore._native.event_log cimport check_offsets
+from flinkcore._native.event_log cimport MAX_ARRIVAL, check_offsets
 from flinkcore._native.memory cimport Buffer, buffer_append, buffer_free, grow
 
 
-MAX_ARRIVAL_MS = MAX_ARRIVAL
-MAX_INTERVAL_MS = 2**60  # for the same reason
+MAX_INTERVAL_MS = 2**60  # so that no tick leaves 64 bits, as MAX_ARRIVAL
 
 
 # ---- the generator of one split ----------------------------------------------------------------------------------
@@ -231,7 +230,7 @@ cdef int _check_arrivals(TimeSummary summary, const int32_t[::1] splits) except 
         times = &summary.splits[splits[code]]
         if times.events and not (-MAX_ARRIVAL <= times.first_arrival and times.arrival <= MAX_ARRIVAL):
             bad = times.arrival if times.arrival > MAX_ARRIVAL else times.first_arrival
-            raise DataError(f"arrival {bad} is beyond 2**61 ms from the epoch; check the unit of the arrival column")
+            raise DataError(f"arrival {bad} is further than 2**61 ms from the epoch")
     return 0
 
 

@@ -1,5 +1,14 @@
-# What reading an event log takes: codes of splits.
+# What reading an event log takes: codes of splits, bounds of arrivals.
 from libc.stdint cimport int32_t, int64_t
+
+
+cdef extern from *:
+    """
+    #include <stdint.h>
+    #define FLINKCORE_MAX_ARRIVAL ((int64_t) 1 << 61)
+    """
+    # Arrivals lie within it, so that no tick, and no difference of two clocks, leaves 64 bits.
+    const int64_t MAX_ARRIVAL "FLINKCORE_MAX_ARRIVAL"
 
 
 # DataError where a code is not that of one of so many splits.

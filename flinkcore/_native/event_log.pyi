@@ -1,4 +1,4 @@
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -7,6 +7,8 @@ _Int32s = npt.NDArray[np.int32]
 _Int64s = npt.NDArray[np.int64]
 _PositionsT = TypeVar("_PositionsT", _Int64s, None)
 _TimestampsT = TypeVar("_TimestampsT", _Int64s, None)
+
+MAX_ARRIVAL_MS: Final[int]
 
 def json_structure(text: bytes) -> tuple[int, bool]: ...
 def integer_codes(

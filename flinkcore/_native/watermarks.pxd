@@ -5,15 +5,6 @@ from flinkcore._native.call_guard cimport CallGuard
 from flinkcore._native.memory cimport Buffer
 
 
-cdef extern from *:
-    """
-    #include <stdint.h>
-    #define FLINKCORE_MAX_ARRIVAL ((int64_t) 1 << 61)
-    """
-    # Arrivals lie within it, so that no tick, and no difference of two clocks, leaves 64 bits.
-    const int64_t MAX_ARRIVAL "FLINKCORE_MAX_ARRIVAL"
-
-
 cdef struct Generator:
     bint generates            # false: no watermarks at all
     int64_t delay

@@ -7,7 +7,6 @@ from typing_extensions import Self
 _Int32s = npt.NDArray[np.int32]
 _Int64s = npt.NDArray[np.int64]
 
-MAX_ARRIVAL_MS: Final[int]
 MAX_INTERVAL_MS: Final[int]
 
 @final

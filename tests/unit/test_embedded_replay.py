@@ -261,6 +261,29 @@ ABSURD = table(
 )
 
 
+@pytest.mark.parametrize(
+    ("time_type", "arrival"),
+    [
+        (pa.int64(), 2**61 + 1),
+        (pa.int64(), -(2**61) - 1),
+        (pa.uint64(), 2**62),
+        (pa.timestamp("ms"), 2**63 - 1),
+    ],
+)
+def test_arrivals_beyond_all_clocks_follow_the_policy(time_type: pa.DataType, arrival: int) -> None:
+    log = table((1, 1, "a", 1), (2, 2, "a", 2), (3, 3, "a", 3))
+    good = log.filter(pc.field("value") != 2)
+    log = log.set_column(1, "arrival", pa.array([1, arrival, 3]).cast(time_type))
+    told = rf"^row 1 \(from 0\) of the table: arrival out of range \(column 'arrival'\): {arrival} .* the unit of the"
+    with pytest.raises(DataError, match=told):
+        rows(windows(log))
+    assert dict(windows(log, on_bad_row="drop").execute().report.rejected) == {"arrival out of range": 1}
+    result = windows(log, on_bad_row=BAD).execute()
+    assert rows(windows(log, on_bad_row=BAD)) == rows(windows(good))
+    refused = result.get_side_output(BAD).to_arrow().select(["value", "reason"])
+    assert refused.to_pylist() == [{"value": 2, "reason": "arrival out of range"}]
+
+
 def test_a_sum_of_decimals_that_does_not_fit_names_its_column_and_its_window() -> None:
     most = pa.scalar(10**37 - 1, pa.decimal128(38, 0))
     log = pa.table({"ts": [1, 12, 13] * 6, "key": ["a", "b", "b"] * 6, "price": [most] * 18})

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from flinkcore._native.watermarks import MAX_ARRIVAL_MS, MAX_INTERVAL_MS, TimeSummary, WatermarkGenerator
+from flinkcore._native.event_log import MAX_ARRIVAL_MS
+from flinkcore._native.watermarks import MAX_INTERVAL_MS, TimeSummary, WatermarkGenerator
 from flinkcore.errors import ConfigurationError, DataError
 
 MIN_TIMESTAMP = -(2**63)
@@ -153,9 +154,7 @@ def test_the_earliest_arrival_of_a_batch_is_the_running_maximum_of_its_split() -
 @pytest.mark.parametrize("arrival", [MAX_ARRIVAL_MS + 1, -MAX_ARRIVAL_MS - 1, MIN_TIMESTAMP, MAX_TIMESTAMP])
 @pytest.mark.parametrize("interval_ms", [0, 7, MAX_INTERVAL_MS])
 def test_an_arrival_out_of_bounds_is_refused(arrival: int, interval_ms: int) -> None:
-    with pytest.raises(
-        DataError, match=f"arrival {arrival} is beyond .* check the unit of the arrival column"
-    ):
+    with pytest.raises(DataError, match=f"arrival {arrival} is further than"):
         summary([(arrival, 5)], interval_ms)
 
 

@@ -59,8 +59,8 @@ class EventLog:
         and `position` the hidden column that `chunks` gives them.
     on_bad_row : "fail", "drop" or OutputTag
         What happens to a row whose timestamp, arrival or split is null, whose timestamp or arrival is text that is
-        no time, or whose window would not fit into 64 bits of milliseconds: an error that names it, a count per
-        reason, or the side output with this tag.
+        no time, whose window would not fit into 64 bits of milliseconds, or whose arrival is further than 2**61 ms from
+        the epoch: an error that names it, a count per reason, or the side output with this tag.
 
     Raises
     ------

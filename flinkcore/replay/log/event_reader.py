@@ -2,12 +2,14 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from flinkcore._native.event_log import MAX_ARRIVAL_MS
 from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.common.expressions import is_expression
 from flinkcore.common.output_tag import OutputTag
@@ -46,7 +48,7 @@ class RejectedRows:
     ----------
     counts : dict of str to int
         Reason ("unreadable timestamp", "null timestamp", "timestamp out of range", "unreadable arrival", "null
-        arrival", "null split") to rows; a row counts under the first that applies.
+        arrival", "arrival out of range", "null split") to rows; a row counts under the first that applies.
     rows : pyarrow.RecordBatch or None
         If ``on_bad_row`` is an OutputTag: the rows as they were read, and the reason as the last column.
     """
@@ -74,8 +76,8 @@ class Fault(NamedTuple):
         The column, if the values are the fault.
     outside_ms : numpy.ndarray, shape (n,), int64, optional
         The column's times, if they are the fault.
-    timestamp_range : tuple of int, optional
-        The lowest and the highest time that there may be, if they are the fault.
+    why_outside : callable, optional
+        Says why such a time is one.
     """
 
     reason: str
@@ -83,22 +85,23 @@ class Fault(NamedTuple):
     rows: npt.NDArray[np.bool_] | None
     unreadable: pa.Array | None = None
     outside_ms: npt.NDArray[np.int64] | None = None
-    timestamp_range: tuple[int, int] = MIN_TIMESTAMP, MAX_TIMESTAMP
+    why_outside: Callable[[int], str] | None = None
 
     def describe(self, row: int) -> str:
         """Say what is wrong with a row."""
         if self.unreadable is not None:
             return no_time(self.unreadable[row], self.column)
         fault = f"{self.reason} (column {self.column!r})"
-        if self.outside_ms is None:
+        if self.outside_ms is None or self.why_outside is None:
             return fault
         time_ms = int(self.outside_ms[row])
-        why = (
-            "by which Flink means that there is no timestamp"
-            if time_ms == MIN_TIMESTAMP
-            else _without_bounds(self.timestamp_range)
-        )
-        return f"{fault}: {dated(time_ms, ' ms')}, {why}"
+        return f"{fault}: {dated(time_ms, ' ms')}, {self.why_outside(time_ms)}"
+
+
+def _has_no_window(timestamp_range: tuple[int, int], timestamp_ms: int) -> str:
+    if timestamp_ms == MIN_TIMESTAMP:
+        return "by which Flink means that there is no timestamp"
+    return _without_bounds(timestamp_range)
 
 
 def _without_bounds(timestamp_range: tuple[int, int]) -> str:
@@ -107,6 +110,10 @@ def _without_bounds(timestamp_range: tuple[int, int]) -> str:
         "for which the job's windows have no bounds within 64 bits: they have for timestamps from "
         f"{lowest} to {highest} ms"
     )
+
+
+def _is_too_far(arrival_ms: int) -> str:
+    return "which is further than 2**61 ms from the epoch: check the unit of the column"
 
 
 @dataclass(frozen=True)
@@ -379,13 +386,18 @@ class EventReader:
                 name,
                 _outside(timestamp_ms, *self._timestamp_range),
                 outside_ms=timestamp_ms,
-                timestamp_range=self._timestamp_range,
+                why_outside=partial(_has_no_window, self._timestamp_range),
             ),
         ]
         if self._arrival is not None:
             arrival_ms, unreadable = to_milliseconds(arrivals)
-            faults.append(Fault("unreadable arrival", self._arrival_name, unreadable, arrivals))
-            faults.append(Fault("null arrival", self._arrival_name, _nulls(arrivals)))
+            name = self._arrival_name
+            too_far = _outside(arrival_ms, -MAX_ARRIVAL_MS, MAX_ARRIVAL_MS)
+            faults += [
+                Fault("unreadable arrival", name, unreadable, arrivals),
+                Fault("null arrival", name, _nulls(arrivals)),
+                Fault("arrival out of range", name, too_far, outside_ms=arrival_ms, why_outside=_is_too_far),
+            ]
         if isinstance(self._split, str):
             nulls = codes < 0 if len(codes) and codes.min() < 0 else None
             faults.append(Fault("null split", self._split, nulls))
@@ -489,9 +501,9 @@ def _nulls(column: pa.Array) -> npt.NDArray[np.bool_] | None:
     return mask
 
 
-def _outside(timestamp_ms: npt.NDArray[np.int64], lowest: int, highest: int) -> npt.NDArray[np.bool_] | None:
-    """Timestamps that would make a window overflow, or are none; also where the column is null."""
-    if len(timestamp_ms) == 0 or (lowest <= timestamp_ms.min() and timestamp_ms.max() <= highest):
+def _outside(times_ms: npt.NDArray[np.int64], lowest: int, highest: int) -> npt.NDArray[np.bool_] | None:
+    """Which times are beyond these; also where the column is null."""
+    if len(times_ms) == 0 or (lowest <= times_ms.min() and times_ms.max() <= highest):
         return None
-    mask: npt.NDArray[np.bool_] = (timestamp_ms < lowest) | (timestamp_ms > highest)
+    mask: npt.NDArray[np.bool_] = (times_ms < lowest) | (times_ms > highest)
     return mask

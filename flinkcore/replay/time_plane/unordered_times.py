@@ -10,7 +10,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from flinkcore._native.watermarks import MAX_ARRIVAL_MS, TimeSummary
+from flinkcore._native.event_log import MAX_ARRIVAL_MS
+from flinkcore._native.watermarks import TimeSummary
 from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.errors import DataError
 from flinkcore.replay.log.arrays import Int32s, Int64s
@@ -78,9 +79,7 @@ class UnorderedSummary:
         earliest, latest = int(arrivals_ms.min()), int(arrivals_ms.max())
         for arrival in (earliest, latest):
             if abs(arrival) > MAX_ARRIVAL_MS:
-                raise DataError(
-                    f"arrival {arrival} is beyond 2**61 ms from the epoch; check the unit of the arrival column"
-                )
+                raise DataError(f"arrival {arrival} is further than 2**61 ms from the epoch")
         events = np.diff(offsets)
         at, starts = splits[events > 0], offsets[:-1][events > 0]
         times = self._times
