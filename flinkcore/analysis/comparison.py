@@ -22,6 +22,7 @@ from flinkcore.analysis.result_tables import (
     check_names,
     differences,
     ids_of_keys,
+    names_each_row,
     names_of,
 )
 from flinkcore.common.html_text import html_lines
@@ -252,7 +253,7 @@ def compare(
     sink, replay = as_table(expected, "expected"), as_table(found, "found")
     if upserts is None:
         key_names = [name for name in names_of(keys, "keys") if name in sink.column_names]
-        upserts = sink.group_by(key_names).aggregate([]).num_rows == sink.num_rows if key_names else True
+        upserts = names_each_row(sink, key_names) if key_names else True
     comparison = ResultComparison.of(
         sink.schema,
         replay.schema,
@@ -524,7 +525,7 @@ class _Differences:
             for side, rows in ((self._expected, expected), (self._found, found))
         )
         kind = self._comparison.types.field(name).type
-        if pa.types.is_nested(kind):
+        if pa.types.is_nested(kind) or pa.types.is_null(kind) or pa.types.is_interval(kind):
             return np.array(
                 [a == b for a, b in zip(first.to_pylist(), second.to_pylist(), strict=True)], np.bool_
             )

@@ -309,16 +309,11 @@ def _are_latest(ids: Int64s, values: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
 def _common_key_type(name: str, questions: pa.DataType, features: pa.DataType) -> pa.DataType:
     """The type to which the keys of both can be brought without a change of what they are."""
     kinds = [_kind_of_key(kind) for kind in (questions, features)]
-    fields = [
-        pa.field(
-            name, pa.timestamp(kind.unit, "UTC" if kind.tz else None) if pa.types.is_timestamp(kind) else kind
-        )
-        for kind in (features, questions)
-    ]
     try:
         if None in kinds or (kinds[0] != kinds[1] and "null" not in kinds) or kinds == ["null", "null"]:
             raise pa.ArrowTypeError("both have to be plain values of one kind")
-        schemas = [pa.schema([field]) for field in fields]
+        sides = _with_room(features, questions), _with_room(questions, features)
+        schemas = [pa.schema([(name, side)]) for side in sides]
         common: pa.DataType = pa.unify_schemas(schemas, promote_options="permissive").field(0).type
     except (pa.ArrowTypeError, pa.ArrowInvalid) as failure:
         raise SchemaError(
@@ -326,6 +321,23 @@ def _common_key_type(name: str, questions: pa.DataType, features: pa.DataType) -
             f"{failure}"
         ) from failure
     return common
+
+
+def _with_room(kind: pa.DataType, other: pa.DataType) -> pa.DataType:
+    """A type of the same kind, of which Arrow finds one that holds all values of both."""
+    types = pa.types
+    if types.is_struct(kind) and types.is_struct(other):
+        return pa.struct(
+            [
+                (field.name, _with_room(field.type, other_field.type))
+                for field, other_field in zip(kind, other, strict=True)
+            ]
+        )
+    if types.is_timestamp(kind):
+        return pa.timestamp(kind.unit, "UTC" if kind.tz else None)
+    if types.is_integer(kind) and types.is_integer(other) and pa.uint64() in (kind, other) and kind != other:
+        return pa.decimal128(20)  # an int64 has no room for the values of a uint64 from 2**63 on
+    return kind
 
 
 def _kind_of_key(kind: pa.DataType) -> Any:

@@ -56,10 +56,15 @@ def _plain(table: pa.Table) -> pa.Table:
 
 def cast_to(table: pa.Table, types: pa.Schema, side: str) -> pa.Table:
     """Return a table with other types of its columns; DataError if a value does not fit, which says what has it."""
-    try:
-        return table.cast(types)
-    except pa.ArrowInvalid as failure:
-        raise DataError(f"a value of the {side} cannot be compared: {failure}") from failure
+    columns = []
+    for name, kind in zip(types.names, types.types, strict=True):
+        try:
+            columns.append(table.column(name).cast(kind))
+        except pa.ArrowInvalid as failure:
+            raise DataError(
+                f"a value of the column {name!r} of the {side} cannot be compared: {failure}"
+            ) from failure
+    return pa.table(columns, schema=types)
 
 
 def differences(first: pa.ChunkedArray, second: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -85,6 +90,28 @@ def names_of(names: str | Sequence[str], setting: str) -> tuple[str, ...]:
     if not found or len(set(found)) < len(found) or not all(isinstance(name, str) for name in found):
         raise ConfigurationError(f"{setting} names one column or several, each once, not {names!r}")
     return found
+
+
+def names_each_row(table: pa.Table, keys: Sequence[str]) -> bool:
+    """Return whether no two rows of a table have the same key; null is a key like any other.
+
+    Raises
+    ------
+    SchemaError
+        If a column is of a type that no key can have.
+    """
+    dictionary = KeyDictionary(table.schema.remove_metadata(), list(keys))
+    n_null = 0
+    for batch in table.select(list(keys)).to_batches():
+        known = _with_keys(batch)
+        n_null += batch.num_rows - known.num_rows
+        dictionary.ids(known)
+    return len(dictionary) == table.num_rows - n_null and n_null <= 1
+
+
+def _with_keys(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The rows that have a key: one of a single column cannot be null."""
+    return pc.drop_null(batch) if batch.num_columns == 1 else batch
 
 
 def ids_of_keys(
@@ -128,9 +155,7 @@ def ids_of_keys(
     for side in sides:
         ids = [np.empty(0, np.int64)]
         for batch in side.to_batches():
-            # A key of one column cannot be null.
-            known = pc.drop_null(batch) if len(names) == 1 else batch
-            dictionary.ids(known)
+            dictionary.ids(_with_keys(batch))
             numbers = dictionary.find(batch).astype(np.int64)
             ids.append(np.where(numbers == _UNKNOWN, NO_KEY, numbers))
         found.append(np.concatenate(ids))

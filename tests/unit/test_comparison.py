@@ -194,6 +194,43 @@ def test_columns_of_other_types_are_compared_by_value() -> None:
         compare(table([("a", "x")], "k", "n"), table([("a", 1)], "k", "n"), keys="k")
 
 
+def test_structs_are_keys() -> None:
+    keys = pa.array([{"a": 1, "b": "x"}, {"a": 1, "b": None}, None, {"a": 1, "b": "x"}])
+    replay = pa.table({"k": keys, "window_start": [0, 0, 0, 1], "n": [1, 2, 3, 4]})
+    sink = replay.set_column(2, "n", pa.array([1, 9, 3, 4])).slice(0, 3)
+    assert compare(replay, replay, keys=["k", "window_start"]).is_equal
+    result = compare(sink, replay, keys=["k", "window_start"])
+    assert result.upserts
+    assert [(row["k"], row["difference"]) for row in result.to_arrow().to_pylist()] == [
+        ({"a": 1, "b": None}, "another value"),
+        ({"a": 1, "b": "x"}, "only in the replay"),
+    ]
+    assert not compare(pa.concat_tables([sink, sink]), replay, keys=["k", "window_start"]).upserts
+    assert not compare(pa.concat_tables([sink.slice(2), sink]), replay, keys="k").upserts
+
+
+@pytest.mark.parametrize(
+    "values",
+    [pa.nulls(2), pa.array([(1, 2, 3), None], pa.month_day_nano_interval())],
+    ids=lambda values: str(values.type),
+)
+def test_values_that_arrow_does_not_compare_are_compared(values: pa.Array) -> None:
+    rows = pa.table({"k": [1, 2], "n": values})
+    assert compare(rows, rows, keys="k").is_equal
+    other = pa.table({"k": [1, 2], "n": pa.nulls(2, values.type)})
+    assert compare(rows, other, keys="k").counts == ({"another value": 1} if values.null_count == 1 else {})
+    with pytest.raises(SchemaError, match=r"key column 'n': .* cannot be a key"):
+        compare(rows, rows, keys="n")
+
+
+def test_a_value_without_room_in_the_type_of_both_sides_is_an_error_with_its_column() -> None:
+    sink = pa.table({"k": [1], "n": pa.array([2**64 - 1], pa.uint64())})
+    with pytest.raises(
+        DataError, match=r"column 'n' of the rows of the sink \(expected\) cannot be compared"
+    ):
+        compare(sink, pa.table({"k": [1], "n": [-1]}), keys="k")
+
+
 def test_null_is_a_key_like_any_other() -> None:
     rows = [(None, 1), ("a", 2)]
     assert compare(table(rows, "k", "n"), table(rows, "k", "n"), keys="k").is_equal

@@ -98,9 +98,15 @@ def test_keys_of_one_kind_are_equal_by_value() -> None:
     assert answers(questions, table) == [2, None, None]
     assert answers(pa.table({"user": pa.nulls(1), "at": [0]}), table) == [None]
     moment = pa.array([7_000], pa.timestamp("ms", "UTC"))
-    zoned = pa.table({"user": moment, "n": [1], "emitted_at": [0]})
-    elsewhere = pa.table({"user": moment.cast(pa.timestamp("us", "Asia/Tokyo")), "at": [0]})
-    assert answers(elsewhere, zoned) == [1]
+    elsewhere = moment.cast(pa.timestamp("us", "Asia/Tokyo"))
+    hashes, numbers = pa.array([2**64 - 1, 5], pa.uint64()), pa.array([-1, 5])
+    for asked_for, known in ((elsewhere, moment), (hashes, numbers), (numbers, hashes)):
+        expected = [None] * (len(known) - 1) + [len(known) - 1]
+        of_keys = pa.table({"user": known, "n": range(len(known)), "emitted_at": [0] * len(known)})
+        assert answers(pa.table({"user": asked_for, "at": [0] * len(known)}), of_keys) == expected
+        in_structs = of_keys.set_column(0, "user", pa.StructArray.from_arrays([known], ["of"]))
+        questions = pa.StructArray.from_arrays([asked_for], ["of"])
+        assert answers(pa.table({"user": questions, "at": [0] * len(known)}), in_structs) == expected
 
 
 @pytest.mark.parametrize(
