@@ -54,12 +54,15 @@ def keyed(
     interval: int = 100,
     keys: tuple[str, ...] = ("user",),
     key_groups: int = 128,
+    steps: dict[str, pc.Expression] | None = None,
     **source: Any,
 ) -> KeyedStream:
     env = StreamExecutionEnvironment().set_parallelism(1).set_max_parallelism(key_groups)
     env.get_config().set_auto_watermark_interval(interval)
     settings = {"timestamp": "at", "arrival": "at", "split": "part"} | source
-    return env.from_event_log(table, **settings).assign_timestamps_and_watermarks(strategy).key_by(*keys)
+    events = env.from_event_log(table, **settings)
+    events = events.with_columns(**steps) if steps else events
+    return events.assign_timestamps_and_watermarks(strategy).key_by(*keys)
 
 
 def windows(
@@ -145,6 +148,14 @@ def test_the_end_of_a_log_with_a_checkpoint_fires_nothing(tmp_path: Path) -> Non
         ({"timestamp": pc.field("at") + 1}, r"timestamp: 'at' then, add_checked\(at, 1\) now"),
         ({"split": None}, "split: 'part' then, none now"),
         ({"split": "user"}, "split: 'part' then, 'user' now"),
+        (
+            {"steps": {"user": pc.utf8_upper(pc.field("user"))}},
+            r"keys computed: none then, user = utf8_upper\(user\) now",
+        ),
+        (
+            {"steps": {"ts": pc.field("at") + 7}, "timestamp": "ts"},
+            r"timestamp computed: none then, ts = add_checked\(at, 7\) now",
+        ),
         ({"key_groups": 64}, "has 128 key groups, but the job has max_parallelism 64"),
     ],
 )
@@ -374,6 +385,29 @@ def test_events_of_a_log_without_splits_that_go_back_over_the_cut_are_refused(tm
     again = windows(log((2160, "a", "x"), (2149, "a", "x"), (2170, "a", "y")), split=None)
     with pytest.raises(DataError, match="the log has an event with the arrival 2149 ms"):
         again.execute(restore_from=tmp_path / "c").to_arrow()
+
+
+def test_computed_columns_change_unless_they_make_keys_or_timestamps(
+    checkpoint: Path, tmp_path: Path
+) -> None:
+    expected = windows(TODAY).execute(restore_from=checkpoint).to_arrow()
+    note = {"note": pc.utf8_upper(pc.field("user")), "more": pc.field("at") + 1}
+    assert windows(TODAY, steps=note).execute(restore_from=checkpoint).to_arrow() == expected
+
+    def computed(table: pa.Table, hour: int, step: int, above: int) -> DataStream:
+        steps = {"hour": pc.field("at") - hour, "ts": pc.field("at") + 0, "user": pc.field("user")}
+        first = windows(table, steps=steps, timestamp="ts", keys=("user", "hour"))
+        second = first.filter(pc.field("n") > above).with_columns(key=pc.field("total") - step).key_by("key")
+        return second.window(TumblingEventTimeWindows.of(SECOND)).aggregate(n=count())
+
+    computed(YESTERDAY, 1, 2, 0).execute(stop_with_checkpoint=tmp_path / "c").to_arrow()
+    computed(TODAY, 1, 2, 1).execute(restore_from=tmp_path / "c").to_arrow()
+    with pytest.raises(ConfigurationError, match=r"keys computed: .*\(at, 1\), .* then, .*\(at, 3\), .* now"):
+        computed(TODAY, 3, 2, 0).execute(restore_from=tmp_path / "c")
+    with pytest.raises(
+        ConfigurationError, match=r"keys computed: key = .*\(total, 2\) then, key = .*\(total, 3\) now"
+    ):
+        computed(TODAY, 1, 3, 0).execute(restore_from=tmp_path / "c")
 
 
 def test_events_that_go_back_behind_the_cut_count_as_in_the_whole_log(tmp_path: Path) -> None:

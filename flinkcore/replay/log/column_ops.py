@@ -284,6 +284,24 @@ def shown_column(name: str, ops: Iterable[ColumnOp]) -> tuple[str, bool]:
     return name, False
 
 
+def expressions_behind(names: Iterable[str], ops: Iterable[ColumnOp]) -> str:
+    """Return the text of the expressions that columns are made by; empty where they are as the ops get them.
+
+    Parameters
+    ----------
+    names : iterable of str
+        Of columns that the ops give.
+    ops : iterable of ColumnOp
+        Filters among them do not count, nor does what only they read.
+    """
+    computing = tuple(op for op in ops if not isinstance(op, Filter))
+    left, _ = narrow_ops(computing, frozenset(names))
+    made = [item for op in left if isinstance(op, Select | WithColumns) for item in op.expressions]
+    return ", ".join(
+        f"{name} = {expression}" for name, expression in made if not name.startswith(HIDDEN_PREFIX)
+    )
+
+
 def expression_columns(expression: Expression) -> Columns:
     """Return the names of the columns that an expression reads.
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from flinkcore.errors import ConfigurationError
-from flinkcore.replay.log.column_ops import shown_column
+from flinkcore.replay.log.column_ops import expressions_behind, shown_column
 from flinkcore.replay.log.event_log import EventLog
 from flinkcore.replay.plans.job_plan import JobPlan
 from flinkcore.replay.plans.log_plan import LogPlan
@@ -61,6 +61,8 @@ def describe_job(plan: JobPlan) -> dict[str, str]:
         for number, each in enumerate(stage.inputs, start=1):
             name = "keys" if len(stage.inputs) == 1 else f"keys of stream {number}"
             settings[name] = _shown_keys(each.keys, each.schema)
+            made = [expressions_behind(each.keys, results.ops) for results in each.results]
+            settings |= _computed(name, "; ".join(filter(None, made)))
             if each.logs and len(plan.logs) > 1:
                 logs = ", ".join(str(log + 1) for log in each.logs)
                 settings["logs" if len(stage.inputs) == 1 else f"logs of stream {number}"] = logs
@@ -82,7 +84,18 @@ def describe_log(plan: LogPlan) -> dict[str, str]:
         "timestamp": timestamp if computed else repr(timestamp),
         "arrivals": _describe_arrivals(log),
         "split": "none" if log.split is None else repr(log.split),
-    } | ({} if log.position is None else {"ties": f"by {', '.join(map(str, log.ordered_by)) or 'position='}"})
+        **(
+            {}
+            if log.position is None
+            else {"ties": f"by {', '.join(map(str, log.ordered_by)) or 'position='}"}
+        ),
+        **_computed("timestamp", expressions_behind([log.timestamp], plan.before)),
+        **_computed("keys", expressions_behind(plan.keys, (*plan.before, *plan.after))),
+    }
+
+
+def _computed(what: str, expressions: str) -> dict[str, str]:
+    return {f"{what} computed": expressions} if expressions else {}
 
 
 def _shown_keys(keys: tuple[str, ...], schema: pa.Schema) -> str:
