@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from flinkcore.errors import DataError, TimerError
+from flinkcore.replay.elements import job_clock
 from flinkcore.replay.elements.job_clock import JobClock, PlacedClock
 from flinkcore.replay.elements.order_key import ChainCause, cause_of, emission_key, root_key
 
@@ -29,6 +30,21 @@ def test_timers_of_one_time_fire_task_by_task_whoever_registered_first(fired: Fi
     times = [(timestamp, now) for _, timestamp, now in fired]
     assert times == [(4, 4)] * 3 + [(5, 5)] * 3
     assert [name for name, _, _ in fired] == ["task 0", "task 1", "task 2"] * 2
+
+
+def test_very_many_firings_between_two_arrivals_are_told(
+    fired: Fired, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(job_clock, "MANY_TIMES", 3)
+    clock = JobClock(10)
+    clock.of_task(0).schedule_with_fixed_delay(noting(fired, clock, "tick"), 5, 5)
+    clock.fire_before(25)
+    clock.arrive(25, 0)
+    assert len(fired) == 2
+    with pytest.warns(UserWarning, match=r"between 25 ms and 50 ms, .* fired 3 times .* up to 35 ms") as told:
+        clock.fire_before(50)
+    assert len(told) == 1
+    assert len(fired) == 7
 
 
 def test_a_timer_for_a_time_that_has_passed_fires_after_all_that_arrives_now(fired: Fired) -> None:

@@ -31,7 +31,11 @@ YEAR = TickClock(200, 0, 365 * 24 * 3_600_000)
 def test_ticks_of_a_year_in_one_split_are_told() -> None:
     text = tick_calls_warning(WatermarkStrategy.for_generator(Trailing), YEAR, 1)
     assert text is not None
-    assert re.search(r"157,680,001 ticks of 200 ms in each of 1 split,.*32 s or more", text)
+    assert re.search(
+        r"from the first arrival, 0 ms, to the last, 31536000000 ms.*: "
+        r"157,680,001 ticks of 200 ms in each of 1 split,.*32 s or more",
+        text,
+    )
 
 
 @pytest.mark.parametrize(
@@ -45,6 +49,21 @@ def test_ticks_of_a_year_in_one_split_are_told() -> None:
 )
 def test_what_takes_no_time_is_not_told(generator: type[Trailing], clock: TickClock, splits: int) -> None:
     assert tick_calls_warning(WatermarkStrategy.for_generator(generator), clock, splits) is None
+
+
+def test_ticks_between_the_arrivals_of_several_logs_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time_warnings, "MANY_CALLS", 50)
+    env = StreamExecutionEnvironment.get_execution_environment()
+    strategy = WatermarkStrategy.for_generator(Trailing)
+    early, late = (
+        env.from_event_log(
+            pa.table({"ts": [time], "key": [1]}), timestamp="ts", arrival="ts"
+        ).assign_timestamps_and_watermarks(strategy)
+        for time in (0, 20_000)
+    )
+    windows = early.union(late).key_by("key").window(TumblingEventTimeWindows.of(Time.seconds(1)))
+    with pytest.warns(UserWarning, match=r"from the first arrival, 0 ms, to the last, 20000 ms: 101 ticks"):
+        assert windows.aggregate(n=count()).to_arrow().num_rows == 2
 
 
 def test_a_replay_warns_before_it_calls(monkeypatch: pytest.MonkeyPatch) -> None:

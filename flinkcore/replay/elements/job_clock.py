@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
+from typing import Final
 
 from flinkcore._native.element_calls import ArrivalClock
 from flinkcore.common import MAX_TIMESTAMP
+from flinkcore.common.shown_times import dated
 from flinkcore.replay.elements.order_key import ChainCause, cause_of, root_key, timer_task_of
 from flinkcore.replay.time_plane.replay_clock import ReplayClock
 from flinkcore.runtime.processing_time import ProcessingTimeCallback, ScheduledTimer
+
+MANY_TIMES: Final = 1_000_000
+"""Between two arrivals: half a minute or more."""
 
 
 class JobClock(ArrivalClock):
@@ -50,9 +56,21 @@ class JobClock(ArrivalClock):
         self._earliest_ms = end_ms
 
     def fire_before(self, time_ms: int) -> None:
-        """Fire what is due before a time, each at its own."""
+        """Fire what is due before a time, each at its own; warn where these are very many times."""
+        begin_ms, times = self.now_ms, 0
         while self.next_due_ms < time_ms:
             self.fire_due(self.next_due_ms)
+            times += 1
+            if times == MANY_TIMES:
+                warnings.warn(self._of_a_gap(begin_ms, time_ms), UserWarning, stacklevel=2)
+
+    def _of_a_gap(self, begin_ms: int, end_ms: int) -> str:
+        return (
+            f"nothing arrives between {dated(begin_ms, ' ms')} and {dated(end_ms, ' ms')}, and processing time has "
+            f"fired {MANY_TIMES:,} times on the way, up to {dated(self.now_ms, ' ms')}: watermark generators are "
+            "called at each auto-watermark interval, timers of functions when these want it. If that takes too long, "
+            "set a longer interval, or 0 for none (set_auto_watermark_interval), or close the gap in the arrivals"
+        )
 
     def fire_due(self, time_ms: int, before_task: int | None = None) -> None:
         """Set the clock, and fire all timers due by then, or only those of the tasks before one.

@@ -148,14 +148,17 @@ class TimePass:
         )
         if replay_range is not None:
             return time_plane
-        suspicions = [*time_plane.warnings, *time_warnings(self.timed, time_plane.splits)]
-        if self.timed.is_by_element and time_plane.events and time_plane.replay_range is not None:
-            clock = TickClock(interval_ms, *time_plane.replay_range)
-            of_ticks = tick_calls_warning(self.timed.strategy, clock, len(time_plane.split_values))
-            suspicions += [of_ticks] if of_ticks is not None else []
-        for text in suspicions:
+        for text in (*time_plane.warnings, *time_warnings(self.timed, time_plane.splits)):
             warnings.warn(text, UserWarning, stacklevel=2)
         return time_plane
+
+    def warn_of_ticks(self, time_plane: TimePlane) -> None:
+        """Warn if a generator of one's own will be called at very many ticks."""
+        if self.timed.is_by_element and time_plane.events and time_plane.replay_range is not None:
+            clock = TickClock(self.timed.auto_watermark_interval_ms, *time_plane.replay_range)
+            text = tick_calls_warning(self.timed.strategy, clock, len(time_plane.split_values))
+            if text is not None:
+                warnings.warn(text, UserWarning, stacklevel=2)
 
 
 def summarised_together(
@@ -256,6 +259,8 @@ def combine_logs(passes: Sequence[TimePass], times: Sequence[Iterable[ChunkTimes
         Of all chunks of each log.
     """
     time_planes = _combined(passes, times)
+    for time_pass, time_plane in zip(passes, time_planes, strict=True):
+        time_pass.warn_of_ticks(time_plane)
     return [_told_of_order(*each) for each in zip(passes, time_planes, strict=True)]
 
 

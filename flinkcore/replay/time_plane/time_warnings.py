@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from flinkcore.common.shown_times import EARLIEST_DATE_MS
+from flinkcore.common.shown_times import EARLIEST_DATE_MS, dated
 from flinkcore.common.split_origin import FILE
 from flinkcore.common.watermark_strategy import WatermarkStrategy
 from flinkcore.replay.log.column_ops import output_schema, shown_column
@@ -200,9 +200,10 @@ def tick_calls_warning(strategy: WatermarkStrategy, clock: TickClock, n_splits: 
         return None
     seconds = calls / CALLS_PER_SECOND
     splits = "1 split" if n_splits == 1 else f"{n_splits:,} splits"
+    first, last = dated(clock.first_arrival_ms, " ms"), dated(clock.last_arrival_ms, " ms")
     return (
-        f"{strategy}: on_periodic_emit is called at every tick of the log, {ticks:,} ticks of {clock.interval_ms:,} ms "
-        f"in each of {splits}, which takes {seconds:,.0f} s or more. If a call without an event since the one before "
-        "changes nothing, say so: changes_at_events_only = True in the class of the generator. A longer "
-        "auto-watermark interval helps, too"
+        f"{strategy}: on_periodic_emit is called at every tick from the first arrival, {first}, to the last, {last}: "
+        f"{ticks:,} ticks of {clock.interval_ms:,} ms in each of {splits}, which takes {seconds:,.0f} s or more. If a "
+        "call without an event since the one before changes nothing, say so: changes_at_events_only = True in the "
+        "class of the generator. A longer auto-watermark interval helps, too"
     )
