@@ -105,7 +105,11 @@ class WindowAggregation:
     @property
     def timestamp_range(self) -> tuple[int, int]:
         """Timestamps whose windows have bounds of 64 bits."""
-        return window_timestamps(self.window)
+        lowest, highest = window_timestamps(self.window)
+        trigger = columnar_trigger(self.window, self.trigger)
+        if trigger is not None and trigger.name == "continuous_event_time":
+            lowest = max(lowest, MIN_TIMESTAMP + 1)  # from the one that stands for none on, it would fire without end
+        return lowest, highest
 
     @property
     def repeating_columns(self) -> tuple[str, ...]:
