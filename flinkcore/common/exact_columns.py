@@ -52,7 +52,7 @@ def exact_cast(column: pa.Array, arrow_type: pa.DataType) -> pa.Array:
     """
     made = column.cast(arrow_type)
     # These casts, Arrow takes for safe: they cut off the time of a day, or the day of a time, and round.
-    if any_type(arrow_type, _is_rounding) and any_type(column.type, _is_number_or_time):
+    if _is_rounding(arrow_type) and _is_number_or_time(column.type):
         back = made.cast(column.type)
         if not back.equals(column):
             lost = next(row for row in range(len(column)) if column[row] != back[row])
@@ -128,8 +128,14 @@ def _loses(kind: type, arrow_type: pa.DataType) -> Callable[[Iterable[Any]], boo
         return None if is_checked else _lose_fractions
     if types.is_date(arrow_type):
         return _lose_times if issubclass(kind, datetime) else None
-    is_time = issubclass(kind, datetime | time | timedelta)
-    return partial(_lose_digits, unit=getattr(arrow_type, "unit", "ns"), kind=kind) if is_time else None
+    if not issubclass(kind, datetime | time | timedelta):
+        return None
+    unit = getattr(arrow_type, "unit", "ns")
+    suffix = "seconds" if issubclass(kind, timedelta) else "second"
+    if unit in _MICROSECONDS:
+        return partial(_lose_digits, digits=f"micro{suffix}", step=_MICROSECONDS[unit])
+    has_more = unit != "ns" and hasattr(kind, f"nano{suffix}")  # as those of pandas
+    return partial(_lose_digits, digits=f"nano{suffix}", step=1_000) if has_more else None
 
 
 def _lose_fractions(values: Iterable[Any]) -> bool:
@@ -147,13 +153,8 @@ def _lose_times(values: Iterable[datetime]) -> bool:
     return any(value.time() != time() for value in values)
 
 
-def _lose_digits(values: Iterable[Any], unit: str, kind: type) -> bool:
-    suffix = "seconds" if issubclass(kind, timedelta) else "second"
-    step = _MICROSECONDS.get(unit)
-    if step is not None and any(below % step > 0 for below in set(map(attrgetter(f"micro{suffix}"), values))):
-        return True
-    # Those of pandas have more digits.
-    return unit != "ns" and hasattr(kind, f"nano{suffix}") and any(map(attrgetter(f"nano{suffix}"), values))
+def _lose_digits(values: Iterable[Any], digits: str, step: int) -> bool:
+    return any(below % step > 0 for below in set(map(attrgetter(digits), values)))
 
 
 def _with_dicts(value: Any, arrow_type: pa.DataType) -> Any:

@@ -100,7 +100,6 @@ def test_what_a_column_holds_exactly_is_taken(kind: pa.DataType, value: Any, exp
         (pa.array([1.999]), pa.decimal128(5, 2)),
         (pa.array([1.5]), LONG),
         (pa.array([2]), pa.bool_()),
-        (pa.array([[datetime(2024, 1, 1, 3)]]), pa.list_(pa.date32())),
     ],
     ids=str,
 )
