@@ -197,11 +197,9 @@ class _Conversion:
 
     def timestamps(self, column: pa.Array) -> list[Any]:
         zone = column.type.tz
-        # The same numbers without a zone: microseconds since the epoch in UTC.
-        column = column.cast(pa.timestamp(column.type.unit, "UTC")) if zone is not None else column
-        values = self._objects(
-            column, pa.timestamp("us", column.type.tz), "a datetime is of the years 1 to 9999"
-        )
+        # In UTC it is the same numbers.
+        in_utc = pa.timestamp("us", None if zone is None else "UTC")
+        values = self._objects(column, in_utc, "a datetime is of the years 1 to 9999")
         if zone is None:
             return values
         values = [None if value is None else value.replace(tzinfo=timezone.utc) for value in values]

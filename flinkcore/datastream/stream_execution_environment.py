@@ -759,7 +759,8 @@ class StreamExecutionEnvironment(WithFormerMethods):
             raise ConfigurationError(f"rate must be a number of records per second above zero, not {rate!r}")
         if isinstance(arrival_start_ms, bool) or not isinstance(arrival_start_ms, int):
             raise ArgumentTypeError(f"arrival_start_ms must be an integer, not {arrival_start_ms!r}")
-        if not isinstance(on_bad_row, OutputTag) and on_bad_row not in ("fail", "drop"):
+        is_policy = isinstance(on_bad_row, str) and on_bad_row in ("fail", "drop")
+        if not is_policy and not isinstance(on_bad_row, OutputTag):
             raise ConfigurationError(f"on_bad_row must be 'fail', 'drop' or an OutputTag, not {on_bad_row!r}")
         return DataStream(
             self,

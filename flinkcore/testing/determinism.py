@@ -211,7 +211,7 @@ def find_races(
         If a column is missing, a row has a fault, or a file cannot be read.
     """
     wanted = _wanted(histories)
-    if on_bad_row not in ("fail", "drop"):
+    if not isinstance(on_bad_row, str) or on_bad_row not in ("fail", "drop"):
         raise ConfigurationError(f'on_bad_row= is "fail" or "drop" here, not {on_bad_row!r}')
     logs = [
         _Log.read(

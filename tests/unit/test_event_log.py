@@ -12,6 +12,7 @@ import traceback
 import types
 import weakref
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
@@ -63,6 +64,10 @@ def test_a_log_survives_pickling(tmp_path):
         ({"arrival_start_ms": 1.5}, "arrival_start_ms= is an integer number of milliseconds"),
         ({"arrival_start_ms": 2**63}, "arrival_start_ms= is an integer number of milliseconds"),
         ({"on_bad_row": "ignore"}, 'on_bad_row= is "fail", "drop" or an OutputTag, not \'ignore\''),
+        (
+            {"on_bad_row": np.array(["drop", "fail"])},
+            'on_bad_row= is "fail", "drop" or an OutputTag, not array',
+        ),
         ({"format": "csv"}, "have no meaning for in-memory data"),
     ],
 )
@@ -246,6 +251,44 @@ def test_python_objects_are_refused_without_all_of_them_in_the_message(data, rem
     with pytest.raises(ConfigurationError, match=remedy) as refused:
         StreamExecutionEnvironment().from_event_log(data, timestamp="ts")
     assert len(str(refused.value)) < 500
+
+
+WITH_A_NULL = pa.array([{"ts": 1}, None])
+
+
+@pytest.mark.parametrize(
+    ("data", "error", "told"),
+    [
+        (
+            pa.array([1]),
+            SchemaError,
+            r"the Int64Array that was given is one of type int64: give pyarrow\.table",
+        ),
+        (pa.chunked_array([[1]]), SchemaError, "the ChunkedArray that was given is one of type int64"),
+        (
+            WITH_A_NULL,
+            DataError,
+            r"1 of the StructArray that was given are: take them out with drop_null\(\)",
+        ),
+        (pa.chunked_array([WITH_A_NULL]), DataError, "1 of the ChunkedArray that was given are"),
+    ],
+)
+def test_columns_are_a_log_if_they_have_fields_and_no_nulls(data, error, told):
+    with pytest.raises(error, match=told):
+        TableSource.of(data)
+    assert TableSource.of(WITH_A_NULL.drop_null()).table == pa.table({"ts": [1]})
+
+
+def test_a_reader_that_fails_is_told():
+    def batches():
+        yield pa.record_batch({"ts": [1]})
+        raise ValueError("no more of it")
+
+    reader = pa.RecordBatchReader.from_batches(pa.schema({"ts": pa.int64()}), batches())
+    with pytest.raises(
+        SourceError, match=r"the Arrow data of the RecordBatchReader cannot be read: .*no more of it\.?$"
+    ):
+        TableSource.of(reader)
 
 
 @pytest.mark.parametrize("path", ["", [""], ["a.parquet", ""]])

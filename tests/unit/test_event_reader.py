@@ -104,6 +104,24 @@ def test_text_that_is_no_time_is_an_error_that_names_the_row():
         times_of(pa.array(["2001-01-01", "2001-01-02T12:00", "soon"]))
 
 
+@pytest.mark.parametrize(
+    ("text", "expected_ms"),
+    [
+        ("9999-12-31T23:59:59.999999999", 253_402_300_799_999),
+        ("2500-01-01T00:00:00.123456789Z", 16_725_225_600_123),
+        ("1500-01-01T01:00:00.999999999+01:00", -14_831_769_599_001),
+        ("2001-01-01T00:00:00.12345678901", 978_307_200_123),
+    ],
+)
+def test_digits_below_nanoseconds_or_in_years_that_have_none_do_not_make_a_text_no_time(text, expected_ms):
+    assert times_of(pa.array([text])) == [expected_ms]
+    assert times_of(pa.array(["2001-01-01", text, "2001-01-01T00:00:00.123456789Z"])) == [
+        978_307_200_000,
+        expected_ms,
+        978_307_200_123,
+    ]
+
+
 UNREADABLE = pa.table(
     {
         "ts": ["1970-01-01T00:00:01.5Z", "soon", None, "1970-02-30", "1970-01-01 00:00:02", "", "2500-01-01"],

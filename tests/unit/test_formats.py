@@ -3,6 +3,7 @@
 import gzip
 import json
 import pickle
+import re
 import sys
 
 import duckdb
@@ -452,12 +453,56 @@ def test_unknown_formats_and_options_are_errors(tmp_path):
             {"format": "csv", "format_options": {"quote": "'"}},
             "'quote' is no option of csv, which takes delimiter, ",
         ),
-        ({"format": "csv", "format_options": {"delimiter": "::"}}, "delimiter is one character, not '::'"),
+        ({"format": ["csv"]}, r"format \['csv'\] is unknown"),
+        ({"format_options": 5}, "format_options is a mapping of options to values, .* not 5"),
         ({"format": "csv", "format_options": {"null_values": "NA"}}, "null_values is a sequence"),
+        (
+            {"format": "csv", "format_options": {"null_values": [5]}},
+            r"null_values is a sequence .* not \[5\]",
+        ),
+        ({"format": "csv", "format_options": {"newlines_in_values": "yes"}}, "is True or False, not 'yes'"),
+        ({"format": "csv", "format_options": {"column_types": ["a"]}}, r"is a mapping .* not \['a'\]"),
         ({"format": "json", "format_options": {"column_types": {"a": "integer"}}}, "'integer' of column 'a'"),
     ]:
         with pytest.raises(ConfigurationError, match=message):
             LogFiles.discover(tmp_path, **given)
+
+
+@pytest.mark.parametrize("delimiter", ["::", "", "\n", "\r", '"', "\0", "é"])
+def test_a_delimiter_that_csv_cannot_have_is_refused(tmp_path, delimiter):
+    pacsv.write_csv(events(), tmp_path / "a.csv")
+    with pytest.raises(
+        ConfigurationError, match="delimiter is one character of ASCII, no quote or line break, not"
+    ):
+        LogFiles.discover(tmp_path, format_options={"delimiter": delimiter})
+
+
+@pytest.mark.parametrize(
+    ("format", "arrow_type"),
+    [("csv", pa.list_(pa.int64())), ("csv", pa.map_(pa.string(), pa.int64())), ("json", pa.duration("s"))],
+)
+def test_a_type_that_is_not_read_from_a_format_is_refused(tmp_path, format, arrow_type):
+    (tmp_path / "log").write_text("a\n")
+    told = rf"column 'a' cannot be read from {format} as {re.escape(str(arrow_type))}; give another"
+    with pytest.raises(ConfigurationError, match=told):
+        LogFiles.discover(tmp_path, format, format_options={"column_types": {"a": arrow_type}})
+
+
+@pytest.mark.parametrize("arrow_type", [pa.string_view(), pa.dictionary(pa.int8(), pa.string())])
+@pytest.mark.parametrize(("format", "text"), [("csv", "a\nx\n"), ("json", '{"a": "x"}\n')])
+def test_given_types_that_encode_values_are_read_as_the_values(tmp_path, format, text, arrow_type):
+    (tmp_path / "log").write_text(text)
+    source = LogFiles.discover(tmp_path, format, format_options={"column_types": {"a": arrow_type}})
+    assert read_all(source) == pa.table({"a": ["x"]})
+
+
+def test_a_value_that_has_not_the_type_that_was_given_is_told_as_such(tmp_path):
+    (tmp_path / "a.csv").write_text("id\nx\n")
+    source = LogFiles.discover(tmp_path, format_options={"column_types": {"id": "int64"}})
+    with pytest.raises(
+        SchemaError, match=r"another type than column_types says: .*int64: invalid value 'x'\. Give"
+    ):
+        source.schema  # noqa: B018
 
 
 def test_csv_options_are_followed(tmp_path):

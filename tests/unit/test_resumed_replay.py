@@ -23,7 +23,7 @@ from flinkcore.datastream import (
 )
 from flinkcore.datastream.aggregates import count, sum_
 from flinkcore.datastream.state import ValueStateDescriptor
-from flinkcore.errors import ConfigurationError, DataError, SourceError, UserCodeError
+from flinkcore.errors import ConfigurationError, DataError, SchemaError, SourceError, UserCodeError
 from flinkcore.runtime.checkpoint import Checkpoint, OperatorSnapshot, PendingCheckpoint
 
 SECOND = Time.seconds(1)
@@ -182,6 +182,22 @@ def test_another_rate_or_origin_of_the_splits_is_refused(tmp_path: Path) -> None
     ):
         with pytest.raises(ConfigurationError, match=told):
             by_rate(**change).execute(restore_from=tmp_path / "c")
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "told"),
+    [
+        ([1, 2], ["x", "y"], "of type str, such as 'x', .* checkpoint of type int, such as 1"),
+        ([0, 1], [False, True], "of type bool, such as False, .* checkpoint of type int, such as 0"),
+    ],
+)
+def test_splits_of_another_type_are_refused(
+    before: list[Any], now: list[Any], told: str, tmp_path: Path
+) -> None:
+    first, then = YESTERDAY.slice(0, 2), TODAY.slice(0, 2)
+    windows(first.set_column(1, "part", [before])).execute(stop_with_checkpoint=tmp_path / "c").to_arrow()
+    with pytest.raises(SchemaError, match=told):
+        windows(then.set_column(1, "part", [now])).execute(restore_from=tmp_path / "c").to_arrow()
 
 
 def test_a_job_with_another_operator_is_refused(checkpoint: Path) -> None:

@@ -102,7 +102,8 @@ class EventLog:
                 "arrival_start_ms= is an integer number of milliseconds since the epoch, not "
                 f"{self.arrival_start_ms!r}"
             )
-        if self.on_bad_row not in ("fail", "drop") and not isinstance(self.on_bad_row, OutputTag):
+        is_policy = isinstance(self.on_bad_row, str) and self.on_bad_row in ("fail", "drop")
+        if not is_policy and not isinstance(self.on_bad_row, OutputTag):
             raise ConfigurationError(
                 f'on_bad_row= is "fail", "drop" or an OutputTag, not {self.on_bad_row!r}'
             )

@@ -77,12 +77,16 @@ def file_format(
                     f"{file.name} is {_guess(file)}; name one kind with a glob such as '*.parquet', or "
                     "give format="
                 )
-    elif format in _FORMATS:
+    elif isinstance(format, str) and format in _FORMATS:
         kind = _FORMATS[format]
     else:
         raise ConfigurationError(f"format {format!r} is unknown; known are {', '.join(_FORMATS)}")
     text_format = _TEXT_FORMATS.get(kind)
     known = [] if text_format is None else list(signature(text_format).parameters)
+    if options is not None and not isinstance(options, Mapping):
+        raise ConfigurationError(
+            f"format_options is a mapping of options to values, such as {{'delimiter': ';'}}, not {options!r}"
+        )
     for option in options or {}:
         if option not in known:
             raise ConfigurationError(

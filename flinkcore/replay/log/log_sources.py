@@ -2,7 +2,8 @@
 
 import os
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, pairwise
@@ -13,7 +14,7 @@ import pyarrow as pa
 from flinkcore._native.arrow import CheckedStream, checked_batch
 from flinkcore.common.expressions import Expression
 from flinkcore.common.schemas import repeated_names
-from flinkcore.errors import ConfigurationError, DataError, SchemaError, SourceError
+from flinkcore.errors import ConfigurationError, DataError, FlinkcoreError, SchemaError, SourceError
 from flinkcore.replay.log.chunks import Chunk, FileChunk, LogSchema, TableChunk
 from flinkcore.replay.log.column_ops import Filter, expression_columns
 from flinkcore.replay.log.columnar_formats import ParquetFormat
@@ -239,20 +240,29 @@ class TableSource:
         ------
         ConfigurationError
             If the data exports neither ``__arrow_c_stream__`` nor ``__arrow_c_array__``.
+        SchemaError
+            If it is one column, and no table.
         DataError
-            If it contradicts itself. Data that pyarrow has not made is checked value by value.
+            If it contradicts itself, or has rows that are null. Data that pyarrow has not made is checked value by
+            value.
+        SourceError
+            If what gives it fails.
         """
         is_arrows_own = type(data).__module__ == pa.lib.__name__
         if isinstance(data, pa.Table):
             table = data
         elif hasattr(data, "__arrow_c_stream__"):
             if is_arrows_own:
-                table = pa.RecordBatchReader.from_stream(data).read_all()
+                with _import_faults(data):
+                    table = pa.RecordBatchReader.from_stream(data).read_all()
             else:
                 stream = CheckedStream(data)
                 table = pa.Table.from_batches(map(pa.record_batch, stream), pa.schema(stream))
         elif hasattr(data, "__arrow_c_array__"):
-            table = pa.Table.from_batches([pa.record_batch(data if is_arrows_own else checked_batch(data))])
+            with _import_faults(data):
+                table = pa.Table.from_batches(
+                    [pa.record_batch(data if is_arrows_own else checked_batch(data))]
+                )
         else:
             raise ConfigurationError(
                 "an event log is read from paths or from Arrow data (__arrow_c_stream__), not from "
@@ -298,6 +308,31 @@ class TableSource:
             )
             for i, (start, end) in enumerate(pairwise(starts))
         ]
+
+
+@contextmanager
+def _import_faults(data: Any) -> Iterator[None]:
+    """Let an error of pyarrow's import tell what is wrong with data that is no table, or whose reading failed."""
+    kind = getattr(data, "type", None)
+    if isinstance(kind, pa.DataType) and not pa.types.is_struct(kind):
+        raise SchemaError(
+            f"a log has columns, and the {type(data).__name__} that was given is one of type {kind}: give "
+            "pyarrow.table({name: column, ...})"
+        )
+    try:
+        yield
+    except FlinkcoreError:
+        raise
+    except (pa.ArrowException, OSError) as failure:
+        if isinstance(kind, pa.DataType) and data.null_count:
+            raise DataError(
+                f"a row of a log is not null, and {data.null_count} of the {type(data).__name__} that was given are: "
+                "take them out with drop_null()"
+            ) from failure
+        reason = " ".join(str(failure).partition("Detail: Python exception")[0].split())
+        raise SourceError(
+            f"the Arrow data of the {type(data).__name__} cannot be read: {reason}"
+        ) from failure
 
 
 def _refuse_repeated(names: Iterable[str], where: str) -> None:

@@ -13,6 +13,7 @@ from flinkcore.replay.log.arrays import Int64s
 # Everything that Arrow parses, and little else.
 _LOOKS_LIKE_ISO_8601: Final = r"^\d{4}-\d{2}-\d{2}([T ][0-9:.]+(Z|[+-][0-9:]+)?)?$"
 _OFFSET: Final = r"[T ][0-9:.]+[Z+-]"
+_BELOW_MICROSECONDS: Final = r"(\.\d{6})\d+"
 
 _DAY_MS = 86_400_000
 _PER_MS = {"us": 1_000, "ns": 1_000_000}
@@ -184,7 +185,9 @@ def _parsed(column: pa.Array) -> tuple[Int64s, npt.NDArray[np.bool_] | None]:
     if times is not None:
         return times, None
     # The batch mixes forms, or holds something else. What is left of each form after a look at the characters is
-    # halved until what cannot be parsed stands alone.
+    # halved until what cannot be parsed stands alone. Digits below microseconds, which would not fit into 64 bits in
+    # years such as 9999, have no part in milliseconds.
+    column = pc.replace_substring_regex(column, _BELOW_MICROSECONDS, r"\1")
     times = np.zeros(len(column), np.int64)
     unreadable = ~_matches(column, _LOOKS_LIKE_ISO_8601)
     has_offset = _matches(column, _OFFSET)

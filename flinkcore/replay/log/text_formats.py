@@ -25,7 +25,7 @@ from flinkcore.common.text_files import (
 from flinkcore.errors import ConfigurationError, FlinkcoreError, SchemaError, SourceError
 from flinkcore.replay.log.file_format import ColumnsToRead, source_faults
 from flinkcore.replay.log.files import LogFile
-from flinkcore.replay.log.plain_columns import plain_schema
+from flinkcore.replay.log.plain_columns import plain_schema, plain_type
 from flinkcore.replay.log.sound_columns import check_values
 
 # Large enough for big batches, small enough for a wide job's memory.
@@ -35,6 +35,7 @@ _MOST_BLOCKS_OF_LINE = 16
 _LINE = re.compile(rb"[^\r\n]+")
 _WHOLE = r"^\s*[+-]?\d{16,}\s*$"
 """Numbers of fewer digits are all told apart by float64."""
+_DELIMITER = re.compile(r'(?![\r\n"])[\x01-\x7f]')
 
 
 class CsvFormat:
@@ -75,13 +76,21 @@ class CsvFormat:
         newlines_in_values: bool = False,
         block_bytes: int = _BLOCK_BYTES,
     ) -> None:
-        if not isinstance(delimiter, str) or len(delimiter) != 1:
-            raise ConfigurationError(f"delimiter is one character, not {delimiter!r}")
-        if isinstance(null_values, str):
-            raise ConfigurationError(f"null_values is a sequence of texts, not the text {null_values!r}")
+        if not isinstance(delimiter, str) or not _DELIMITER.fullmatch(delimiter):
+            raise ConfigurationError(
+                f"delimiter is one character of ASCII, no quote or line break, not {delimiter!r}"
+            )
+        if null_values is not None and (
+            isinstance(null_values, str)
+            or not isinstance(null_values, Sequence)
+            or not all(isinstance(text, str) for text in null_values)
+        ):
+            raise ConfigurationError(f"null_values is a sequence of texts, not {null_values!r}")
+        if not isinstance(newlines_in_values, bool):
+            raise ConfigurationError(f"newlines_in_values is True or False, not {newlines_in_values!r}")
         self._delimiter = delimiter
         self._null_values = None if null_values is None else list(null_values)
-        self._column_types = _column_types(column_types)
+        self._column_types = _column_types(column_types, self.name, _read_csv_as)
         self._newlines_in_values = newlines_in_values
         if type(block_bytes) is not int or not 1 << 20 <= block_bytes <= 1 << 30:
             raise ConfigurationError(
@@ -94,6 +103,11 @@ class CsvFormat:
             try:
                 schema, rows = self._first_block(file, {})
             except pa.ArrowInvalid as error:
+                if "conversion error" in str(error):  # to a type that was given
+                    raise SchemaError(
+                        f"{file.name} has a value of another type than column_types says: {error}. Give the type that "
+                        "all values have, or repair the value"
+                    ) from error
                 raise self._row_fault(error) from error
             if schema is None:
                 return None
@@ -223,7 +237,7 @@ class JsonFormat:
     )
 
     def __init__(self, column_types: Mapping[str, Any] | None = None) -> None:
-        self._column_types = _column_types(column_types)
+        self._column_types = _column_types(column_types, self.name, _read_json_as)
 
     def schema(self, file: LogFile) -> pa.Schema | None:
         with source_faults(file.name, self._advice), file.filesystem.open_input_stream(file.path) as stream:
@@ -284,7 +298,7 @@ class JsonFormat:
         other_type = re.fullmatch(r"Column\(/(.+)\) (changed from \w+ to \w+)", text)
         if other_type:
             text = f"column {other_type[1]!r} {other_type[2]}"
-        elif "Failed to convert" not in text:
+        elif "Failed to convert" not in text and "is not a valid" not in text:
             return SourceError(f"{file.name} cannot be read: {text} in line {line}. {self._advice}")
         text = f"{text} in line {line}"
         if columns is not None:
@@ -370,18 +384,44 @@ def _line_blocks(stream: Any) -> Iterator[tuple[int, bytes]]:
         yield offset, block
 
 
-def _column_types(given: Mapping[str, Any] | None) -> dict[str, pa.DataType]:
+def _column_types(
+    given: Mapping[str, Any] | None, format: str, read_as: Callable[[pa.DataType], object]
+) -> dict[str, pa.DataType]:
+    """Return given types as a log has them; `read_as` lets Arrow refuse those that it does not read from the format."""
+    if given is not None and not isinstance(given, Mapping):
+        raise ConfigurationError(
+            f"column_types is a mapping of columns to types, such as {{'zip': 'string'}}, not {given!r}"
+        )
     types = {}
     for name, wanted in (given or {}).items():
         try:
-            types[name] = pa.type_for_alias(wanted) if isinstance(wanted, str) else wanted
+            named = pa.type_for_alias(wanted) if isinstance(wanted, str) else wanted
         except ValueError as error:
             raise ConfigurationError(
                 f"column_types: {wanted!r} of column {name!r} is no Arrow type"
             ) from error
-        if not isinstance(types[name], pa.DataType):
+        if not isinstance(name, str) or not isinstance(named, pa.DataType):
             raise ConfigurationError(f"column_types: {wanted!r} of column {name!r} is no Arrow type")
+        types[name] = plain_type(named)
+        try:
+            read_as(types[name])
+        except pa.ArrowNotImplementedError as error:
+            raise ConfigurationError(
+                f"column_types: column {name!r} cannot be read from {format} as {named}; give another type, such as "
+                "'string', and cast the column in with_columns(...)"
+            ) from error
     return types
+
+
+def _read_csv_as(arrow_type: pa.DataType) -> object:
+    return pacsv.read_csv(
+        pa.BufferReader(b"column\n"),
+        convert_options=pacsv.ConvertOptions(column_types={"column": arrow_type}),
+    )
+
+
+def _read_json_as(arrow_type: pa.DataType) -> object:
+    return _parse(b"{}\n", pa.schema({"column": arrow_type}), "ignore")
 
 
 def _check_named(column_types: Mapping[str, pa.DataType], names: Sequence[str], file: str) -> None:

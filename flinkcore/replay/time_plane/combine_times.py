@@ -104,7 +104,7 @@ def combine(
         If a chunk comes twice, or was not given the position bases that its arrivals by rate need, or an event lies
         before the cut.
     SchemaError
-        If the values of the splits cannot be ordered.
+        If the values of the splits cannot be ordered, or are of another type than those of the cut.
     SourceError
         If the temporary file cannot be written.
     """
@@ -113,6 +113,7 @@ def combine(
         known = before.split_values if before.has_splits else []
         numbers: dict[Any, int] = {value: number for number, value in enumerate(known)}
         ordered = _in_log_order([_taken_in(chunk, numbers, store) for chunk in chunks])
+        _refuse_other_type(known, (value for chunk in ordered for value in chunk.times.split_values))
         if not numbers and before.split_values:
             numbers[None] = 0
         values = _in_split_order(numbers)
@@ -216,6 +217,20 @@ def _in_log_order(chunks: Iterable[_Chunk]) -> list[_Chunk]:
         if before.times.index == chunk.times.index:
             raise DataError(f"chunk {chunk.times.index} comes twice; combine the times of each chunk once")
     return ordered
+
+
+def _refuse_other_type(known: Iterable[Any], values: Iterable[Any]) -> None:
+    """Refuse splits of another type than the known ones, of which some might be equal: True is 1."""
+    of_cut = next((value for value in known if value is not None), None)
+    if of_cut is None:
+        return
+    for value in values:
+        if value is not None and type(value) is not type(of_cut):
+            raise SchemaError(
+                f"the splits of the log have values of type {type(value).__name__}, such as {value!r}, and those of "
+                f"the checkpoint of type {type(of_cut).__name__}, such as {of_cut!r}: resume the job with a split= as "
+                "it had"
+            )
 
 
 def _in_split_order(values: Iterable[Any]) -> list[Any]:
