@@ -22,7 +22,7 @@ from models.memory_disk import MEMORY
 from flinkcore._native.lateness import LatenessCounter, windows_of_slices
 from flinkcore.analysis.lateness_count import TimeWindows
 from flinkcore.analysis.lateness_frontier import LatenessFrontier
-from flinkcore.common import Duration, Row, Time, WatermarkStrategy
+from flinkcore.common import MIN_TIMESTAMP, Duration, Row, Time, WatermarkStrategy
 from flinkcore.datastream import (
     DataStream,
     KeyedProcessFunction,
@@ -289,6 +289,7 @@ def test_windows_are_those_of_the_assigner_near_the_ends_of_64_bits(
     window: TimeWindows, places: list[tuple[bool, int]]
 ) -> None:
     lowest, highest = window_timestamps(window)
+    lowest = max(lowest, MIN_TIMESTAMP + 1)
     times = np.array([lowest + step if is_low else highest - step for is_low, step in places])
     nothing, zero = np.empty(0, np.int64), np.zeros(1, np.int64)
     shape: dict[str, Any] = {

@@ -278,7 +278,7 @@ def has_bounds(assigner: WindowAssigner[Any, Any], timestamp: int) -> bool:
 @settings(deadline=None, max_examples=100)
 @given(
     times_near_the_ends,
-    st.tuples(st.one_of(tumbling, long_tumbling, sliding, cumulative, sessions), triggers, st.none()),
+    st.one_of(of_time, st.tuples(long_tumbling, st.none(), st.none())),  # others might fire without end
     st.one_of(st.integers(0, 6), st.integers(MAX_TIMESTAMP - 6, MAX_TIMESTAMP)),
     st.booleans(),
     st.integers(0, 30),

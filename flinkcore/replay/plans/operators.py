@@ -108,7 +108,9 @@ class WindowAggregation:
         lowest, highest = window_timestamps(self.window)
         trigger = columnar_trigger(self.window, self.trigger)
         if trigger is not None and trigger.name == "continuous_event_time":
-            lowest = max(lowest, MIN_TIMESTAMP + 1)  # from the one that stands for none on, it would fire without end
+            lowest = max(
+                lowest, MIN_TIMESTAMP + 1
+            )  # from the one that stands for none on, it would fire without end
         return lowest, highest
 
     @property
