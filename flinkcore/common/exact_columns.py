@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import datetime, time, timedelta
 from functools import partial
 from operator import attrgetter
@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from flinkcore.common.column_values import any_type, is_list
 from flinkcore.common.row import Row
@@ -23,7 +24,7 @@ def exact_column(values: Iterable[Any], arrow_type: pa.DataType) -> pa.Array:
     Parameters
     ----------
     values : iterable
-        A struct may be a Row; without names, its values are in the order of the struct's fields.
+        A struct may be a Row or a tuple; without names, its values are in the order of the struct's fields.
     arrow_type : pyarrow.DataType
         Floats are rounded to the precision of one of floats.
 
@@ -34,8 +35,8 @@ def exact_column(values: Iterable[Any], arrow_type: pa.DataType) -> pa.Array:
         microseconds for one in milliseconds.
     """
     values = list(values)
-    if any_type(arrow_type, pa.types.is_struct):
-        values = [_with_dicts(value, arrow_type) for value in values]
+    if any_type(arrow_type, pa.types.is_struct) or any_type(arrow_type, _is_list_of_times):
+        values = [_as_taken(value, arrow_type) for value in values]
     if any_type(arrow_type, _is_cutting):
         for part, found in _parts(values, arrow_type):
             _refuse_cuts(found, part)
@@ -48,37 +49,33 @@ def exact_cast(column: pa.Array, arrow_type: pa.DataType) -> pa.Array:
     Raises
     ------
     pyarrow.ArrowException
-        If that is none of its values, or cannot hold one exactly; floats are rounded as by `exact_column`.
+        If that is none of its values, or cannot hold one exactly; floats are rounded, also for decimals.
     """
+    types = pa.types
+    if types.is_timestamp(column.type) and types.is_time(arrow_type):
+        raise pa.ArrowInvalid("a time of day loses the day of a timestamp")
     made = column.cast(arrow_type)
-    # These casts, Arrow takes for safe: they cut off the time of a day, or the day of a time, and round.
-    if _is_rounding(arrow_type) and _is_number_or_time(column.type):
-        back = made.cast(column.type)
-        if not back.equals(column):
-            lost = next(row for row in range(len(column)) if column[row] != back[row])
-            raise pa.ArrowInvalid(f"{column[lost].as_py()!r} would become {made[lost].as_py()!r}")
+    # These casts, Arrow takes for safe.
+    if types.is_timestamp(column.type) and types.is_date(arrow_type):
+        local = column if column.type.tz is None else pc.local_timestamp(column)
+        _refuse_lost(local, made.cast(local.type), made)
+    elif types.is_boolean(arrow_type) and (types.is_integer(column.type) or types.is_floating(column.type)):
+        _refuse_lost(column, made.cast(column.type), made)
     return made
+
+
+def _refuse_lost(column: pa.Array, back: pa.Array, made: pa.Array) -> None:
+    if not back.equals(column):
+        lost = next(row for row in range(len(column)) if column[row] != back[row])
+        raise pa.ArrowInvalid(f"{column[lost].as_py()!r} would become {made[lost].as_py()!r}")
 
 
 def _is_cutting(arrow_type: pa.DataType) -> bool:
     return bool(pa.types.is_integer(arrow_type) or pa.types.is_temporal(arrow_type))
 
 
-def _is_rounding(arrow_type: pa.DataType) -> bool:
-    types = pa.types
-    return bool(
-        types.is_date(arrow_type)
-        or types.is_time(arrow_type)
-        or types.is_decimal(arrow_type)
-        or types.is_boolean(arrow_type)
-    )
-
-
-def _is_number_or_time(arrow_type: pa.DataType) -> bool:
-    types = pa.types
-    return bool(
-        types.is_integer(arrow_type) or types.is_floating(arrow_type) or types.is_temporal(arrow_type)
-    )
+def _is_list_of_times(arrow_type: pa.DataType) -> bool:
+    return is_list(arrow_type) and pa.types.is_temporal(arrow_type.value_type)
 
 
 def _parts(values: Collection[Any], arrow_type: pa.DataType) -> Iterator[tuple[pa.DataType, Collection[Any]]]:
@@ -119,7 +116,7 @@ def _refuse_cuts(values: Collection[Any], arrow_type: pa.DataType) -> None:
             raise ValueError(f"it cannot hold {lost!r} exactly")
 
 
-def _loses(kind: type, arrow_type: pa.DataType) -> Callable[[Iterable[Any]], bool] | None:
+def _loses(kind: type, arrow_type: pa.DataType) -> Callable[[Collection[Any]], bool] | None:
     """What tells whether one of many values of a type of Python would be cut; None where none is."""
     types = pa.types
     if hasattr(kind, "__int__"):
@@ -132,10 +129,10 @@ def _loses(kind: type, arrow_type: pa.DataType) -> Callable[[Iterable[Any]], boo
         return None
     unit = getattr(arrow_type, "unit", "ns")
     suffix = "seconds" if issubclass(kind, timedelta) else "second"
-    if unit in _MICROSECONDS:
-        return partial(_lose_digits, digits=f"micro{suffix}", step=_MICROSECONDS[unit])
-    has_more = unit != "ns" and hasattr(kind, f"nano{suffix}")  # as those of pandas
-    return partial(_lose_digits, digits=f"nano{suffix}", step=1_000) if has_more else None
+    steps = {f"micro{suffix}": _MICROSECONDS[unit]} if unit in _MICROSECONDS else {}
+    if unit != "ns" and hasattr(kind, f"nano{suffix}"):  # as those of pandas
+        steps[f"nano{suffix}"] = 1_000
+    return partial(_lose_digits, steps=steps) if steps else None
 
 
 def _lose_fractions(values: Iterable[Any]) -> bool:
@@ -150,33 +147,52 @@ def _is_whole(value: Any) -> bool:
 
 
 def _lose_times(values: Iterable[datetime]) -> bool:
-    return any(value.time() != time() for value in values)
+    return any(value.time() != time() or getattr(value, "nanosecond", 0) for value in values)
 
 
-def _lose_digits(values: Iterable[Any], digits: str, step: int) -> bool:
-    return any(below % step > 0 for below in set(map(attrgetter(digits), values)))
+def _lose_digits(values: Collection[Any], steps: Mapping[str, int]) -> bool:
+    return any(
+        below % step > 0 for digits, step in steps.items() for below in set(map(attrgetter(digits), values))
+    )
 
 
-def _with_dicts(value: Any, arrow_type: pa.DataType) -> Any:
-    """Return a value with dicts instead of Rows wherever its type has structs."""
+def _as_taken(value: Any, arrow_type: pa.DataType) -> Any:
+    """Return a value with dicts in place of Rows, tuples and pairs, and Arrow's times in place of arrays of NumPy's.
+
+    Arrow does not take Rows, and takes such times for those of the unit of the column.
+    """
     types = pa.types
     if value is None:
         return None
     if types.is_struct(arrow_type):
-        if isinstance(value, Row):
-            value = dict(zip(value._fields or [field.name for field in arrow_type], value, strict=True))
+        value = _as_dict(value, arrow_type)
         if not isinstance(value, dict):
             return value
         fields = {field.name: field.type for field in arrow_type}
         return {
-            name: _with_dicts(item, fields[name]) if name in fields else item for name, item in value.items()
+            name: _as_taken(item, fields[name]) if name in fields else item for name, item in value.items()
         }
     if types.is_map(arrow_type):
         pairs = value.items() if isinstance(value, dict) else value
         return [
-            (_with_dicts(key, arrow_type.key_type), _with_dicts(item, arrow_type.item_type))
+            (_as_taken(key, arrow_type.key_type), _as_taken(item, arrow_type.item_type))
             for key, item in pairs
         ]
-    if is_list(arrow_type):
-        return [_with_dicts(item, arrow_type.value_type) for item in value]
+    if is_list(arrow_type) and hasattr(value, "__iter__"):
+        if isinstance(value, np.ndarray) and value.dtype.kind in "mM":
+            value = pa.array(value).cast(arrow_type.value_type)
+        return [_as_taken(item, arrow_type.value_type) for item in value]
+    return value
+
+
+def _as_dict(value: Any, arrow_type: pa.DataType) -> Any:
+    names = [field.name for field in arrow_type]
+    if isinstance(value, Row):
+        return dict(zip(value._fields or names, value, strict=True))
+    if len(set(names)) < len(names):
+        return value
+    if isinstance(value, tuple) and len(value) == len(names):
+        return dict(zip(names, value, strict=True))
+    if isinstance(value, list) and all(isinstance(pair, tuple) and len(pair) == 2 for pair in value):
+        return dict(value)
     return value

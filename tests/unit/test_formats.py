@@ -883,7 +883,8 @@ def test_numbers_whose_type_is_named_may_be_rounded_or_exact(tmp_path, format):
 
 @pytest.mark.parametrize("format", ["csv", "json"])
 def test_floats_may_be_large_and_whole(tmp_path, format):
-    texts = ["1.5", "1e300", str(2**60), "-9.1e15", "9100000000000001.5"]
+    javascripts = "123456789012345680000"  # the fewest digits that tell the float, and zeros
+    texts = ["1.5", "1e300", str(2**60), "-9.1e15", "9100000000000001.5", javascripts]
     path = write_ids(tmp_path / f"log.{format}", texts)
     assert read_all(LogFiles.discover(path))["id"].to_pylist() == [float(text) for text in texts]
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 
@@ -60,6 +61,15 @@ def test_what_its_column_would_cut_is_refused(column: Any, kind: pa.DataType) ->
         ([[("k", 2.0)], None], pa.map_(pa.string(), pa.int64()), [[("k", 2)], None]),
         ([1.5, 2], pa.float64(), [1.5, 2.0]),
         (pd.Series([1.0, None]), pa.int64(), [1, None]),
+        (pd.Series([2**64 - 1, None, np.nan], dtype=object), pa.uint64(), [2**64 - 1, None, None]),
+        (pd.Series([{"k": 1}, None]), pa.map_(pa.string(), pa.int64()), [[("k", 1)], None]),
+        (pd.Series([[{"x": 1}]]), pa.list_(pa.map_(pa.string(), pa.int64())), [[[("x", 1)]]]),
+        (pd.Series([(1, "a")]), pa.struct({"a": pa.int8(), "b": pa.string()}), [{"a": 1, "b": "a"}]),
+        (pd.Series(["a", None], dtype="category"), pa.string(), ["a", None]),
+        (pd.Series([Decimal(10**20)]), pa.decimal128(38, 0), [Decimal(10**20)]),
+        (pd.Series([10**20]), pa.decimal128(38, 0), [Decimal(10**20)]),
+        (pl.Series([[1], None]), pa.list_(pa.int64()), [[1], None]),
+        (pl.Series(["a", None]), pa.string(), ["a", None]),
     ],
     ids=str,
 )

@@ -95,10 +95,13 @@ class GivenColumns:
                 array = column
             elif isinstance(column, np.ndarray) and not column.dtype.hasobject:
                 array = pa.array(column.copy())  # Arrow would go on reading what the function may change
-            elif hasattr(column, "dtype") and not isinstance(column, np.ndarray):
-                array = pa.array(column)  # as of pandas, which say NaN for what is missing
+            elif hasattr(column, "to_arrow"):  # as of Polars
+                array = column.to_arrow()
+            elif hasattr(column, "notna") and column.dtype != object:  # as of pandas
+                array = pa.array(column)
             else:
-                array = exact_column(column, field.type)
+                values = column.where(column.notna(), None) if hasattr(column, "notna") else column
+                array = exact_column(values, field.type)
             if array.type != field.type:
                 array = exact_cast(array, field.type)
         except (pa.ArrowException, TypeError, ValueError, OverflowError) as failure:

@@ -3,8 +3,9 @@
 import json
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
+from decimal import Decimal
 from functools import partial
 from typing import Any
 
@@ -82,7 +83,7 @@ class CsvFormat:
             )
         if null_values is not None and (
             isinstance(null_values, str)
-            or not isinstance(null_values, Sequence)
+            or not isinstance(null_values, Collection)
             or not all(isinstance(text, str) for text in null_values)
         ):
             raise ConfigurationError(f"null_values is a sequence of texts, not {null_values!r}")
@@ -314,10 +315,13 @@ class _WholeNumber(str):
 
 _DECODER = json.JSONDecoder(parse_int=_WholeNumber, strict=False)
 _OBJECT = re.compile("{")
+_MANY_DIGITS = re.compile(rb"[:\s-]\d{16}")
 
 
 def _check_digits(file: LogFile, name: str, block: bytes) -> None:
     """Check that a column of JSON which was inferred as float64 holds no whole number that such a float rounds."""
+    if _MANY_DIGITS.search(block) is None:
+        return
     text, place = block.decode(errors="replace"), 0
     while begin := _OBJECT.search(text, place):
         found, place = _DECODER.raw_decode(text, begin.start())
@@ -491,7 +495,11 @@ def _may_be_rounded(column: pa.Array | pa.ChunkedArray) -> bool:
 
 def _is_rounded(digits: str) -> bool:
     # None of so many digits is a float64, and Python refuses to read all of a long number.
-    return len(digits) > 400 or float(digits) != int(digits)
+    if len(digits) > 400:
+        return True
+    number = float(digits)
+    # JavaScript writes a float in the fewest digits that tell it, and zeros.
+    return number != int(digits) and Decimal(repr(number)) != int(digits)
 
 
 def _rounded(file: LogFile, name: str, digits: str, exact: str) -> SchemaError:
