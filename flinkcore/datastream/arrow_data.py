@@ -38,14 +38,15 @@ class ArrowData:
         Parameters
         ----------
         take : callable
-            Imports the data; it is called the first time only.
+            Imports the data; it is not called again when that is done.
 
         Raises
         ------
         Exception
-            Of the import, each time.
+            Of the import. That of an iterator is raised each time, for its first rows may be gone; other data is
+            imported anew.
         DataError
-            If the import was interrupted.
+            If the import of an iterator was interrupted.
         """
         imported: T = self._import.of(self._data, take)
         return imported
@@ -55,7 +56,7 @@ class ArrowData:
 
 
 class _Import(Generic[T]):
-    """What data was imported as, or why that failed: who begins anew may miss the first rows."""
+    """What data was imported as, or why that failed where who begins anew would miss the first rows."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -70,7 +71,8 @@ class _Import(Generic[T]):
                 try:
                     self._imported = take(data)
                 except BaseException as failure:
-                    self._failure = failure if isinstance(failure, Exception) else _interrupted(data)
+                    if hasattr(data, "__next__"):
+                        self._failure = failure if isinstance(failure, Exception) else _interrupted(data)
                     raise
             return self._imported
 

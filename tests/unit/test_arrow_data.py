@@ -97,7 +97,7 @@ def test_another_log_of_a_frame_has_what_the_frame_has_by_then() -> None:
 
 
 @pytest.mark.parametrize("failure", [OSError("the network is down"), KeyboardInterrupt()])
-def test_data_whose_reading_failed_amid_its_rows_is_not_read_on(failure: BaseException) -> None:
+def test_an_iterator_whose_reading_failed_amid_its_rows_is_not_read_on(failure: BaseException) -> None:
     parts = iter([1, failure, 2])
 
     def take(_: Any) -> None:
@@ -105,11 +105,29 @@ def test_data_whose_reading_failed_amid_its_rows_is_not_read_on(failure: BaseExc
             if isinstance(part, BaseException):
                 raise part
 
-    data = ArrowData(TABLE)
+    data = ArrowData(reader())
     with pytest.raises(type(failure)):
         data.imported(take)
     with pytest.raises(
-        (OSError, DataError), match=r"the network is down|the Table that is the log was interrupted"
+        (OSError, DataError),
+        match=r"the network is down|the RecordBatchReader that is the log was interrupted",
     ):
         data.imported(take)
     assert next(parts) == 2
+
+
+@pytest.mark.parametrize("failure", [OSError("the network is down"), KeyboardInterrupt()])
+def test_data_that_gives_its_rows_anew_is_read_by_the_next_job_after_a_failure(
+    failure: BaseException,
+) -> None:
+    failures = [failure]
+
+    def take(table: pa.Table) -> pa.Table:
+        if failures:
+            raise failures.pop()
+        return table
+
+    data = ArrowData(TABLE)
+    with pytest.raises(type(failure)):
+        data.imported(take)
+    assert data.imported(take) is TABLE
