@@ -3,6 +3,7 @@
 import datetime
 import gc
 import math
+from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from models.full_disks import most_bytes_of_a_file
+from pyarrow import fs
 
 from flinkcore.common import OutputTag, Time, WatermarkStrategy
 from flinkcore.datastream import KeyedProcessFunction, StreamExecutionEnvironment, TumblingEventTimeWindows
@@ -377,6 +379,9 @@ def test_a_log_in_a_store_is_not_replaced_either() -> None:
     for file in ("s3://logs/clicks/day=1/a.parquet", "s3a://logs/clicks/a.parquet"):
         with pytest.raises(ConfigurationError, match="would delete a log"):
             outputs.require_apart_from([file])
+    outputs = ParquetOutputs({None: ParquetOutput.at("gs://logs/clicks", replaces=True)})
+    with pytest.raises(ConfigurationError, match="would delete a log"):
+        outputs.require_apart_from(["gcs://logs/clicks/a.parquet"])
 
 
 def test_a_job_does_not_replace_its_log(tmp_path: Path) -> None:
@@ -392,6 +397,46 @@ def test_a_job_does_not_replace_its_log(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="would delete a log that the job reads"):
         counts.write_parquet(tmp_path, mode="overwrite")
     assert files_of(tmp_path) == before
+
+
+def fsspec_files(_: str) -> Any:
+    return pytest.importorskip("fsspec").filesystem("file")
+
+
+def fsspec_folder(folder: str) -> Any:
+    return pytest.importorskip("fsspec").filesystem("dir", path=folder, fs=fsspec_files(folder))
+
+
+def subtree_of_fsspec(folder: str) -> fs.FileSystem:
+    return fs.SubTreeFileSystem(folder, fs.PyFileSystem(fs.FSSpecHandler(fsspec_files(folder))))
+
+
+@pytest.mark.parametrize(
+    ("log", "filesystem"),
+    [
+        ("log", lambda folder: fs.SubTreeFileSystem(folder, fs.LocalFileSystem())),
+        ("log", subtree_of_fsspec),
+        ("log", fsspec_folder),
+        ("{folder}/log", fsspec_files),
+        ("{folder}/log", lambda folder: fs.PyFileSystem(fs.FSSpecHandler(fsspec_files(folder)))),
+        ("{folder}/log", lambda _: fs.LocalFileSystem()),
+    ],
+)
+def test_a_log_that_a_given_filesystem_wraps_is_not_replaced(
+    tmp_path: Path, log: str, filesystem: Callable[[str], Any]
+) -> None:
+    (tmp_path / "log").mkdir()
+    pq.write_table(pa.table({"k": ["a"], "ts": [1]}), tmp_path / "log" / "part-00000.parquet")
+    before = files_of(tmp_path)
+    stream = StreamExecutionEnvironment().from_event_log(
+        log.format(folder=tmp_path), timestamp="ts", filesystem=filesystem(str(tmp_path))
+    )
+    rows = stream.assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps())
+    counts = rows.key_by("k").window(TumblingEventTimeWindows.of(Time.seconds(1))).aggregate(n=count())
+    with pytest.raises(ConfigurationError, match="would delete a log that the job reads"):
+        counts.write_parquet(tmp_path / "log", mode="overwrite")
+    assert files_of(tmp_path) == before
+    counts.write_parquet(tmp_path / "results", mode="overwrite")
 
 
 class Nothing(KeyedProcessFunction):

@@ -18,6 +18,7 @@ from flinkcore.replay.log.arrays import Int64s
 NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 _NUMBER = re.compile(r"([0-9]+)")
 _WILDCARD = re.compile(r"[*?\[]")
+_LOCAL = frozenset({"local", "file"})  # as pyarrow and fsspec call it
 _S3A = re.compile(r"^s3[an]://")
 _SCHEME = re.compile(r"^([a-zA-Z][a-zA-Z0-9+.-]+)://")
 
@@ -56,9 +57,11 @@ class LogFile:
 
     @property
     def location(self) -> str:
-        """Its path, or a URI where it is not local, also if the user gave the filesystem."""
-        is_given = "://" not in self.name and not isinstance(self.filesystem, fs.LocalFileSystem)
-        return f"{self.filesystem.type_name}://{self.name}" if is_given else self.name
+        """Its path, or a URI where it is not local, also if the user gave the filesystem or one that wraps another."""
+        if "://" in self.name:
+            return self.name
+        scheme, path = _in_store(self.filesystem, self.path)
+        return path if scheme in _LOCAL else f"{scheme}://{path}"
 
     def check_unchanged(self) -> None:
         """Assert that size and time of modification are still these.
@@ -81,6 +84,22 @@ class LogFile:
             f"{self.name} has been written anew during the replay ({_version(self)} before, {_version(now)} now): run "
             "the replay again when nothing writes to the log"
         )
+
+
+def _in_store(filesystem: Any, path: str) -> tuple[str, str]:
+    """What kind of store a path of a filesystem is in, and its path there: wrappers are taken off."""
+    while True:
+        if isinstance(filesystem, fs.SubTreeFileSystem):
+            filesystem, path = filesystem.base_fs, f"{filesystem.base_path.rstrip('/')}/{path}"
+            continue
+        handler = filesystem.handler if isinstance(filesystem, fs.PyFileSystem) else None
+        if not isinstance(handler, fs.FSSpecHandler):
+            return filesystem.type_name, path
+        protocol = handler.fs.protocol
+        kind = protocol if isinstance(protocol, str) else protocol[0]
+        if kind != "dir":
+            return kind, path
+        filesystem, path = fs.PyFileSystem(fs.FSSpecHandler(handler.fs.fs)), f"{handler.fs.path}/{path}"
 
 
 def _version(file: LogFile) -> str:

@@ -41,11 +41,15 @@ def _locate(path: str) -> tuple[fs.FileSystem, str]:
     return fs.LocalFileSystem(), path.rstrip("/")
 
 
+_SAME_STORE = {"s3a": "s3", "s3n": "s3", "gcs": "gs"}
+"""What Spark, Hadoop, pyarrow and fsspec call a store, and its scheme in URIs."""
+
+
 def _place(path: str) -> tuple[str, ...]:
     # The folders on the way to a directory, from the root of its file system, links followed where they are local.
     uri = urlsplit(path) if "://" in path else None
     if uri is not None and uri.scheme != "file":
-        scheme = "s3" if uri.scheme in ("s3a", "s3n") else uri.scheme  # as Spark and Hadoop call it
+        scheme = _SAME_STORE.get(uri.scheme, uri.scheme)
         return scheme, uri.netloc, *filter(None, uri.path.split("/"))
     local = unquote(uri.path) if uri is not None else path
     return "file", "", *filter(None, os.path.realpath(local).split(os.sep))
