@@ -1,6 +1,6 @@
 """Jobs that stop with a checkpoint and go on from one: what they refuse, and what they leave when they fail."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -418,12 +418,46 @@ def test_computed_columns_change_unless_they_make_keys_or_timestamps(
 
     computed(YESTERDAY, 1, 2, 0).execute(stop_with_checkpoint=tmp_path / "c").to_arrow()
     computed(TODAY, 1, 2, 1).execute(restore_from=tmp_path / "c").to_arrow()
-    with pytest.raises(ConfigurationError, match=r"keys computed: .*\(at, 1\), .* then, .*\(at, 3\), .* now"):
+    with pytest.raises(
+        ConfigurationError, match=r"keys computed: hour = .*\(at, 1\) then, hour = .*\(at, 3\) now"
+    ):
         computed(TODAY, 3, 2, 0).execute(restore_from=tmp_path / "c")
     with pytest.raises(
         ConfigurationError, match=r"keys computed: key = .*\(total, 2\) then, key = .*\(total, 3\) now"
     ):
         computed(TODAY, 1, 3, 0).execute(restore_from=tmp_path / "c")
+
+
+def chosen(*changed: str) -> Any:
+    """Which users are among a hundred names, so many that pyarrow's text of the expression leaves most of them out."""
+    names = [f"user {number}" for number in range(100)]
+    return pc.is_in(pc.field("user"), value_set=pa.array([*names[:50], *changed, *names[50:]]))
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        (lambda chosen: {"steps": {"vip": chosen}, "keys": ("vip",)}, "keys computed: vip = is_in"),
+        (lambda chosen: {"timestamp": chosen.cast(pa.int64()) + pc.field("at")}, "timestamp: "),
+        (lambda chosen: {"arrival": pc.field("at") + chosen.cast(pa.int64())}, "arrivals: recorded as "),
+    ],
+)
+def test_a_job_with_other_values_amid_a_long_set_is_refused(
+    settings: Callable[[Any], dict[str, Any]], told: str, tmp_path: Path
+) -> None:
+    windows(YESTERDAY, **settings(chosen("a"))).execute(stop_with_checkpoint=tmp_path / "c").to_arrow()
+    windows(TODAY, **settings(chosen("a"))).execute(restore_from=tmp_path / "c").to_arrow()
+    assert str(chosen("a")) == str(chosen("b"))
+    with pytest.raises(ConfigurationError, match=told):
+        windows(TODAY, **settings(chosen("b"))).execute(restore_from=tmp_path / "c")
+
+
+def test_a_key_that_is_computed_as_itself_is_the_same_key(checkpoint: Path, tmp_path: Path) -> None:
+    expected = windows(TODAY).execute(restore_from=checkpoint).to_arrow()
+    same = {"user": pc.field("user")}
+    assert windows(TODAY, steps=same).execute(restore_from=checkpoint).to_arrow() == expected
+    windows(YESTERDAY, steps=same).execute(stop_with_checkpoint=tmp_path / "c").to_arrow()
+    assert windows(TODAY).execute(restore_from=tmp_path / "c").to_arrow() == expected
 
 
 def test_events_that_go_back_behind_the_cut_count_as_in_the_whole_log(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ does not return which rows it kept.
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import Protocol, TypeAlias
 
 import numpy as np
@@ -279,7 +280,7 @@ def shown_column(name: str, ops: Iterable[ColumnOp]) -> tuple[str, bool]:
         for op in ops:
             for made, expression in op.expressions if isinstance(op, WithColumns) else ():
                 if made == name:
-                    text = str(expression)
+                    text = exact_text(expression)
                     return text, expression_columns(expression) != frozenset([text])
     return name, False
 
@@ -292,14 +293,31 @@ def expressions_behind(names: Iterable[str], ops: Iterable[ColumnOp]) -> str:
     names : iterable of str
         Of columns that the ops give.
     ops : iterable of ColumnOp
-        Filters among them do not count, nor does what only they read.
+        Filters among them do not count, nor does what only they read, nor a column that is computed as itself.
     """
     computing = tuple(op for op in ops if not isinstance(op, Filter))
     left, _ = narrow_ops(computing, frozenset(names))
     made = [item for op in left if isinstance(op, Select | WithColumns) for item in op.expressions]
     return ", ".join(
-        f"{name} = {expression}" for name, expression in made if not name.startswith(HIDDEN_PREFIX)
+        f"{name} = {exact_text(expression)}"
+        for name, expression in made
+        if not name.startswith(HIDDEN_PREFIX) and not expression.equals(pc.field(name))
     )
+
+
+def exact_text(expression: Expression) -> str:
+    """Return the text of an expression, with a digest where it leaves out values: another expression has another text.
+
+    Raises
+    ------
+    ConfigurationError
+        If it refers to a column by its number.
+    """
+    text = str(expression)
+    if "..." not in text:
+        return text
+    # The pickled form is the same in every process, and was in every version of pyarrow from 19 to 26.
+    return f"{text} [SHA-256 {sha256(_pickled(expression)).hexdigest()}]"
 
 
 def expression_columns(expression: Expression) -> Columns:
@@ -321,13 +339,19 @@ def expression_columns(expression: Expression) -> Columns:
     """
     # pyarrow has no public way to walk an expression. Its pickled form is an Arrow file whose schema metadata
     # list the tree in prefix order, with a "field_ref" for each column.
+    text = ipc.open_file(_pickled(expression)).schema.to_string(
+        show_schema_metadata=True, truncate_metadata=False
+    )
+    _, _, tree = text.partition("-- schema metadata --\n")
+    return _columns_in(iter(tree.splitlines()))
+
+
+def _pickled(expression: Expression) -> pa.Buffer:
     try:
         _, (pickled,) = expression.__reduce__()
     except pa.ArrowNotImplementedError as error:
         raise ConfigurationError(f"{expression} must refer to columns by name ({error})") from error
-    text = ipc.open_file(pickled).schema.to_string(show_schema_metadata=True, truncate_metadata=False)
-    _, _, tree = text.partition("-- schema metadata --\n")
-    return _columns_in(iter(tree.splitlines()))
+    return pickled
 
 
 def _columns_in(tree: Iterator[str]) -> Columns:

@@ -11,7 +11,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from flinkcore.errors import ConfigurationError
-from flinkcore.replay.log.column_ops import expressions_behind, shown_column
+from flinkcore.replay.log.column_ops import exact_text, expressions_behind, shown_column
 from flinkcore.replay.log.event_log import EventLog
 from flinkcore.replay.plans.job_plan import JobPlan
 from flinkcore.replay.plans.log_plan import LogPlan
@@ -106,7 +106,7 @@ def _describe_arrivals(log: EventLog) -> str:
     # repr: no digit of a rate is lost, and no column is taken for an expression.
     if log.arrival is None:
         return f"{float(log.rate)!r} records/s from {log.arrival_start_ms} ms"
-    return f"recorded as {log.arrival!r}" if isinstance(log.arrival, str) else f"recorded as {log.arrival}"
+    return f"recorded as {repr(log.arrival) if isinstance(log.arrival, str) else exact_text(log.arrival)}"
 
 
 def _describe_operator(plan: StagePlan) -> dict[str, str]:
