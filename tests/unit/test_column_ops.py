@@ -18,6 +18,7 @@ from flinkcore.replay.log.column_ops import (
     expression_columns,
     narrow_ops,
     output_schema,
+    shown_column,
 )
 
 a, b, s = pc.field("a"), pc.field("b"), pc.field("s")
@@ -243,3 +244,12 @@ def test_the_schema_after_ops_is_known_without_rows() -> None:
     )
     with pytest.raises(SchemaError, match="there is no column b"):
         output_schema((Select(("a",)), Filter(b > 1)), schema)
+
+
+@pytest.mark.parametrize("name", ["a", "and so on...", "add(a, b)"])
+def test_a_hidden_column_that_holds_another_is_called_as_that(name: str) -> None:
+    hidden = HIDDEN_PREFIX + "t"
+    assert shown_column(hidden, [WithColumns(((hidden, pc.field(name)),))]) == (name, False)
+    text, is_computed = shown_column(hidden, [WithColumns(((hidden, pc.field(name) + 1),))])
+    assert is_computed
+    assert text.startswith(f"add_checked({name}, 1)")

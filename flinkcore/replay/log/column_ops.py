@@ -280,8 +280,9 @@ def shown_column(name: str, ops: Iterable[ColumnOp]) -> tuple[str, bool]:
         for op in ops:
             for made, expression in op.expressions if isinstance(op, WithColumns) else ():
                 if made == name:
-                    text = exact_text(expression)
-                    return text, expression_columns(expression) != frozenset([text])
+                    text = str(expression)
+                    is_column = expression.equals(pc.field(text))
+                    return (text, False) if is_column else (exact_text(expression), True)
     return name, False
 
 
@@ -316,7 +317,7 @@ def exact_text(expression: Expression) -> str:
     text = str(expression)
     if "..." not in text:
         return text
-    # The pickled form is the same in every process, and was in every version of pyarrow from 19 to 26.
+    # The pickled form is the same in every process, and in pyarrow 19, 22 and 26.
     return f"{text} [SHA-256 {sha256(_pickled(expression)).hexdigest()}]"
 
 
