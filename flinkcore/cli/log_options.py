@@ -91,7 +91,7 @@ def add_log_options(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="NAME=VALUE",
         help="of CSV and JSON, such as 'delimiter=;', null_values=NA,none, column_types=zip:string,n:int64, "
-        "newlines_in_values=true or block_bytes=67108864; repeat for more",
+        "newlines_in_values=true or block_bytes=67108864; of Parquet int96_unit=ns; repeat for more",
     )
     parser.add_argument("--timestamp", required=True, metavar="COLUMN", help="event time")
     parser.add_argument(

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import fs
 
-from flinkcore.errors import ConfigurationError, SchemaError, SourceError
+from flinkcore.errors import ConfigurationError, DataError, SchemaError, SourceError
 from flinkcore.replay.log.columnar_formats import check_statistics
 from flinkcore.replay.log.files import discover_files
 from flinkcore.replay.log.log_sources import LogFiles, TableSource
@@ -258,6 +258,50 @@ def test_timestamps_in_96_bits_are_in_microseconds_also_beyond_what_nanoseconds_
     assert pa.Table.from_batches(late.read(["ts"], 100)) == table.select(["ts"]).slice(2, 2)
 
 
+NANOS = pa.timestamp("ns")
+
+
+@pytest.mark.parametrize(
+    ("arrow_type", "value"),
+    [
+        (NANOS, lambda ns: ns),
+        (pa.struct([("x", pa.float64()), ("at", NANOS)]), lambda ns: {"x": float("nan"), "at": ns}),
+        (pa.list_(NANOS), lambda ns: [0, ns]),
+        (pa.map_(pa.string(), pa.struct([("at", NANOS)])), lambda ns: [("a", {"at": ns})]),
+    ],
+)
+def test_timestamps_in_96_bits_that_their_unit_does_not_hold_are_errors(tmp_path, arrow_type, value):
+    def written(name, times, **metadata):
+        column = pa.array([None if time is None else value(time) for time in times], arrow_type)
+        table = pa.table({"n": range(len(times)), "at.of": column}).replace_schema_metadata(metadata or None)
+        path = tmp_path / name
+        pq.write_table(table, path, use_deprecated_int96_timestamps=True, row_group_size=3)
+        return path, table
+
+    def read(path, columns=None, **options):
+        (chunk,) = LogFiles.discover(path, format_options=options).chunks(1)
+        return pa.Table.from_batches(chunk.read(columns, 2))
+
+    path, table = written("fine.parquet", [1_000, 0, None, -86_400_000_000_000, 5_000, 2**62 - 1])
+    with pytest.raises(
+        DataError,
+        match=r"INT96\) in row 5 of column 'at.of' of .*fine.parquet has nanoseconds.*'int96_unit': 'ns'",
+    ):
+        read(path)
+    assert read(path, ["n"]) == table.select(["n"])
+    # A float that is no number equals none.
+    assert str(read(path, int96_unit="ns").to_pylist()) == str(table.to_pylist())
+    path, _ = written("spark.parquet", [1_001], **{"org.apache.spark.version": "3.5.0"})
+    assert read(path).num_rows == 1
+
+    far, _ = written("far.parquet", [1_000])
+    in_us = pa.table({"at": pa.array([0, None, 2**53, 253402300799_999999], pa.timestamp("us"))})
+    pq.write_table(in_us, far, use_deprecated_int96_timestamps=True)
+    assert read(far) == in_us
+    with pytest.raises(DataError, match=r"in row 3 of column 'at' .* lies outside of 1677 to 2262.*'us'"):
+        read(far, int96_unit="ns")
+
+
 def test_columns_of_nulls_of_polars_are_taken():
     frame = polars.DataFrame({"k": ["a"], "c": [None], "list": [[None]], "struct": [{"x": None}]})
     assert read_all(TableSource.of(frame)).to_pylist() == frame.to_dicts()
@@ -448,7 +492,15 @@ def test_unknown_formats_and_options_are_errors(tmp_path):
     pq.write_table(events(), tmp_path / "a.parquet")
     for given, message in [
         ({"format": "orc"}, "format 'orc' is unknown; known are parquet"),
-        ({"format_options": {"delimiter": ";"}}, "'delimiter' is no option of parquet, which takes none"),
+        (
+            {"format_options": {"delimiter": ";"}},
+            "'delimiter' is no option of parquet, which takes int96_unit",
+        ),
+        (
+            {"format": "avro", "format_options": {"delimiter": ";"}},
+            "'delimiter' is no option of avro, which takes none",
+        ),
+        ({"format_options": {"int96_unit": "ms"}}, "int96_unit is 'us' or 'ns', not 'ms'"),
         (
             {"format": "csv", "format_options": {"quote": "'"}},
             "'quote' is no option of csv, which takes delimiter, ",

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs, ipc
 
+from flinkcore.errors import ConfigurationError, DataError
 from flinkcore.replay.log.arrays import Int64s
 from flinkcore.replay.log.column_ops import expression_columns
 from flinkcore.replay.log.file_format import ColumnsToRead, source_faults
@@ -22,18 +23,26 @@ from flinkcore.replay.log.sound_columns import check_layout, check_values
 # memory.
 _PREFETCH_BYTES = 64 << 20
 _PAGE_BYTES = 1 << 16
-_INT96_UNIT = "us"  # nanoseconds are those from 1677 to 2262 only
 
 
 class ParquetFormat:
     """Parquet: footers give the schema and the rows of each row group.
 
-    Timestamps in 96 bits are in microseconds, as Spark has them.
+    Parameters
+    ----------
+    int96_unit : {"us", "ns"}
+        Unit of timestamps in 96 bits, which are nanoseconds of any year. Microseconds are Spark's; nanoseconds are
+        those of 1677 to 2262. One that the unit does not hold is a DataError, in files that Spark has not written.
     """
 
     name = "parquet"
     is_columnar = True
     _advice = "The file is truncated, damaged or not Parquet: write it again, or take it out of the log"
+
+    def __init__(self, int96_unit: str = "us") -> None:
+        if int96_unit not in ("us", "ns"):
+            raise ConfigurationError(f"int96_unit is 'us' or 'ns', not {int96_unit!r}")
+        self._int96_unit = int96_unit
 
     def schema(self, file: LogFile) -> pa.Schema | None:
         with (
@@ -67,14 +76,18 @@ class ParquetFormat:
                 opened = closing.enter_context(self._open(file, encoded))
             groups = list(pieces if pieces is not None else range(opened.metadata.num_row_groups))
             if columns.where:
-                groups = _where_true(file, groups, columns, given, found)
+                groups = _where_true(file, groups, columns, given, found, self._int96_unit)
             # Where the file has none of the columns, another one tells the number of rows.
             names = list(dict.fromkeys(given.values())) or found.names[:1]
             _check_rows(opened.metadata, groups)
             # Prefetching holds all the groups of a call in memory; plain local reads hold one.
             runs = [[group] for group in groups] if local else _runs(opened.metadata, groups)
             flat = _flat_leaves(opened.metadata, names)
+            # Of a table, they are what Spark reads.
+            int96 = [] if in_table else _int96_leaves(opened.metadata, names)
             for run in runs:
+                for group in run if int96 else ():
+                    self._check_int96(file, group, int96)
                 rows = sum(opened.metadata.row_group(group).num_rows for group in run)
                 kept = None if file.deleted is None else _kept_rows(opened.metadata, run, file.deleted)
                 for batch in opened.iter_batches(
@@ -91,15 +104,67 @@ class ParquetFormat:
                     )
                 _check_columns(opened.metadata, run, flat)
 
-    def _open(self, file: LogFile, encoded: Sequence[str] = ()) -> Any:
+    def _check_int96(self, file: LogFile, group: int, leaves: Sequence[str]) -> None:
+        """Check that the unit holds the timestamps of these leaves in 96 bits, of which Arrow cuts what it does not."""
+        with self._open(file, int96_unit="us") as in_us, self._open(file, int96_unit="ns") as in_ns:
+            row = sum(in_us.metadata.row_group(before).num_rows for before in range(group))
+            both = (
+                opened.iter_batches(row_groups=[group], columns=leaves, use_threads=False)
+                for opened in (in_us, in_ns)
+            )
+            for micros, nanos in zip(*both, strict=True):
+                for name, *column in zip(micros.schema.names, micros.columns, nanos.columns, strict=True):
+                    if self._is_cut(*column):
+                        rows = range(micros.num_rows)
+                        row += next(
+                            at for at in rows if self._is_cut(*(each.slice(at, 1) for each in column))
+                        )
+                        raise self._cut(f"row {row} of column {name!r} of {file.name}")
+                row += micros.num_rows
+
+    def _is_cut(self, micros: pa.Array, nanos: pa.Array) -> bool:
+        if self._int96_unit == "us":
+            # Nanoseconds wrap around, both here and as Arrow reads them: they are equal in any year.
+            return not micros.cast(nanos.type, safe=False).equals(nanos)
+        try:
+            micros.cast(nanos.type)
+        except pa.ArrowInvalid:
+            return True
+        return False
+
+    def _cut(self, where: str) -> DataError:
+        found, other = (
+            ("has nanoseconds, which microseconds leave out", "ns")
+            if self._int96_unit == "us"
+            else ("lies outside of 1677 to 2262, the years of nanoseconds", "us")
+        )
+        return DataError(
+            f"the timestamp (INT96) in {where} {found}: give format_options={{'int96_unit': {other!r}}}, or leave the "
+            "column out by select(...)"
+        )
+
+    def _open(self, file: LogFile, encoded: Sequence[str] = (), int96_unit: str | None = None) -> Any:
         return pq.ParquetFile(
             file.path,
             filesystem=file.filesystem,
             read_dictionary=list(encoded),
             pre_buffer=not isinstance(file.filesystem, fs.LocalFileSystem),
             page_checksum_verification=True,
-            coerce_int96_timestamp_unit=_INT96_UNIT,
+            coerce_int96_timestamp_unit=int96_unit or self._int96_unit,
         )
+
+
+def _int96_leaves(metadata: Any, names: Collection[str]) -> list[str]:
+    """Leaves of columns that have timestamps in 96 bits, unless Spark has written them, which has microseconds."""
+    if any(key.startswith(b"org.apache.spark.") for key in metadata.metadata or ()):
+        return []
+    leaves = map(metadata.schema.column, range(metadata.num_columns))
+    return [
+        leaf.path
+        for leaf in leaves
+        if leaf.physical_type == "INT96"
+        and any(leaf.path == name or leaf.path.startswith(f"{name}.") for name in names)
+    ]
 
 
 def _instants_in_table(opened: Any) -> pa.Schema:
@@ -127,7 +192,12 @@ def _as_in_table(
 
 
 def _where_true(
-    file: LogFile, groups: list[int], columns: ColumnsToRead, given: Mapping[str, str], found: pa.Schema
+    file: LogFile,
+    groups: list[int],
+    columns: ColumnsToRead,
+    given: Mapping[str, str],
+    found: pa.Schema,
+    int96_unit: str,
 ) -> list[int]:
     """Row groups that may hold a row which meets the conditions, by their statistics."""
     known = frozenset(
@@ -145,7 +215,7 @@ def _where_true(
 
     asked = sorted(set[str]().union(*(expression_columns(condition) or known for condition in told)))
     check_statistics(file, groups, asked)
-    parquet = ds.ParquetFileFormat(coerce_int96_timestamp_unit=_INT96_UNIT)
+    parquet = ds.ParquetFileFormat(coerce_int96_timestamp_unit=int96_unit)
     fragment = parquet.make_fragment(file.path, file.filesystem)
     subset = fragment.subset(reduce(and_, told), pa.schema([found.field(name) for name in sorted(known)]))
     left = {group.id for group in subset.row_groups}

@@ -141,7 +141,7 @@ class EventLog:
         filesystem : pyarrow.fs.FileSystem or fsspec filesystem, optional
             The paths are within it.
         format_options : mapping, optional
-            Of ``CsvFormat`` or ``JsonFormat``.
+            Of ``CsvFormat``, ``JsonFormat`` or ``ParquetFormat``.
 
         Returns
         -------

@@ -1,6 +1,6 @@
 """Which file format a log has: the one that the user names, or that of the extensions."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from inspect import signature
 from typing import Any
 
@@ -33,11 +33,12 @@ _EXTENSIONS = {
     "jsonl": "json",
     "ndjson": "json",
 }
-_TEXT_FORMATS: dict[str, type[CsvFormat] | type[JsonFormat]] = {"csv": CsvFormat, "json": JsonFormat}
-_BINARY_FORMATS: dict[str, type[ParquetFormat] | type[ArrowFormat] | type[AvroFormat]] = {
+_FORMAT_TYPES: dict[str, Callable[..., FileFormat]] = {
     "parquet": ParquetFormat,
     "arrow": ArrowFormat,
     "avro": AvroFormat,
+    "csv": CsvFormat,
+    "json": JsonFormat,
 }
 _COMPRESSIONS = ("gz", "bz2", "zst", "lz4")
 
@@ -55,7 +56,8 @@ def file_format(
         "parquet", "arrow" (also "ipc", "feather"), "avro", "csv" or "json" (lines). Guessed from the extensions if
         not given; CSV and JSON lines may also end in .gz, .bz2, .zst or .lz4.
     options : mapping, optional
-        Of the text formats: see :class:`~flinkcore.replay.log.text_formats.CsvFormat` and ``JsonFormat``.
+        Parameters of :class:`~flinkcore.replay.log.text_formats.CsvFormat`, ``JsonFormat`` or
+        :class:`~flinkcore.replay.log.columnar_formats.ParquetFormat`.
 
     Returns
     -------
@@ -81,8 +83,7 @@ def file_format(
         kind = _FORMATS[format]
     else:
         raise ConfigurationError(f"format {format!r} is unknown; known are {', '.join(_FORMATS)}")
-    text_format = _TEXT_FORMATS.get(kind)
-    known = [] if text_format is None else list(signature(text_format).parameters)
+    known = list(signature(_FORMAT_TYPES[kind]).parameters)
     if options is not None and not isinstance(options, Mapping):
         raise ConfigurationError(
             f"format_options is a mapping of options to values, such as {{'delimiter': ';'}}, not {options!r}"
@@ -92,9 +93,7 @@ def file_format(
             raise ConfigurationError(
                 f"format_options: {option!r} is no option of {kind}, which takes {', '.join(known) or 'none'}"
             )
-    if text_format is not None:
-        return text_format(**(options or {}))
-    return _BINARY_FORMATS[kind]()
+    return _FORMAT_TYPES[kind](**(options or {}))
 
 
 def _guess(file: LogFile) -> str:
