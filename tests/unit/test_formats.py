@@ -922,6 +922,24 @@ def test_whole_numbers_that_a_float_does_not_tell_apart_are_refused(tmp_path, fo
         read_all(source)
 
 
+@pytest.mark.parametrize(
+    "wrapped", ['{{"id": {}, "n": {}}}', "[{}]", '[null, {{"a": [1, {}]}}]', '{{"a": {{"id": {}}}}}']
+)
+def test_whole_numbers_within_json_values_that_a_float_does_not_tell_apart_are_refused(tmp_path, wrapped):
+    def written(*numbers):
+        # The second of two numbers in a value is none that makes it one of floats.
+        texts = [wrapped.format(number, 2**53 + 1) for number in numbers]
+        return LogFiles.discover(write_ids(tmp_path / "log.json", texts))
+
+    assert len(read_all(written(2**53 + 1, 2**63 - 1))) == 2
+    assert len(read_all(written(1.5, 2**64, "123456789012345680000"))) == 3
+    message = rf"number in column 'id' .*: {2**64 + 1}\. .*decimal128\(38, 0\) in place of the double of"
+    with pytest.raises(SchemaError, match=message):
+        read_all(written(1, 2**64 + 1))
+    with pytest.raises(SchemaError, match=message):
+        read_all(written(1.5, 2**64 + 1))
+
+
 @pytest.mark.parametrize("format", ["csv", "json"])
 def test_numbers_whose_type_is_named_may_be_rounded_or_exact(tmp_path, format):
     numbers = [12345678901234567890123, 12345678901234567890124]

@@ -112,7 +112,7 @@ def _without_bounds(timestamp_range: tuple[int, int]) -> str:
     )
 
 
-def _is_too_far(arrival_ms: int) -> str:
+def _why_too_far(_arrival_ms: int) -> str:
     return "which is further than 2**61 ms from the epoch: check the unit of the column"
 
 
@@ -396,7 +396,7 @@ class EventReader:
             faults += [
                 Fault("unreadable arrival", name, unreadable, arrivals),
                 Fault("null arrival", name, _nulls(arrivals)),
-                Fault("arrival out of range", name, too_far, outside_ms=arrival_ms, why_outside=_is_too_far),
+                Fault("arrival out of range", name, too_far, outside_ms=arrival_ms, why_outside=_why_too_far),
             ]
         if isinstance(self._split, str):
             nulls = codes < 0 if len(codes) and codes.min() < 0 else None

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.json as pajson
 
+from flinkcore.common.column_values import any_type
 from flinkcore.common.text_files import (
     CsvRows,
     csv_contents,
@@ -276,7 +277,7 @@ class JsonFormat:
                     ) from error
                 for name in inferred:
                     if _may_be_rounded(table.column(name)):
-                        _check_digits(file, name, block)
+                        _check_digits(file, table.field(name), block)
                 for batch in table.to_batches():
                     check_values(batch)
                     yield batch
@@ -315,19 +316,34 @@ class _WholeNumber(str):
 
 _DECODER = json.JSONDecoder(parse_int=_WholeNumber, strict=False)
 _OBJECT = re.compile("{")
-_MANY_DIGITS = re.compile(rb"[:\s-]\d{16}")
+_MANY_DIGITS = re.compile(rb"[:,\[\s-]\d{16}")
 
 
-def _check_digits(file: LogFile, name: str, block: bytes) -> None:
-    """Check that a column of JSON which was inferred as float64 holds no whole number that such a float rounds."""
+def _check_digits(file: LogFile, column: pa.Field, block: bytes) -> None:
+    """Check that a column of JSON with floats that were inferred holds no whole number that such a float rounds."""
     if _MANY_DIGITS.search(block) is None:
         return
     text, place = block.decode(errors="replace"), 0
     while begin := _OBJECT.search(text, place):
         found, place = _DECODER.raw_decode(text, begin.start())
-        value = found.get(name)
-        if isinstance(value, _WholeNumber) and _is_rounded(value):
-            raise _rounded(file, name, value, "pyarrow.decimal128(38, 0)")
+        for digits in _whole_numbers_of_floats(found.get(column.name), column.type):
+            if _is_rounded(digits):
+                exact = "pyarrow.decimal128(38, 0)"
+                if not pa.types.is_float64(column.type):
+                    exact = f"{exact} in place of the double of {column.type}"
+                raise _rounded(file, column.name, digits, exact)
+
+
+def _whole_numbers_of_floats(value: Any, arrow_type: pa.DataType) -> Iterator[_WholeNumber]:
+    if pa.types.is_float64(arrow_type):
+        if isinstance(value, _WholeNumber):
+            yield value
+    elif isinstance(value, dict):
+        for field in arrow_type:
+            yield from _whole_numbers_of_floats(value.get(field.name), field.type)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _whole_numbers_of_floats(item, arrow_type.value_type)
 
 
 def _parse(block: bytes, schema: pa.Schema, unexpected: str) -> pa.Table:
@@ -485,12 +501,20 @@ def _can_read(read: Callable[[Mapping[str, pa.DataType]], object], types: Mappin
 
 def _inferred_floats(columns: ColumnsToRead, given: Mapping[str, pa.DataType]) -> list[str]:
     """Columns whose whole numbers float64 might round, which nobody has said is all right."""
-    return [name for name, kind in columns.types.items() if pa.types.is_float64(kind) and name not in given]
+    return [
+        name
+        for name, kind in columns.types.items()
+        if any_type(kind, pa.types.is_float64) and name not in given
+    ]
 
 
 def _may_be_rounded(column: pa.Array | pa.ChunkedArray) -> bool:
     """Whether some numbers are so large that not every whole number is a float64."""
-    return (pc.max(pc.abs(column)).as_py() or 0.0) >= 2.0**53
+    if pa.types.is_float64(column.type):
+        return (pc.max(pc.abs(column)).as_py() or 0.0) >= 2.0**53
+    if pa.types.is_struct(column.type):
+        return any(map(_may_be_rounded, column.flatten()))
+    return pa.types.is_list(column.type) and _may_be_rounded(pc.list_flatten(column))
 
 
 def _is_rounded(digits: str) -> bool:
@@ -505,7 +529,7 @@ def _is_rounded(digits: str) -> bool:
 def _rounded(file: LogFile, name: str, digits: str, exact: str) -> SchemaError:
     shown = digits if len(digits) <= 60 else f"{digits[:57]}..."
     return SchemaError(
-        f"{file.name} has a number in column {name!r} that float64, the type found for the column, does not tell from "
+        f"{file.name} has a number in column {name!r} that float64, the type found for it, does not tell from "
         f"others near it: {shown}. Give the type with format_options={{'column_types': {{{name!r}: type}}}}: {exact} "
         "keeps every digit, as keys need it, and 'double' rounds"
     )

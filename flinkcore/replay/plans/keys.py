@@ -55,7 +55,7 @@ def require_alike_keys(
 
 def require_key_type(key: str, schema: pa.Schema, max_depth: int = MAX_DEPTH) -> None:
     """Raise a SchemaError that says what to do, unless a column is of a type that keys can have, so deep at most."""
-    depth = _depth(schema.field(key).type)
+    depth = _struct_depth(schema.field(key).type)
     if depth > max_depth:
         raise SchemaError(
             f"key column {key!r} has structs that lie {depth} deep in each other; {max_depth} are the most that a key "
@@ -77,15 +77,17 @@ def require_key_type(key: str, schema: pa.Schema, max_depth: int = MAX_DEPTH) ->
         raise SchemaError(f"key column {key!r} is {found}, which cannot be a key; {advice}") from error
 
 
-def _depth(found: pa.DataType) -> int:
-    return 1 + max((_depth(field.type) for field in found), default=0) if pa.types.is_struct(found) else 0
+def _struct_depth(found: pa.DataType) -> int:
+    return (
+        1 + max((_struct_depth(field.type) for field in found), default=0) if pa.types.is_struct(found) else 0
+    )
 
 
 def _way_down(found: pa.DataType, levels: int) -> list[int]:
     """The numbers of the fields that lead to the deepest structs, for so many levels."""
     numbers: list[int] = []
     while len(numbers) < levels:
-        depths = [_depth(field.type) for field in found]
+        depths = [_struct_depth(field.type) for field in found]
         numbers.append(depths.index(max(depths)))
         found = found.field(numbers[-1]).type
     return numbers
