@@ -10,7 +10,12 @@ from typing import Any, Final, NamedTuple, TypeAlias, cast
 import numpy as np
 import pyarrow as pa
 
-from flinkcore.analysis.recorded_function import RecordedFunction, TimerAct
+from flinkcore.analysis.recorded_function import (
+    RecordedFunction,
+    RecordedWindowFunction,
+    TimerAct,
+    WindowCall,
+)
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.row import Row
 from flinkcore.datastream.aggregates import collect
@@ -175,17 +180,16 @@ def run_key(stage: StagePlan, time: ReplayTime, events: LogEvents) -> KeyRun:
         own = {*stage.keys, *WINDOW_RESULT_COLUMNS, EVENTS}
         names = [name for name in fired.batch.schema.names if name not in own]
         return KeyRun(firings, pa.Table.from_batches([fired.batch.select(names)]), late, assigned)
-    given = _run_placed(stage, time, _without_numbers(events))[0]
-    rows: dict[tuple[int, ...], list[int]] = {}
-    for row, fired_at in enumerate(_fired_at(given)):
-        rows.setdefault(fired_at, []).append(row)
-    results = pa.Table.from_batches([given.batch])
+    assert isinstance(operator, WindowProcess)
+    recorded = RecordedWindowFunction(operator.function.window_function)
+    recording = replace(operator, function=replace(operator.function, window_function=recorded))
+    given = _run_placed(replace(stage, operator=recording), time, _without_numbers(events))[0]
+    rows_of = _rows_of_calls(
+        given, recorded.calls, [(each.bounds, each.watermark) for each in firings], fired
+    )
     return KeyRun(
-        [
-            firing._replace(results=_range(rows.get(fired_at, [])))
-            for firing, fired_at in zip(firings, _fired_at(fired), strict=True)
-        ],
-        results,
+        [firing._replace(results=rows) for firing, rows in zip(firings, rows_of, strict=True)],
+        pa.Table.from_batches([given.batch]),
         late,
         assigned,
     )
@@ -363,14 +367,33 @@ def _fired_rows(
         yield _Place(clock, split, position), (start, end), watermark, is_late, of
 
 
-def _fired_at(placed: PlacedEvents) -> list[tuple[int, ...]]:
-    """What results of one firing have in common: place, and timestamp of the window."""
-    columns = [column.tolist() for column in (*placed.order[:FIXED_COLUMNS], placed.timestamps)]
-    return list(zip(*columns, strict=True))
+def _rows_of_calls(
+    given: PlacedEvents,
+    calls: Sequence[WindowCall],
+    fired_at: Sequence[tuple[Bounds, int]],
+    fired: PlacedEvents,
+) -> list[range]:
+    """Of each firing, the rows that the function gave when it was called for it; both runs fire in one order.
+
+    An aggregate function that has no result at a firing is followed by no call.
+    """
+    rows_of = [range(0)] * len(fired_at)
+    firings = iter(np.argsort(_emitted(fired)).tolist())
+    row_of_emitted = np.argsort(_emitted(given)).tolist()
+    n_emitted = 0
+    for call in calls:
+        called_at = window_bounds(call.window), call.watermark
+        firing = next(number for number in firings if fired_at[number] == called_at)
+        if call.n_results:
+            first = row_of_emitted[n_emitted]
+            rows_of[firing] = range(first, first + call.n_results)
+        n_emitted += call.n_results
+    return rows_of
 
 
-def _range(rows: Sequence[int]) -> range:
-    return range(rows[0], rows[-1] + 1) if rows else range(0)
+def _emitted(placed: PlacedEvents) -> Int64s:
+    """The sequences of results of one key, which count them as they are emitted."""
+    return placed.order[FIXED_COLUMNS]
 
 
 def _integers(times: pa.Array) -> list[int | None]:

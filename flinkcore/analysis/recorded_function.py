@@ -1,16 +1,26 @@
-"""A process function whose calls are recorded: what each gave, and what it did with timers."""
+"""Functions whose calls are recorded: what each gave, and what a process function did with timers."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from types import SimpleNamespace
+from typing import Any, NamedTuple, cast
 
 from flinkcore.common.output_tag import OutputTag
-from flinkcore.datastream.functions import KeyedProcessFunction, RuntimeContext
+from flinkcore.datastream.functions import (
+    KeyedProcessFunction,
+    ProcessAllWindowFunction,
+    ProcessWindowFunction,
+    RuntimeContext,
+)
 from flinkcore.datastream.time_domain import TimeDomain
 from flinkcore.datastream.timerservice import TimerService
+from flinkcore.datastream.window import Window
+from flinkcore.datastream.window.window_operation import AnyWindowFunction
 from flinkcore.runtime.copies import copied_function
+from flinkcore.runtime.key_context import KeyContext
+from flinkcore.runtime.windowing.window_calls import window_call
 
 
 class TimerAct(NamedTuple):
@@ -79,9 +89,13 @@ class Journal:
 
     def add_result(self, call: Call, result: Any) -> None:
         """Count a result of a call, unless it is of a side output."""
-        if not (isinstance(result, tuple) and len(result) == 2 and isinstance(result[0], OutputTag)):
+        if not _is_aside(result):
             call.n_results += 1
             self.n_results += 1
+
+
+def _is_aside(result: Any) -> bool:
+    return isinstance(result, tuple) and len(result) == 2 and isinstance(result[0], OutputTag)
 
 
 class RecordedTimerService(TimerService):
@@ -185,3 +199,54 @@ class RecordedFunction(KeyedProcessFunction):
         for result in () if results is None else results:
             self.journal.add_result(call, result)
             yield result
+
+
+@dataclass
+class WindowCall:
+    """A call for a window that fires, at a watermark, and how many results it gave."""
+
+    window: Window
+    watermark: int
+    n_results: int = 0
+
+
+class RecordedWindowFunction(ProcessWindowFunction):  # type: ignore[type-arg]
+    """Calls a window function, or gives the aggregate where there is none; all copies record in one list.
+
+    Parameters
+    ----------
+    function : WindowFunction, AllWindowFunction, ProcessWindowFunction, ProcessAllWindowFunction or None
+    calls : list of WindowCall, optional
+        By default a new one.
+    """
+
+    def __init__(self, function: AnyWindowFunction | None, calls: list[WindowCall] | None = None) -> None:
+        self.calls: list[WindowCall] = [] if calls is None else calls
+        self._function = function
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> RecordedWindowFunction:
+        function = None if self._function is None else copied_function(self._function)
+        return RecordedWindowFunction(function, self.calls)
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        if self._function is not None:
+            self._function.open(runtime_context)
+
+    def close(self) -> None:
+        if self._function is not None:
+            self._function.close()
+
+    def process(self, key: Any, context: Any, elements: Any) -> Iterator[Any]:
+        call = WindowCall(context.window(), context.current_watermark())
+        self.calls.append(call)
+        given = elements
+        if self._function is not None:
+            of_key = cast(KeyContext, SimpleNamespace(current_key=key))
+            given = window_call(self._function, context, of_key)[0](elements)
+        for result in () if given is None else given:
+            call.n_results += not _is_aside(result)
+            yield result
+
+    def clear(self, context: Any) -> None:
+        if isinstance(self._function, ProcessWindowFunction | ProcessAllWindowFunction):
+            self._function.clear(context)

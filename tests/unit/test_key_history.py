@@ -3,6 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,14 @@ from flinkcore.analysis import key_replay
 from flinkcore.common import Configuration, Duration, Row, Time, WatermarkStrategy
 from flinkcore.datastream import DataStream, KeyedStream, StreamExecutionEnvironment
 from flinkcore.datastream.aggregates import count, sum_
-from flinkcore.datastream.functions import KeyedProcessFunction, ProcessWindowFunction
+from flinkcore.datastream.functions import (
+    AggregateFunction,
+    KeyedProcessFunction,
+    ProcessWindowFunction,
+    WindowFunction,
+)
 from flinkcore.datastream.window import (
+    ContinuousEventTimeTrigger,
     CountEvictor,
     CountTrigger,
     EventTimeSessionWindows,
@@ -664,3 +671,106 @@ def test_windows_with_an_evictor_fire_with_what_it_leaves() -> None:
         [{"values": [2, 3, 4]}],
         [{"values": [4, 6, 7]}],
     ]
+
+
+class Nested(FirstTen):
+    """Assigns events to windows of 20 ms, and those of a second half to that, too."""
+
+    def assign_windows(
+        self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
+    ) -> list[TimeWindow]:
+        start = timestamp - timestamp % 20
+        inner = [TimeWindow(start + 10, start + 20)] if timestamp % 20 >= 10 else []
+        return [TimeWindow(start, start + 20), *inner]
+
+
+class OddValues(ProcessWindowFunction):
+    """Gives the end of the window and a value, for each odd one."""
+
+    def process(self, key: Any, context: Any, elements: Any) -> Iterator[Row]:
+        for element in elements:
+            if element.value % 2:
+                yield Row(context.window().end, element.value)
+
+
+class ApplyOddValues(WindowFunction):
+    def apply(self, key: Any, window: TimeWindow, inputs: Any) -> list[Row]:
+        return [Row(window.end, element.value) for element in inputs if element.value % 2]
+
+
+@pytest.mark.parametrize("function", [OddValues(), ApplyOddValues()])
+@pytest.mark.parametrize(
+    ("windows", "trigger"),
+    [
+        (
+            TumblingEventTimeWindows.of(Time.milliseconds(20)),
+            ContinuousEventTimeTrigger.of(Time.milliseconds(3)),
+        ),
+        (
+            SlidingEventTimeWindows.of(Time.milliseconds(20), Time.milliseconds(10)),
+            ContinuousEventTimeTrigger.of(Time.milliseconds(3)),
+        ),
+        (Nested(), EventTimeTrigger.create()),
+        (Nested(), CountTrigger.of(1)),
+    ],
+    ids=["continuous", "continuous, sliding", "of one end", "of one end, by event"],
+)
+def test_windows_that_fire_at_once_have_each_their_own_results(
+    windows: Any, trigger: Any, function: Any
+) -> None:
+    log = ROWS.filter(pc.field("key") == "k")
+    windowed = keyed(log).window(windows).trigger(trigger)
+    call = windowed.process if isinstance(function, OddValues) else windowed.apply
+    results = call(function, pa.schema([("end", pa.int64()), ("value", pa.int64())]))
+    firings = results.why("k").firings.to_pylist()
+    values = log["value"].to_pylist()
+    assert [firing["results"] for firing in firings] == [
+        [
+            {"end": firing["window_end"], "value": values[event - 1]}
+            for event in firing["events"]
+            if values[event - 1] % 2
+        ]
+        for firing in firings
+    ]
+    assert [row for firing in firings for row in firing["results"]] == results.to_arrow().to_pylist()
+
+
+class SumOfThree(AggregateFunction):
+    """The sum of three values at least; of fewer it has no result."""
+
+    def create_accumulator(self) -> list[int]:
+        return []
+
+    def add(self, value: Row, accumulator: list[int]) -> list[int]:
+        return [*accumulator, value.value]
+
+    def get_result(self, accumulator: list[int]) -> Any:
+        return Row(sum(accumulator)) if len(accumulator) > 2 else None
+
+    def merge(self, a: list[int], b: list[int]) -> list[int]:
+        return a + b
+
+
+def test_firings_of_aggregates_without_a_result_have_none() -> None:
+    windows = (
+        keyed(ROWS, bound_ms=50)
+        .window(TumblingEventTimeWindows.of(Time.milliseconds(20)))
+        .trigger(CountTrigger.of(1))
+    )
+    results = windows.aggregate(SumOfThree(), output_type=pa.schema([("sum", pa.int64())]))
+    firings = results.why("k").firings.to_pylist()
+    assert [len(firing["events"]) for firing in firings] == [1, 2, 3, 4, 5, 6]
+    assert [firing["results"] for firing in firings] == [[], [], *([{"sum": n}] for n in (6, 10, 16, 23))]
+
+
+@pytest.mark.parametrize("order", list(permutations([46, 61, 56])))
+def test_evictors_leave_the_events_of_merged_sessions_that_the_story_names(order: tuple[int, ...]) -> None:
+    log = pa.table({"ts": [*order, 66], "arrival": range(4), "key": ["k"] * 4, "value": range(1, 5)})
+    sessions = EventTimeSessionWindows.with_dynamic_gap(lambda element: 11)
+    windows = keyed(log, bound_ms=50).window(sessions).trigger(CountTrigger.of(3)).evictor(CountEvictor.of(2))
+    firings = windows.process(Values(), VALUES).why("k").firings.to_pylist()
+    assert firings
+    for firing in firings:
+        assert [{"values": sorted(firing["events"])}] == [
+            {"values": sorted(row["values"])} for row in firing["results"]
+        ]

@@ -76,18 +76,19 @@ class TimeWindow(_Bounds, Window):
         ----------
         windows : iterable of TimeWindow
         callback : MergingWindowAssigner.MergeCallback
-            Called for every group of at least two different windows, with the group and the window that covers it.
+            Called for every group of at least two different windows, with the group, ordered by start, and the window
+            that covers it.
         """
         covering: TimeWindow | None = None
-        group: set[TimeWindow] = set()
-        for window in sorted(windows):
+        group: list[TimeWindow] = []
+        for window in sorted(set(windows)):
             if covering is not None and covering.intersects(window):
                 covering = covering.cover(window)
-                group.add(window)
+                group.append(window)
                 continue
             if covering is not None and len(group) > 1:
                 callback.merge(group, covering)
-            covering, group = window, {window}
+            covering, group = window, [window]
         if covering is not None and len(group) > 1:
             callback.merge(group, covering)
 
