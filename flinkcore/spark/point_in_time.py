@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import reduce
 from operator import and_
 from typing import Any, Final
@@ -83,7 +83,7 @@ def as_of(
         ),
     )
     # One order for both: features come before the questions of their time, or after them.
-    placed_keys = [f.col(f"key{number}") for number in range(len(join.keys))]
+    placed_keys = [*(f.col(f"key{number}") for number in range(len(join.keys))), f.col("negative_zeros")]
     by_key = Window.partitionBy(*placed_keys).orderBy("ms", "micros", "side", "number")
     so_far = by_key.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     known = known.withColumn(_NUMBER, f.monotonically_increasing_id()).where(
@@ -97,7 +97,7 @@ def as_of(
     is_withdrawn = f.col(ROW_KIND).isin(*WITHDRAWN) if join.retracts else f.lit(False)
     withdrawn = f.coalesce(is_withdrawn, f.lit(False))
     rows = known.select(
-        *_keys(join),
+        *_keys(known, join),
         *_time(known, join.emitted_at),
         f.lit(1).alias("side"),
         f.col(_NUMBER).alias("number"),
@@ -111,7 +111,7 @@ def as_of(
     feature = f.struct("served", "withdrawn", "ms", "micros").alias("feature")
     both = rows.select(*placed_keys, "ms", "micros", "side", "number", feature).unionByName(
         asked.select(
-            *_keys(join),
+            *_keys(asked, join),
             *_time(asked, join.at),
             f.lit(2 if join.allow_exact_matches else 0).alias("side"),
             f.lit(0).cast("long").alias("number"),
@@ -131,8 +131,29 @@ def as_of(
     )
 
 
-def _keys(join: PointInTimeJoin) -> list[Column]:
-    return [f.col(quoted(name)).alias(f"key{number}") for number, name in enumerate(join.keys)]
+def _keys(frame: DataFrame, join: PointInTimeJoin) -> list[Column]:
+    """The keys, and where they hold -0.0, which Spark takes for 0.0 where it compares rows."""
+    columns = [(f.col(quoted(name)), frame.schema[name].dataType) for name in join.keys]
+    negative_zeros = f.concat_ws(
+        ",",
+        *(
+            f.when(zero, f.lit(f"{number}{path}"))
+            for number, (column, kind) in enumerate(columns)
+            for path, zero in _negative_zeros(column, kind)
+        ),
+    )
+    keys = [column.alias(f"key{number}") for number, (column, _) in enumerate(columns)]
+    return [*keys, negative_zeros.alias("negative_zeros")]
+
+
+def _negative_zeros(column: Column, kind: types.DataType) -> Iterator[tuple[str, Column]]:
+    """The ways to floats in a column, and whether there is -0.0."""
+    if isinstance(kind, types.FloatType | types.DoubleType):
+        yield "", (column == 0) & (column.cast("string") == "-0.0")
+    elif isinstance(kind, types.StructType):
+        for field in kind.fields:
+            for path, zero in _negative_zeros(column.getField(field.name), field.dataType):
+                yield f".{field.name}{path}", zero
 
 
 def _arrow_types(frame: DataFrame, *names: str) -> pa.Schema:

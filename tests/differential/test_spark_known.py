@@ -119,7 +119,15 @@ def test_times_with_a_zone_numbers_and_dates_are_instants_of_utc(spark: Any) -> 
     assert [row.n for row in answered.collect()] == [None, 1, None]
 
 
+ZEROS = "inline(array(struct({0} k, 10L at), struct({1} k, 11L at), struct({2} k, 12L at)))"
 KEYS_AND_TIMES = [
+    (ZEROS.format("0D", "double('-0.0')", "double('NaN')"), "double('-0.0') k, 10L emitted_at"),
+    (ZEROS.format("0D", "double('-0.0')", "double(null)"), "double('0.0') k, 10L emitted_at"),
+    (ZEROS.format("0D", "double('-0.0')", "double('NaN')"), "float('NaN') k, 10L emitted_at"),
+    (
+        ZEROS.format(*(f"named_struct('x', named_struct('y z', float('{x}')))" for x in ("0", "-0", "NaN"))),
+        "named_struct('x', named_struct('y z', double('-0'))) k, 10L emitted_at",
+    ),
     ("1 k, 10L at", "1 k, 10L emitted_at"),
     ("cast(1 AS SMALLINT) k, 70000L at", "1L k, 70000L emitted_at"),
     # Less than a millisecond apart.
