@@ -11,25 +11,34 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from flinkcore.analysis.point_in_time import WITHDRAWN
 from flinkcore.analysis.result_tables import differences, ids_of_keys, names_of
 from flinkcore.common.html_text import html_lines
 from flinkcore.common.shown_durations import shown_duration, shown_share
 from flinkcore.common.watermark_strategy import WatermarkStrategy
 from flinkcore.datastream import DataStream
 from flinkcore.datastream.aggregates import Aggregate
-from flinkcore.datastream.columnar_windows import ROW_KIND
+from flinkcore.datastream.columnar_windows import ROW_KIND, require_output_mode
+from flinkcore.datastream.output_mode import OutputMode
 from flinkcore.datastream.transformations import (
     PartitionTransformation,
     TimestampsAndWatermarksTransformation,
     Transformation,
     WindowTransformation,
 )
-from flinkcore.datastream.window import CountSlidingWindowAssigner, CountTumblingWindowAssigner, GlobalWindows
+from flinkcore.datastream.window import (
+    CountSlidingWindowAssigner,
+    CountTumblingWindowAssigner,
+    GlobalWindows,
+    MergingWindowAssigner,
+)
 from flinkcore.errors import ConfigurationError
 from flinkcore.replay.log.arrays import Int64s
 
 _STRATEGY: Final = "strategy"
 _FIRINGS: Final = "firings"
+_GIVEN: Final = "given"
+_LAST_KIND: Final = "last_kind"
 _HOW: Final = ("late_firing", "watermark")
 """Columns of results that say how a result came, not what it is."""
 
@@ -54,12 +63,16 @@ class WhatIf:
     results : tuple of pyarrow.Table
         Under each strategy a row per result: keys, ``firings`` (how many rows it gave), and each other column as it
         came first (``first_...``) and last (``last_...``).
+    withdrawn : tuple of int
+        Results of sessions that were given and then became part of another session, under each strategy; they are none
+        of ``results``.
     """
 
     strategies: tuple[WatermarkStrategy, ...]
     keys: tuple[str, ...]
     late: tuple[int, ...]
     results: tuple[pa.Table, ...]
+    withdrawn: tuple[int, ...]
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -74,11 +87,12 @@ class WhatIf:
         -------
         pyarrow.Table
             ``strategy`` in words; ``late``: events late for all their windows; ``results``: how many there are;
-            ``firings``: their rows; ``refired``: results whose last row is another than their first. Compared with the
-            job's own strategy, at the end of all firings: ``missing`` and ``additional`` results, and ``different``
-            ones; null is only equal to null, and NaN to NaN. For each column NAME of integers or floats
-            ``NAME_difference``, the sum of the absolute differences of the different ones, and ``NAME_largest``, the
-            largest, as far as both values are numbers: exact for integers, and then rounded to a float.
+            ``firings``: their rows; ``refired``: results whose last row is another than their first; ``withdrawn``:
+            those of sessions that became part of others after they were given. Compared with the job's own strategy,
+            at the end of all firings: ``missing`` and ``additional`` results, and ``different`` ones; null is only
+            equal to null, and NaN to NaN. For each column NAME of integers or floats ``NAME_difference``, the sum of
+            the absolute differences of the different ones, and ``NAME_largest``, the largest, as far as both values
+            are numbers: exact for integers, and then rounded to a float.
         """
         return pa.Table.from_pylist([self._row(number) for number in range(len(self.strategies))])
 
@@ -94,6 +108,7 @@ class WhatIf:
             "results": table.num_rows,
             "firings": int(pc.sum(table[_FIRINGS]).as_py() or 0),
             "refired": int(np.count_nonzero(changed)),
+            "withdrawn": self.withdrawn[number],
             "missing": self.results[0].num_rows - len(own),
             "additional": table.num_rows - len(other),
             "different": int(np.count_nonzero(differs)),
@@ -163,12 +178,13 @@ class WhatIf:
         own = rows[0]
         lines = [
             f"{_in_words(self.strategies[0])}: {own['results']:,} results, {own['late']:,} late events, "
-            f"{own['refired']:,} results changed after they were first given"
+            f"{own['refired'] + own['withdrawn']:,} results changed after they were first given"
         ]
         for strategy, row in zip(self.strategies[1:], rows[1:], strict=True):
             share = shown_share(row["different"] / max(own["results"], 1))
             lines.append(
-                f"{_in_words(strategy)}: {row['late']:,} late events, {row['refired']:,} results changed later; "
+                f"{_in_words(strategy)}: {row['late']:,} late events, "
+                f"{row['refired'] + row['withdrawn']:,} results changed later; "
                 f"{row['different']:,} results are different ({share}), {row['missing']:,} are missing, "
                 f"{row['additional']:,} additional"
             )
@@ -262,15 +278,18 @@ def what_if(
         raise ConfigurationError("what_if compares results, and retracting() withdraws them: leave it out")
     values = [name for name in schema.names if name not in (*names, *_HOW, end.settings.emitted_at)]
     of_all = (own[0].strategy, *given)
+    end = _withdrawing_sessions(end)
+    kind = pc.field(ROW_KIND) if _withdraws(end) else pc.scalar(None).cast(pa.string())
     branches = [
         DataStream(stream._environment, _with_strategy(end, strategy, {})).select(
-            **{_STRATEGY: pc.scalar(number)},
+            **{_STRATEGY: pc.scalar(number), ROW_KIND: kind},
+            **{_GIVEN: pc.if_else(pc.is_in(kind, pa.array(WITHDRAWN)), None, 1)},
             **{f"key_{name}": pc.field(name) for name in names},
             **{f"of_{name}": pc.field(name) for name in values},
         )
         for number, strategy in enumerate(of_all)
     ]
-    aggregates = {_FIRINGS: Aggregate("count")}
+    aggregates = {_FIRINGS: Aggregate("count", _GIVEN), _LAST_KIND: Aggregate("last", ROW_KIND)}
     for name in values:
         aggregates |= {
             f"first_{name}": Aggregate("first", f"of_{name}"),
@@ -286,6 +305,9 @@ def what_if(
     )
     table = result.to_arrow().drop_columns([*_BOUNDS, "late_firing", "watermark"])
     table = table.rename_columns([name.removeprefix("key_") for name in table.column_names])
+    is_withdrawn = pc.is_in(table[_LAST_KIND], pa.array(WITHDRAWN))
+    withdrawn = table[_STRATEGY].filter(is_withdrawn).to_pylist()
+    table = table.filter(pc.invert(is_withdrawn)).drop_columns([_LAST_KIND])
     tables = tuple(
         table.filter(pc.field(_STRATEGY) == number).drop_columns([_STRATEGY]) for number in range(len(of_all))
     )
@@ -298,7 +320,24 @@ def what_if(
             sum(late[number * per_strategy : (number + 1) * per_strategy]) for number in range(len(of_all))
         ),
         tables,
+        tuple(map(withdrawn.count, range(len(of_all)))),
     )
+
+
+def _withdrawing_sessions(end: Transformation) -> Transformation:
+    """Windows that withdraw what they gave before they merged, where they can; all else as it is."""
+    if not (isinstance(end, WindowTransformation) and isinstance(end.assigner, MergingWindowAssigner)):
+        return end
+    mode = OutputMode.RETRACTING
+    try:
+        require_output_mode(mode, end.assigner, end.trigger, end.evictor, dict(end.aggregates))
+    except ConfigurationError:
+        return end
+    return replace(end, output_mode=mode)
+
+
+def _withdraws(end: Transformation) -> bool:
+    return isinstance(end, WindowTransformation) and end.output_mode is OutputMode.RETRACTING
 
 
 def _keys_of(end: Transformation) -> tuple[str, ...]:
