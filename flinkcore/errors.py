@@ -72,6 +72,14 @@ class WorkerLostError(FlinkcoreError, RuntimeError):
     """A process that ran a task of a job on Spark, which ended before the task did."""
 
 
+def innermost_cause(error: BaseException) -> BaseException:
+    """Return what an exception goes back to: the last of its causes, or the one behind which they come again."""
+    causes = [error]
+    while (cause := causes[-1].__cause__) is not None and not any(cause is each for each in causes):
+        causes.append(cause)
+    return causes[-1]
+
+
 def in_words(error: BaseException) -> str:
     """Return the type and the text of an exception for messages, even if its ``__str__`` fails."""
     name = type(error).__name__

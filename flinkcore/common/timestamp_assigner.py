@@ -85,10 +85,10 @@ class CheckedTimestampAssigner(ExtractedTimestamps, TimestampAssigner):
         if split is not None:
             self._name += f" of split {split!r}"
 
-    def failed(self, value: Any, record_timestamp: int, failure: Exception) -> Exception:
-        """Return the error to raise after an exception of the assigner: that itself if it is one of flinkcore."""
+    def failed(self, value: Any, record_timestamp: int, failure: Exception) -> UserCodeError:
+        """Return the error to raise from an exception of the assigner; one of flinkcore's own is raised as it is."""
         if isinstance(failure, FlinkcoreError):
-            return failure
+            raise failure
         return UserCodeError(
             f"{self._name} failed at the element {value!r} (record timestamp {dated(record_timestamp)}): "
             f"{in_words(failure)}"

@@ -972,6 +972,32 @@ def test_streams_of_other_types_cannot_be_united(env: StreamExecutionEnvironment
         numbers.union(untyped, texts)
 
 
+def test_errors_of_flinkcore_in_functions_are_raised_as_they_are_and_are_not_their_own_causes(
+    env: StreamExecutionEnvironment,
+) -> None:
+    error = DataError("of the user")
+
+    def fails(*_: Any) -> Any:
+        raise error
+
+    class Assigner(TimestampAssigner):
+        def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
+            raise error
+
+    numbers = env.from_collection([1, 2])
+    timed = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Assigner())
+    windows = numbers.key_by(lambda value: 0).count_window(2)
+    for stream in (
+        numbers.map(fails),
+        numbers.assign_timestamps_and_watermarks(timed),
+        windows.reduce(fails),
+    ):
+        with pytest.raises(DataError, match=r"^of the user$") as caught:
+            list(stream.execute_and_collect())
+        assert caught.value is error
+        assert error.__cause__ is None
+
+
 def test_a_flat_map_that_fails_behind_a_result_names_its_element(env: StreamExecutionEnvironment) -> None:
     def halves(value: int) -> Iterator[float]:
         yield value / 2

@@ -261,6 +261,19 @@ def test_causes_that_go_in_a_circle_end() -> None:
     error, cause = SourceError("a"), ValueError("b")
     error.other, cause.other = cause, error  # type: ignore[attr-defined]
     assert str(arrived(error, cause)) == "a"
+    first, second = ValueError("first"), KeyError("second")
+    first.__cause__, second.__cause__ = second, first
+    assert repr(arrived(UserCodeError("of both"), first).__cause__) == repr(first)
+
+
+class Refused(DataError):
+    def __init__(self, row: int, *, column: str) -> None:
+        super().__init__(f"row {row} of {column}")
+
+
+def test_a_users_error_that_cannot_travel_arrives_as_the_one_of_flinkcore_that_it_is_derived_from() -> None:
+    with pytest.raises(DataError, match=r"^Refused: row 3 of a$"), task_errors_raised():
+        raise_from_a_task(Refused(3, column="a"))
 
 
 def test_an_error_of_another_kind_stays_what_spark_raises() -> None:

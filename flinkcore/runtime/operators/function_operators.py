@@ -22,7 +22,7 @@ from flinkcore.datastream.functions import (
 )
 from flinkcore.datastream.functions.rolling_aggregation import RollingAggregation
 from flinkcore.datastream.state import ValueStateDescriptor
-from flinkcore.errors import DataError, FlinkcoreError
+from flinkcore.errors import DataError, FlinkcoreError, UserCodeError
 from flinkcore.runtime.elements import StreamRecord
 from flinkcore.runtime.operators.function_calls import KeySelector, key_selector_failed, selected_key
 from flinkcore.runtime.operators.function_results import FunctionResults
@@ -121,10 +121,11 @@ class ElementFunctionOperator(AbstractStreamOperator):
             return self._failed(method, record, failure)
         return self._results.misfit(value, f" at {self._results.described(record)}", failure, method)
 
-    def _failed(self, method: str, record: StreamRecord[Any], failure: Exception) -> FlinkcoreError:
-        return (
-            failure if isinstance(failure, FlinkcoreError) else self._results.failed(method, record, failure)
-        )
+    def _failed(self, method: str, record: StreamRecord[Any], failure: Exception) -> UserCodeError:
+        """Return the error to raise from a failure of the function; one of flinkcore's own is raised as it is."""
+        if isinstance(failure, FlinkcoreError):
+            raise failure
+        return self._results.failed(method, record, failure)
 
 
 class OneInputFunctionOperator(ElementFunctionOperator, OneInputStreamOperator):

@@ -409,9 +409,10 @@ class WindowOperator(KeyedFunctionOperator[WindowFunctions], OneInputStreamOpera
 
     # ---- failures ----
 
-    def _aggregation_failed(self, subject: Subject, failure: Exception) -> Exception:
+    def _aggregation_failed(self, subject: Subject, failure: Exception) -> UserCodeError:
+        """Return the error to raise from a failure of the function; one of flinkcore's own is raised as it is."""
         if isinstance(failure, FlinkcoreError):
-            return failure
+            raise failure
         aggregation = self._operation.pre_aggregation
         method = (
             "reduce"

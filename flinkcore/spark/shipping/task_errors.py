@@ -29,7 +29,15 @@ from pyspark import cloudpickle
 from pyspark.errors import PySparkException
 
 import flinkcore
-from flinkcore.errors import ConfigurationError, FlinkcoreError, UserCodeError, WorkerLostError, in_words
+from flinkcore.errors import (
+    ConfigurationError,
+    FlinkcoreError,
+    TimerError,
+    UserCodeError,
+    WorkerLostError,
+    in_words,
+    innermost_cause,
+)
 from flinkcore.runtime.function_exits import exits_as_errors
 from flinkcore.spark.shipping.worker_environment import NOT_READY
 
@@ -55,6 +63,7 @@ _DEEPEST: Final = 8
 _MOST_PLACES: Final = 50
 """Of a longer traceback, as of an endless recursion, the innermost places are sent."""
 
+_ERRORS: Final = FlinkcoreError.__module__
 _PACKAGE: Final = str(Path(flinkcore.__file__).parent) + os.sep
 _KEY: Final = secrets.token_bytes(32)
 _LOST: Final = re.compile(
@@ -125,10 +134,7 @@ def _place_of_user(error: BaseException) -> Place | None:
     """Where a function of the user's raised what is behind an error, or called what did; None if none did."""
     if not isinstance(error, UserCodeError):
         return None
-    failure: BaseException = error
-    while failure.__cause__ is not None:
-        failure = failure.__cause__
-    of_user = (place for place in _places(failure) if not _is_of_package(place[0]))
+    of_user = (place for place in _places(innermost_cause(error)) if not _is_of_package(place[0]))
     return next(of_user, None)
 
 
@@ -164,9 +170,7 @@ def _packed_in(account: Exception) -> BaseException | None:
     for packed, signature in reversed(_PACKED.findall(str(account))):
         if hmac.compare_digest(signature, _signature(_KEY, packed)):
             error: BaseException = pickle.loads(zlib.decompress(b64decode(packed)))
-            innermost = error
-            while innermost.__cause__ is not None:
-                innermost = innermost.__cause__
+            innermost = innermost_cause(error)
             innermost.__context__, innermost.__suppress_context__ = account, True
             return error
     return None
@@ -255,6 +259,8 @@ def _pickled(error: BaseException, depth: int) -> bytes:
 class _ErrorPickler(cloudpickle.CloudPickler):  # type: ignore[misc]
     """Pickles exceptions with their causes; of one that cannot be pickled and unpickled, the message.
 
+    Of an error of flinkcore also the class remains, or the one that the user's is derived from.
+
     Parameters
     ----------
     file : BytesIO
@@ -274,12 +280,12 @@ class _ErrorPickler(cloudpickle.CloudPickler):  # type: ignore[misc]
         if not isinstance(value, BaseException) or value is self._whole:
             return super().reducer_override(value)
         if self._depth == _DEEPEST:
-            return RuntimeError, (in_words(value),)
+            return _told_as(value), (in_words(value),)
         cause = value.__cause__
         caused_by = None if cause is None else _pickled(cause, self._depth + 1)
         # The places at which flinkcore found a failure out would stand between that and the driver's own.
         places = _places(value) if self._depth else []
-        return _read, (_alone(value, self._depth), in_words(value), caused_by, places)
+        return _read, (_alone(value, self._depth), _told_as(value), in_words(value), caused_by, places)
 
 
 def _alone(error: BaseException, depth: int) -> bytes | None:
@@ -295,8 +301,22 @@ def _alone(error: BaseException, depth: int) -> bytes | None:
     return pickled if same and len(pickled) <= MOST_BYTES else None
 
 
-def _read(alone: bytes | None, words: str, caused_by: bytes | None, places: list[Place]) -> BaseException:
-    error: BaseException = RuntimeError(words)
+def _told_as(error: BaseException) -> type[Exception]:
+    """The class that stands for that of an exception, with its message alone."""
+    classes = (each for each in type(error).__mro__ if issubclass(each, FlinkcoreError))
+    return next(
+        (each for each in classes if each.__module__ == _ERRORS and each is not TimerError), RuntimeError
+    )
+
+
+def _read(
+    alone: bytes | None,
+    told_as: type[Exception],
+    words: str,
+    caused_by: bytes | None,
+    places: list[Place],
+) -> BaseException:
+    error: BaseException = told_as(words)
     if alone is not None:
         with suppress(Exception):  # the driver may lack its module
             error = pickle.loads(alone)
