@@ -116,6 +116,18 @@ def test_functions_of_a_missing_module_are_told_of_in_every_kind_of_job(unpacked
             unpickle(missing)
 
 
+class Odd(Exception):
+    def __init__(self, row: int, *, column: str) -> None:
+        super().__init__(f"row {row} of {column}")
+
+
+def test_objects_of_functions_that_cannot_be_unpickled_are_told_of() -> None:
+    with pytest.raises(
+        UserCodeError, match=r"cannot be unpickled by the Python worker .*'column'.*in open\(\)"
+    ):
+        unpickled(pickle.dumps(Odd(3, column="a")))
+
+
 def test_a_worker_is_in_the_directory_of_archives_for_as_long_as_a_task(
     unpacked: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -41,7 +41,7 @@ def unpickled(pickled: bytes) -> Any:
     Raises
     ------
     UserCodeError
-        If functions in it are from a module that this worker lacks.
+        If functions in it are from a module that this worker lacks, or hold an object that cannot be unpickled.
     """
     try:
         return pickle.loads(pickled)
@@ -51,6 +51,11 @@ def unpickled(pickled: bytes) -> Any:
             f"functions of this job need the module {module!r}, which the Python worker {worker_place()} does not "
             f"have: call env.add_python_file with the path of {module}.py, or of a folder or wheel that has it, or "
             "install it on the executors"
+        ) from failure
+    except Exception as failure:
+        raise UserCodeError(
+            f"what functions of this job hold cannot be unpickled by the Python worker {worker_place()}: "
+            f"{in_words(failure)}. Let functions make such objects in open(), or give their classes a __reduce__"
         ) from failure
 
 
