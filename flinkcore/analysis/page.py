@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from html import escape
 from os import PathLike
 from pathlib import Path
@@ -24,9 +26,10 @@ from flinkcore.analysis.lateness import lateness_of
 from flinkcore.analysis.lateness_frontier import LatenessFrontier
 from flinkcore.analysis.log_summary import ArrivalGrid, Firings, summarised_log
 from flinkcore.common.extras import library
+from flinkcore.common.free_room import directory_remedy
 from flinkcore.common.html_text import html_lines, html_table
 from flinkcore.common.shown_times import format_timestamp
-from flinkcore.errors import ConfigurationError, DataError, SourceError
+from flinkcore.errors import ConfigurationError, DataError, SourceError, in_words
 from flinkcore.replay.log.log_sources import LogFiles, TableSource
 from flinkcore.replay.planned_job import PlannedJob
 from flinkcore.replay.plans.operators import WindowAggregation
@@ -131,10 +134,21 @@ def write_lateness_page(
 
 
 def _write(path: str | PathLike[str], page: str) -> None:
+    """Write a page; an earlier one stays until the new one is whole."""
+    target = Path(path).resolve()
+    is_device = target.exists() and not target.is_file()  # such as /dev/stdout
+    unfinished = target if is_device else target.with_name(f".{target.name}.{os.getpid()}")
     try:
-        Path(path).write_text(page, encoding="utf-8")
+        unfinished.write_text(page, encoding="utf-8")
+        if not is_device:
+            unfinished.replace(target)
     except OSError as error:
-        raise SourceError(f"the report cannot be written to {path}: {error}") from error
+        if not is_device:
+            with suppress(OSError):
+                unfinished.unlink(missing_ok=True)
+        raise SourceError(
+            f"the report cannot be written to {path}: {in_words(error)}; give {directory_remedy(target.parent, error)}"
+        ) from error
 
 
 def _page(title: str, sections: Sequence[str], script: str) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from models.full_disks import most_bytes_of_a_file
 
 from flinkcore.analysis.charts import VEGA_LITE
 from flinkcore.common import Duration, Time, WatermarkStrategy
@@ -373,3 +374,15 @@ def test_a_page_that_cannot_be_written_is_an_error_of_its_path(tmp_path: Path) -
     report = windows(events()).execute().report
     with pytest.raises(SourceError, match=r"cannot be written to .*missing/page\.html"):
         report.to_html(tmp_path / "missing" / "page.html")
+
+
+def test_an_earlier_page_stays_where_the_disk_is_full(tmp_path: Path) -> None:
+    report = windows(events()).execute().report
+    page = tmp_path / "page.html"
+    page.write_text("earlier")
+    with most_bytes_of_a_file(4096), pytest.raises(SourceError, match=r"page\.html: .*more room"):
+        report.to_html(page)
+    assert page.read_text() == "earlier"
+    assert list(tmp_path.iterdir()) == [page]
+    report.to_html(page)
+    assert page.read_text().startswith("<!DOCTYPE html>")

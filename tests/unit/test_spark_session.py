@@ -274,6 +274,20 @@ def test_a_properties_file_of_the_arguments_takes_the_place_of_the_defaults(
     assert builder._options["spark.ui.showConsoleProgress"] == "false"
 
 
+def test_the_defaults_count_behind_a_properties_file_if_the_arguments_load_both(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "spark-defaults.conf").write_text("spark.ui.showConsoleProgress true\nspark.master yarn")
+    (tmp_path / "mine.conf").write_text("spark.sql.session.timeZone Asia/Tokyo\nspark.master local[1]")
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    arguments = f"--load-spark-defaults --properties-file {tmp_path}/mine.conf pyspark-shell"
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", arguments)
+    builder = configure_spark(RecordingBuilder())
+    assert "spark.sql.session.timeZone" not in builder._options
+    assert "spark.ui.showConsoleProgress" not in builder._options
+    assert builder._options["spark.shuffle.compress"] == "false"
+
+
 def test_arguments_that_no_shell_would_take_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", "--conf 'spark.app.name=x pyspark-shell")
     with pytest.raises(ConfigurationError, match="PYSPARK_SUBMIT_ARGS: No closing quotation"):

@@ -24,16 +24,18 @@ _SUBMIT_OPTIONS: Final = {
     "--remote": "spark.remote",
 }
 """Options of spark-submit that name settings, each with the setting that it is."""
+_DEFAULTS_TOO: Final = "--load-spark-defaults"
+"""Option of Spark 4 with which the defaults count behind another properties file."""
 _CONTROLS: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
 def settings_of_launch() -> dict[str, str]:
-    """Return the settings of `PYSPARK_SUBMIT_ARGS`, with which PySpark starts Spark, and of the properties file.
+    """Return the settings of `PYSPARK_SUBMIT_ARGS`, with which PySpark starts Spark, and of the properties files.
 
     Raises
     ------
     ConfigurationError
-        If the file has an escape that Java refuses, or an argument has no closing quote.
+        If a file has an escape that Java refuses, or an argument has no closing quote.
     """
     try:
         words = shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", ""))
@@ -41,8 +43,10 @@ def settings_of_launch() -> dict[str, str]:
         raise ConfigurationError(f"PYSPARK_SUBMIT_ARGS: {error}") from error
     given: dict[str, str] = {}
     file = None
+    has_defaults = False
     waiting = iter(words)
     for word in waiting:
+        has_defaults = has_defaults or word == _DEFAULTS_TOO
         option, equals, value = word.partition("=")
         if option not in _SUBMIT_OPTIONS:
             continue
@@ -55,29 +59,24 @@ def settings_of_launch() -> dict[str, str]:
         else:
             name, _, value = value.partition("=")
             given[name] = value
-    return default_settings(file) | given
+    defaults = _settings_in(_defaults_file()) if file is None or has_defaults else {}
+    return defaults | ({} if file is None else _settings_in(file)) | given
 
 
-def default_settings(file: Path | None = None) -> dict[str, str]:
-    """Return the settings of `spark-defaults.conf` in `SPARK_CONF_DIR`, or in `conf` of `SPARK_HOME` or of PySpark.
-
-    Follows Spark's `Utils.getPropertiesFromFile` and `SparkSubmitArguments`: only names that begin with `spark.`
-    count, and values are stripped.
-
-    Parameters
-    ----------
-    file : pathlib.Path, optional
-        Another file.
-
-    Raises
-    ------
-    ConfigurationError
-        If the file has an escape that Java refuses.
-    """
+def _defaults_file() -> Path:
+    """`spark-defaults.conf` in `SPARK_CONF_DIR`, or in `conf` of `SPARK_HOME` or of PySpark."""
     # Without SPARK_HOME, Spark's scripts use the installed package.
     home = os.environ.get("SPARK_HOME") or os.path.dirname(pyspark.__file__)
     folder = os.environ.get("SPARK_CONF_DIR") or os.path.join(home, "conf")
-    file = file or Path(folder, "spark-defaults.conf")
+    return Path(folder, "spark-defaults.conf")
+
+
+def _settings_in(file: Path) -> dict[str, str]:
+    """The settings of a properties file, none if it cannot be read.
+
+    Follows Spark's `Utils.getPropertiesFromFile` and `SparkSubmitArguments`: only names that begin with `spark.`
+    count, and values are stripped.
+    """
     try:
         text = file.read_bytes().decode("utf-8", "replace")
     except OSError:
