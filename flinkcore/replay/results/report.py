@@ -77,7 +77,9 @@ class ReplayReport:
     pending_processing_time_timers
         Timers that the end of the log left: they were due after its last arrival.
     results, side_results
-        Result rows, and rows that functions gave to the side outputs that were asked for.
+        Result rows of the operator, before steps behind it leave any out, and rows that functions gave to the side
+        outputs that were asked for. Of a job with several operators, `by_operator` ends with the one that gives the
+        job's rows.
     dropped_side_results
         What it emitted to other side outputs.
     splits
