@@ -2,6 +2,7 @@
 
 import pickle
 from datetime import datetime
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -253,3 +254,20 @@ def test_a_hidden_column_that_holds_another_is_called_as_that(name: str) -> None
     text, is_computed = shown_column(hidden, [WithColumns(((hidden, pc.field(name) + 1),))])
     assert is_computed
     assert text.startswith(f"add_checked({name}, 1)")
+
+
+def test_an_expression_that_fails_names_the_first_row_for_which_it_does() -> None:
+    numbers = pa.RecordBatch.from_pydict({"a": [1, 2, 2**62, 3, 2**62 + 1], "b": ["x"] * 5})
+    with pytest.raises(
+        DataError, match=rf"x multiply_checked\(a, 1000\): overflow in the row a = {2**62}; columns: a"
+    ):
+        WithColumns((("x", pc.field("a") * 1000),)).apply(numbers)
+    texts = pa.RecordBatch.from_pydict({"a": ["1", "y" * 1000]})
+    with pytest.raises(DataError, match=r" in the row a = 'y{195}\.\.\.; columns: a \(string\)$"):
+        WithColumns((("x", pc.field("a").cast("int64")),)).apply(texts)
+
+
+@pytest.mark.parametrize("function", [pc.cumulative_sum, pc.rank, pc.sum])
+def test_an_expression_that_takes_other_rows_says_so(function: Any) -> None:
+    with pytest.raises(SchemaError, match=r"x \w+\(a\): .* takes other rows, too: aggregate in windows"):
+        WithColumns((("x", function(pc.field("a"))),)).apply(pa.RecordBatch.from_pydict({"a": [1, 2]}))

@@ -8,10 +8,11 @@ does not return which rows it kept.
 """
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -34,6 +35,12 @@ Columns: TypeAlias = frozenset[str] | None
 """Names of columns; None: all columns."""
 
 NamedExpressions: TypeAlias = tuple[tuple[str, Expression], ...]
+
+_MOST_SHOWN: Final = 200
+"""Characters of the values of a row in messages."""
+
+_NOT_OF_A_ROW: Final = re.compile("non-scalar expression|MetaFunction")
+"""What Arrow says of functions such as cumulative_sum, sum and rank."""
 
 _TREE_LINE = re.compile(r"(call|end|literal|options|field_ref|nested_field_ref): '(.*)'")
 
@@ -438,12 +445,42 @@ def _project(batch: pa.RecordBatch, expressions: NamedExpressions) -> list[pa.Ar
 
 
 def _failure(batch: pa.RecordBatch, expressions: NamedExpressions) -> SchemaError | DataError:
-    """Find the expression that fails, and whether it already does so without any row."""
+    """Find the expression that fails, whether it already does so without any row, and else the row."""
     for name, expression in expressions:
-        for rows in (batch.slice(0, 0), batch):
-            try:
-                _project(rows, ((name, expression),))
-            except (pa.ArrowException, TypeError) as error:
-                message = f"{_shown(name, expression)}: {error}; {_describe(batch.schema)}"
-                return DataError(message) if rows.num_rows else SchemaError(message)
+        if (error := _error_of(batch.slice(0, 0), name, expression)) is not None:
+            if _NOT_OF_A_ROW.search(str(error)):
+                return _not_of_a_row(name, expression)
+            return SchemaError(f"{_shown(name, expression)}: {error}; {_describe(batch.schema)}")
+        if (error := _error_of(batch, name, expression)) is not None:
+            if _NOT_OF_A_ROW.search(str(error)):
+                return _not_of_a_row(name, expression)
+
+            def fails(rows: int, name: str = name, expression: Expression = expression) -> bool:
+                return _error_of(batch.slice(0, rows), name, expression) is not None
+
+            row = bisect_left(range(batch.num_rows), True, key=fails)
+            values = batch.slice(row - 1, 1).to_pylist()[0]
+            return DataError(
+                f"{_shown(name, expression)}: {error} in the row {_shown_row(values)}; {_describe(batch.schema)}"
+            )
     return SchemaError(f"{expressions} cannot be computed together; {_describe(batch.schema)}")
+
+
+def _error_of(batch: pa.RecordBatch, name: str, expression: Expression) -> Exception | None:
+    try:
+        _project(batch, ((name, expression),))
+    except (pa.ArrowException, TypeError) as error:
+        return error
+    return None
+
+
+def _not_of_a_row(name: str, expression: Expression) -> SchemaError:
+    return SchemaError(
+        f"{_shown(name, expression)}: an expression computes a value of each row from that row alone, and this one "
+        "takes other rows, too: aggregate in windows, or process rows by a function"
+    )
+
+
+def _shown_row(values: dict[str, Any]) -> str:
+    text = ", ".join(f"{name.removeprefix(HIDDEN_PREFIX)} = {value!r}" for name, value in values.items())
+    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}..."
