@@ -244,6 +244,15 @@ class ProcessingTimeService(ABC):
     def current_processing_time(self) -> int:
         """Return the time that the clock shows, in ms since the epoch."""
 
+    def relative_time(self) -> int:
+        """Return a time in ms of which only differences count, for idleness.
+
+        Notes
+        -----
+        Flink's ``Clock.relativeTimeNanos``; its manual clock shows one time for both.
+        """
+        return self.current_processing_time()
+
     def register_timer(self, timestamp_ms: int, callback: ProcessingTimeCallback) -> ScheduledTimer:
         """Call back once the clock has passed `timestamp_ms`, after everything that came at that time.
 

@@ -143,6 +143,21 @@ def test_a_function_sees_the_same_times_both_ways(
     assert list(behind.execute_and_collect()) == wanted
 
 
+@pytest.mark.parametrize("start", [-50, 0, 10, 50])
+def test_idleness_begins_at_the_first_tick_both_ways_also_where_the_clock_shows_0(
+    env: StreamExecutionEnvironment, start: int
+) -> None:
+    arrivals = [start, start + 40, start + 70, start + 440]
+    table = pa.table({"arrival": arrivals, "ts": [0, 40, 41, 44], "split": [0, 0, 0, 1], "user": ["a"] * 4})
+    env.get_config().set_auto_watermark_interval(50)
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_idleness(Duration.of_millis(10))
+    keyed = events(env, table).assign_timestamps_and_watermarks(strategy).key_by("user")
+    schema = pa.schema({"at": pa.int64(), "user": pa.string(), "ts": pa.int64(), "watermark": pa.int64()})
+    wanted = [tuple(row.values()) for row in keyed.process(Seen(), schema).to_arrow().to_pylist()]
+    assert [tuple(row) for row in keyed.process(Seen()).execute_and_collect()] == wanted
+    assert (start + 70, "a", 41, 39) in wanted or start == 10
+
+
 def test_rows_have_the_columns_of_the_log_and_its_timestamps(env: StreamExecutionEnvironment) -> None:
     table = pa.table({"ts": [5, 3], "user": ["a", "b"]})
 

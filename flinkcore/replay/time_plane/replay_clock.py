@@ -32,6 +32,10 @@ class ReplayClock(DrivenProcessingTimeService):
         super().__init__(start_ms)
         self.next_due_ms = MAX_TIMESTAMP
 
+    def relative_time(self) -> int:
+        # Arrivals lie within 2**61 ms of the epoch, and an idleness timer takes 0 for no time.
+        return self.current_processing_time() + 2**62
+
     def register_timer(self, timestamp_ms: int, callback: ProcessingTimeCallback) -> ScheduledTimer:
         """Call back at a time; one that has passed counts as now, and callbacks come with the next `fire_due`."""
         timer = super().register_timer(timestamp_ms, callback)

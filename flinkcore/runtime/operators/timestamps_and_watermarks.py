@@ -134,9 +134,10 @@ class TimestampsAndWatermarksOperator(OneInputStreamOperator):
             If its generator cannot be created, or the strategy cannot be copied.
         """
         strategy = copied_strategy(self._watermark_strategy)
-        clock, downtime_ms = self._processing_time_service.current_processing_time, self._downtime_ms
+        clock = self._processing_time_service.current_processing_time
         if self._emit_progressive_watermarks:
-            activity_clock = (lambda: clock() - downtime_ms) if downtime_ms else clock
+            relative, downtime_ms = self._processing_time_service.relative_time, self._downtime_ms
+            activity_clock = (lambda: relative() - downtime_ms) if downtime_ms else relative
             self._watermark_generator = strategy.create_watermark_generator(activity_clock, self._split)
         self._process = TimestampCall(
             strategy.create_timestamp_assigner(clock, self._split).extract_timestamp,

@@ -151,8 +151,11 @@ class SourceOperator(Generic[SplitT]):
         self._latency_tracking_interval_ms = latency_tracking_interval_ms
         self._holds_end = holds_end
 
-        clock = processing_time_service.current_processing_time
-        self._activity_clock: RelativeClock = (lambda: clock() - downtime_ms) if downtime_ms else clock
+        clock, relative = (
+            processing_time_service.current_processing_time,
+            processing_time_service.relative_time,
+        )
+        self._activity_clock: RelativeClock = (lambda: relative() - downtime_ms) if downtime_ms else relative
         self._splits = SplitAlignment(clock, watermark_buffer_size, self._pause_or_resume_splits)
         self._latest_watermark = WatermarkSampler(watermark_buffer_size)
         self._main_input_activity_clock = PausableRelativeClock(self._activity_clock)

@@ -401,7 +401,7 @@ class ProgressiveTimestampsAndWatermarks(TimestampsAndWatermarks):
     ) -> None:
         self._strategy = watermark_strategy
         self._time_service = processing_time_service
-        self._activity_clock = activity_clock or processing_time_service.current_processing_time
+        self._activity_clock = activity_clock or processing_time_service.relative_time
         self._interval_ms = checked_auto_watermark_interval(auto_watermark_interval_ms)
         self._main_clock = main_input_activity_clock
         self._conversion = conversion
