@@ -100,11 +100,15 @@ _TIMES = (date, time, timedelta)
 class _Conversion:
     def __init__(self, name: str, rows: bool = False, exact: bool = False, numbers: bool = False) -> None:
         self._name = name
+        self._type: pa.DataType | None = None
         self._rows = rows  # as keys have them
         self._exact = exact
         self._numbers = numbers
 
     def values(self, column: pa.Array) -> list[Any]:
+        if self._type is None:
+            encoded = pa.types.is_dictionary(column.type) or pa.types.is_run_end_encoded(column.type)
+            self._type = column.type.value_type if encoded else column.type
         is_time = pa.types.is_temporal(column.type) and column.type.bit_width <= 64
         if self._numbers and is_time:
             return self._numbers_of(column)
@@ -162,12 +166,18 @@ class _Conversion:
 
     def _without_value(self, column: pa.Array, row: int, why: object) -> DataError:
         number = getattr(column[row], "value", None)  # Arrow shows times as text only if Python can hold them
+        is_within = column.type != self._type
+        within = f" within it {column.type}" if is_within else ""
+        or_else = (
+            "or take the parts of it that are needed"
+            if is_within
+            else "or cast it to int64 or to a coarser unit, such as "
+            f"with_columns({self._name}=pyarrow.compute.field({self._name!r}).cast('int64'))"
+        )
         return DataError(
-            f"the column {self._name!r} ({column.type}) holds {'a value' if number is None else number} that no value "
-            f"in Python stands for ({why}): filter such rows out, leave the column out "
-            "by select(...), or cast it to int64 or to a coarser unit, such as "
-            f"with_columns({self._name}=pyarrow.compute.field({self._name!r}).cast('int64')); operators over columns "
-            "take it as it is"
+            f"the column {self._name!r} ({self._type}) holds{within} {'a value' if number is None else number} that no "
+            f"value in Python stands for ({why}): filter such rows out, leave the column out by select(...), {or_else}"
+            "; operators over columns take it as it is"
         )
 
     def _microseconds(self, column: pa.Array, wanted: pa.DataType) -> pa.Array:

@@ -51,6 +51,17 @@ def test_a_time_that_python_cannot_hold_is_named_with_its_column(kind: str, numb
         element_keys(batch, ["n", "at"])
 
 
+@pytest.mark.parametrize("encode", [lambda column: column, pa.Array.dictionary_encode])
+def test_a_time_within_a_value_that_python_cannot_hold_is_named_with_both_types(encode: Any) -> None:
+    times = pa.array([5000, 1_500], pa.timestamp("ns"))
+    with pytest.raises(DataError, match=r"column 'at' \(timestamp\[ns\]\) holds 1500 .*field\('at'\)\.cast"):
+        element_rows(pa.record_batch({"at": encode(times)}))
+    values = pa.StructArray.from_arrays([pa.array([1, 2]), encode(times)], ["n", "t"])
+    message = r"column 'at' \(struct<.*>\) holds within it timestamp\[ns\] 1500 .* or take the parts of it"
+    with pytest.raises(DataError, match=message):
+        element_rows(pa.record_batch({"at": values}))
+
+
 def keys(*columns: pa.Array) -> list[Any]:
     names = [f"k{number}" for number in range(len(columns))]
     return element_keys(pa.record_batch(list(columns), names), names)

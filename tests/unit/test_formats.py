@@ -1285,3 +1285,12 @@ def test_files_that_are_all_empty_have_no_schema(tmp_path):
     (tmp_path / "a.json").touch()
     with pytest.raises(SourceError, match=r"its file is empty: .*a\.json. Skip the replay, or add"):
         LogFiles.discover(tmp_path).chunks(1)
+
+
+def test_a_column_that_two_directories_give_is_refused(tmp_path):
+    folder = tmp_path / "day=1" / "more" / "day=2"
+    folder.mkdir(parents=True)
+    pq.write_table(pa.table({"n": [1]}), folder / "a.parquet")
+    with pytest.raises(SchemaError, match=r"two directories of .*a\.parquet give the column 'day'"):
+        read_all(LogFiles.discover(tmp_path))
+    assert read_all(LogFiles.discover(tmp_path / "day=1")).to_pylist() == [{"n": 1, "day": 2}]

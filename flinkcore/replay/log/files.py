@@ -207,10 +207,16 @@ def partition_fields(files: Sequence[LogFile]) -> list[pa.Field]:
     Raises
     ------
     SchemaError
-        If two files have different partition columns.
+        If two files have different partition columns, or two directories of a file give one.
     """
     first = files[0]
     names = [name for name, _ in first.partition]
+    for name in names:
+        if names.count(name) > 1:
+            raise SchemaError(
+                f"two directories of {first.name} give the column {name!r}: give paths below the first of them, or "
+                "name one otherwise"
+            )
     for file in files:
         if [name for name, _ in file.partition] != names:
             raise SchemaError(
