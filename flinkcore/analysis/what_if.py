@@ -38,7 +38,9 @@ from flinkcore.replay.log.arrays import Int64s
 _STRATEGY: Final = "strategy"
 _FIRINGS: Final = "firings"
 _GIVEN: Final = "given"
-_LAST_KIND: Final = "last_kind"
+_GIVEN_KIND: Final = "given_kind"
+"""No column of a result has such a name: they begin with `key_`, `first_` and `last_`."""
+
 _HOW: Final = ("late_firing", "watermark")
 """Columns of results that say how a result came, not what it is."""
 
@@ -278,7 +280,8 @@ def what_if(
         raise ConfigurationError("what_if compares results, and retracting() withdraws them: leave it out")
     values = [name for name in schema.names if name not in (*names, *_HOW, end.settings.emitted_at)]
     of_all = (own[0].strategy, *given)
-    end = _withdrawing_sessions(end)
+    if set(_BOUNDS) <= set(names):
+        end = _withdrawing_sessions(end)
     kind = pc.field(ROW_KIND) if _withdraws(end) else pc.scalar(None).cast(pa.string())
     branches = [
         DataStream(stream._environment, _with_strategy(end, strategy, {})).select(
@@ -289,7 +292,7 @@ def what_if(
         )
         for number, strategy in enumerate(of_all)
     ]
-    aggregates = {_FIRINGS: Aggregate("count", _GIVEN), _LAST_KIND: Aggregate("last", ROW_KIND)}
+    aggregates = {_FIRINGS: Aggregate("count", _GIVEN), _GIVEN_KIND: Aggregate("last", ROW_KIND)}
     for name in values:
         aggregates |= {
             f"first_{name}": Aggregate("first", f"of_{name}"),
@@ -304,10 +307,10 @@ def what_if(
         .execute(progress=False)
     )
     table = result.to_arrow().drop_columns([*_BOUNDS, "late_firing", "watermark"])
-    table = table.rename_columns([name.removeprefix("key_") for name in table.column_names])
-    is_withdrawn = pc.is_in(table[_LAST_KIND], pa.array(WITHDRAWN))
+    is_withdrawn = pc.is_in(table[_GIVEN_KIND], pa.array(WITHDRAWN))
     withdrawn = table[_STRATEGY].filter(is_withdrawn).to_pylist()
-    table = table.filter(pc.invert(is_withdrawn)).drop_columns([_LAST_KIND])
+    table = table.filter(pc.invert(is_withdrawn)).drop_columns([_GIVEN_KIND])
+    table = table.rename_columns([name.removeprefix("key_") for name in table.column_names])
     tables = tuple(
         table.filter(pc.field(_STRATEGY) == number).drop_columns([_STRATEGY]) for number in range(len(of_all))
     )

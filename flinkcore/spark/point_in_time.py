@@ -151,8 +151,11 @@ def _negative_zeros(column: Column, kind: types.DataType) -> Iterator[tuple[str,
     if isinstance(kind, types.FloatType | types.DoubleType):
         yield "", (column == 0) & (column.cast("string") == "-0.0")
     elif isinstance(kind, types.StructType):
-        for field in kind.fields:
-            for path, zero in _negative_zeros(column.getField(field.name), field.dataType):
+        # Names of fields may be those of others, but for their case.
+        numbered = [types.StructField(f"f{at}", field.dataType) for at, field in enumerate(kind.fields)]
+        fields = column.cast(types.StructType(numbered))
+        for field in numbered:
+            for path, zero in _negative_zeros(fields.getField(field.name), field.dataType):
                 yield f".{field.name}{path}", zero
 
 

@@ -267,6 +267,17 @@ def test_an_expression_that_fails_names_the_first_row_for_which_it_does() -> Non
         WithColumns((("x", pc.field("a").cast("int64")),)).apply(texts)
 
 
+def test_a_row_whose_values_python_does_not_have_is_named() -> None:
+    far = pa.array([0, 2**60], pa.timestamp("s"))
+    with pytest.raises(DataError, match=rf"in the row a = {2**60} \(timestamp\[s\]\); columns: a"):
+        WithColumns((("x", pc.field("a").cast(pa.timestamp("ns"))),)).apply(
+            pa.RecordBatch.from_pydict({"a": far})
+        )
+    words = pa.RecordBatch.from_pydict({"a": ["Dispatch for a MetaFunction"]})
+    with pytest.raises(DataError, match="in the row a = 'Dispatch"):
+        WithColumns((("x", pc.field("a").cast("int64")),)).apply(words)
+
+
 @pytest.mark.parametrize("function", [pc.cumulative_sum, pc.rank, pc.sum])
 def test_an_expression_that_takes_other_rows_says_so(function: Any) -> None:
     with pytest.raises(SchemaError, match=r"x \w+\(a\): .* takes other rows, too: aggregate in windows"):

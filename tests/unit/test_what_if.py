@@ -121,6 +121,22 @@ def test_each_strategy_gives_the_results_of_its_own_replay(assigner: Any) -> Non
             assert (each["n_if"], each["spent_if"]) == final.get(key, (None, None))
 
 
+@pytest.mark.parametrize("name", ["kind", "row_kind_", "given", "given_kind"])
+def test_results_may_have_any_names(name: str) -> None:
+    sessions = events().key_by("key").window(EventTimeSessionWindows.with_gap(MS(90))).allowed_lateness(300)
+    expected = sessions.aggregate(n=count()).what_if(OTHERS).to_arrow()
+    found = sessions.aggregate(**{name: count()}).what_if(OTHERS).to_arrow()
+    assert found.rename_columns(expected.column_names) == expected
+    keyed = (
+        events()
+        .with_columns(**{name: pc.field("key")})
+        .key_by(name)
+        .window(EventTimeSessionWindows.with_gap(MS(90)))
+        .allowed_lateness(300)
+    )
+    assert keyed.aggregate(n=count()).what_if(OTHERS).to_arrow() == expected
+
+
 def test_late_events_of_all_operators_of_a_job_count() -> None:
     def job(strategy: WatermarkStrategy) -> DataStream:
         windows = hourly(strategy).key_by("key").window(TumblingEventTimeWindows.of(MS(2_000)))

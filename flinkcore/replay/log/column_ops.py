@@ -12,7 +12,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -39,7 +39,9 @@ NamedExpressions: TypeAlias = tuple[tuple[str, Expression], ...]
 _MOST_SHOWN: Final = 200
 """Characters of the values of a row in messages."""
 
-_NOT_OF_A_ROW: Final = re.compile("non-scalar expression|MetaFunction")
+_NOT_OF_A_ROW: Final = re.compile(
+    "ExecuteScalarExpression cannot Execute non-scalar expression|Dispatch for a MetaFunction"
+)
 """What Arrow says of functions such as cumulative_sum, sum and rank."""
 
 _TREE_LINE = re.compile(r"(call|end|literal|options|field_ref|nested_field_ref): '(.*)'")
@@ -448,20 +450,20 @@ def _failure(batch: pa.RecordBatch, expressions: NamedExpressions) -> SchemaErro
     """Find the expression that fails, whether it already does so without any row, and else the row."""
     for name, expression in expressions:
         if (error := _error_of(batch.slice(0, 0), name, expression)) is not None:
-            if _NOT_OF_A_ROW.search(str(error)):
+            if _NOT_OF_A_ROW.match(str(error)):
                 return _not_of_a_row(name, expression)
             return SchemaError(f"{_shown(name, expression)}: {error}; {_describe(batch.schema)}")
         if (error := _error_of(batch, name, expression)) is not None:
-            if _NOT_OF_A_ROW.search(str(error)):
+            if _NOT_OF_A_ROW.match(str(error)):
                 return _not_of_a_row(name, expression)
 
             def fails(rows: int, name: str = name, expression: Expression = expression) -> bool:
                 return _error_of(batch.slice(0, rows), name, expression) is not None
 
             row = bisect_left(range(batch.num_rows), True, key=fails)
-            values = batch.slice(row - 1, 1).to_pylist()[0]
             return DataError(
-                f"{_shown(name, expression)}: {error} in the row {_shown_row(values)}; {_describe(batch.schema)}"
+                f"{_shown(name, expression)}: {_shortened(str(error))} in the row "
+                f"{_shown_row(batch.slice(row - 1, 1))}; {_describe(batch.schema)}"
             )
     return SchemaError(f"{expressions} cannot be computed together; {_describe(batch.schema)}")
 
@@ -481,6 +483,20 @@ def _not_of_a_row(name: str, expression: Expression) -> SchemaError:
     )
 
 
-def _shown_row(values: dict[str, Any]) -> str:
-    text = ", ".join(f"{name.removeprefix(HIDDEN_PREFIX)} = {value!r}" for name, value in values.items())
+def _shown_row(row: pa.RecordBatch) -> str:
+    text = ", ".join(
+        f"{name.removeprefix(HIDDEN_PREFIX)} = {_shown_value(column[0])}"
+        for name, column in zip(row.schema.names, row.columns, strict=True)
+    )
+    return _shortened(text)
+
+
+def _shown_value(value: pa.Scalar) -> str:
+    try:
+        return repr(value.as_py())
+    except (ValueError, OverflowError, LookupError):  # a time that Python does not have
+        return f"{getattr(value, 'value', 'a value')} ({value.type})"
+
+
+def _shortened(text: str) -> str:
     return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}..."

@@ -330,7 +330,7 @@ def _check_digits(file: LogFile, column: pa.Field, block: bytes) -> None:
             if _is_rounded(digits):
                 exact = "pyarrow.decimal128(38, 0)"
                 if not pa.types.is_float64(column.type):
-                    exact = f"{exact} in place of the double of {column.type}"
+                    exact = f"{exact}, or pyarrow.uint64(), in place of the double of {column.type}"
                 raise _rounded(file, column.name, digits, exact)
 
 

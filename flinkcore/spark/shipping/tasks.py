@@ -12,7 +12,7 @@ from typing import Any, Final
 import pyarrow as pa
 from pyspark import cloudpickle
 
-from flinkcore.errors import UserCodeError, in_words
+from flinkcore.errors import FlinkcoreError, UserCodeError, in_words
 from flinkcore.spark.shipping.preflight import least_versions
 from flinkcore.spark.shipping.sent_files import SentFiles
 from flinkcore.spark.shipping.task_errors import PacksErrors
@@ -52,6 +52,8 @@ def unpickled(pickled: bytes) -> Any:
             f"have: call env.add_python_file with the path of {module}.py, or of a folder or wheel that has it, or "
             "install it on the executors"
         ) from failure
+    except FlinkcoreError:
+        raise
     except Exception as failure:
         raise UserCodeError(
             f"what functions of this job hold cannot be unpickled by the Python worker {worker_place()}: "
