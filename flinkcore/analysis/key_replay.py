@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from flinkcore.analysis.recorded_function import (
+    RecordedAggregateFunction,
     RecordedFunction,
     RecordedWindowFunction,
     TimerAct,
@@ -19,7 +20,7 @@ from flinkcore.analysis.recorded_function import (
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.row import Row
 from flinkcore.datastream.aggregates import collect
-from flinkcore.datastream.functions import ProcessWindowFunction
+from flinkcore.datastream.functions import AggregateFunction, ProcessWindowFunction
 from flinkcore.datastream.window import (
     CumulativeEventTimeWindows,
     EventTimeSessionWindows,
@@ -30,6 +31,7 @@ from flinkcore.datastream.window import (
     TumblingEventTimeWindows,
     Window,
     WindowAssigner,
+    WindowOperation,
     WindowStagger,
 )
 from flinkcore.datastream.window.window_assigner import TimeWindowAssigner
@@ -181,18 +183,25 @@ def run_key(stage: StagePlan, time: ReplayTime, events: LogEvents) -> KeyRun:
         names = [name for name in fired.batch.schema.names if name not in own]
         return KeyRun(firings, pa.Table.from_batches([fired.batch.select(names)]), late, assigned)
     assert isinstance(operator, WindowProcess)
-    recorded = RecordedWindowFunction(operator.function.window_function)
-    recording = replace(operator, function=replace(operator.function, window_function=recorded))
+    calls: list[WindowCall] = []
+    recording = replace(operator, function=_recorded(operator.function, calls))
     given = _run_placed(replace(stage, operator=recording), time, _without_numbers(events))[0]
-    rows_of = _rows_of_calls(
-        given, recorded.calls, [(each.bounds, each.watermark) for each in firings], fired
-    )
+    rows_of = _rows_of_calls(given, calls, [(each.bounds, each.watermark) for each in firings], fired)
     return KeyRun(
         [firing._replace(results=rows) for firing, rows in zip(firings, rows_of, strict=True)],
         pa.Table.from_batches([given.batch]),
         late,
         assigned,
     )
+
+
+def _recorded(windows: WindowOperation, calls: list[WindowCall]) -> WindowOperation:
+    aggregation = windows.pre_aggregation
+    if isinstance(aggregation, AggregateFunction):
+        aggregation = RecordedAggregateFunction(aggregation, calls)
+    is_noted = isinstance(aggregation, RecordedAggregateFunction)
+    function = RecordedWindowFunction(windows.window_function, calls, is_noted)
+    return replace(windows, pre_aggregation=aggregation, window_function=function)
 
 
 def window_bounds(window: Window) -> Bounds:
@@ -373,16 +382,20 @@ def _rows_of_calls(
     fired_at: Sequence[tuple[Bounds, int]],
     fired: PlacedEvents,
 ) -> list[range]:
-    """Of each firing, the rows that the function gave when it was called for it; both runs fire in one order.
+    """Of each firing, the rows that the functions gave for it; both runs fire in one order.
 
-    An aggregate function that has no result at a firing is followed by no call.
+    A reduce function that gives None leaves a window without a value, and a firing without a call.
     """
     rows_of = [range(0)] * len(fired_at)
     firings = iter(np.argsort(_emitted(fired)).tolist())
     row_of_emitted = np.argsort(_emitted(given)).tolist()
     n_emitted = 0
     for call in calls:
-        called_at = window_bounds(call.window), call.watermark
+        if call.fired_at is None:
+            next(firings)
+            continue
+        window, watermark = call.fired_at
+        called_at = window_bounds(window), watermark
         firing = next(number for number in firings if fired_at[number] == called_at)
         if call.n_results:
             first = row_of_emitted[n_emitted]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any, NamedTuple, cast
 
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.datastream.functions import (
+    AggregateFunction,
     KeyedProcessFunction,
     ProcessAllWindowFunction,
     ProcessWindowFunction,
@@ -203,30 +204,68 @@ class RecordedFunction(KeyedProcessFunction):
 
 @dataclass
 class WindowCall:
-    """A call for a window that fires, at a watermark, and how many results it gave."""
+    """What a window gave as it fired.
 
-    window: Window
-    watermark: int
+    Attributes
+    ----------
+    fired_at : tuple of Window and int, or None
+        The window and the watermark; None: its aggregate had no result, so that no function was called.
+    n_results : int
+    """
+
+    fired_at: tuple[Window, int] | None = None
     n_results: int = 0
 
 
+class RecordedAggregateFunction(AggregateFunction):  # type: ignore[type-arg]
+    """Aggregates by a function, and notes a call for each result of an aggregate, also where that is None."""
+
+    def __init__(self, function: AggregateFunction[Any, Any, Any], calls: list[WindowCall]) -> None:
+        self._function = function
+        self._calls = calls
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> RecordedAggregateFunction:
+        return RecordedAggregateFunction(copied_function(self._function), self._calls)
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self._function.open(runtime_context)
+
+    def close(self) -> None:
+        self._function.close()
+
+    def create_accumulator(self) -> Any:
+        return self._function.create_accumulator()
+
+    def add(self, value: Any, accumulator: Any) -> Any:
+        return self._function.add(value, accumulator)
+
+    def get_result(self, accumulator: Any) -> Any:
+        self._calls.append(WindowCall())
+        return self._function.get_result(accumulator)
+
+    def merge(self, acc_a: Any, acc_b: Any) -> Any:
+        return self._function.merge(acc_a, acc_b)
+
+
 class RecordedWindowFunction(ProcessWindowFunction):  # type: ignore[type-arg]
-    """Calls a window function, or gives the aggregate where there is none; all copies record in one list.
+    """Calls a window function, or gives the aggregate where there is none, and notes it among the calls.
 
     Parameters
     ----------
     function : WindowFunction, AllWindowFunction, ProcessWindowFunction, ProcessAllWindowFunction or None
-    calls : list of WindowCall, optional
-        By default a new one.
+    calls : list of WindowCall
+    is_noted : bool
+        Whether a call is there already, as of a `RecordedAggregateFunction`.
     """
 
-    def __init__(self, function: AnyWindowFunction | None, calls: list[WindowCall] | None = None) -> None:
-        self.calls: list[WindowCall] = [] if calls is None else calls
+    def __init__(self, function: AnyWindowFunction | None, calls: list[WindowCall], is_noted: bool) -> None:
         self._function = function
+        self._calls = calls
+        self._is_noted = is_noted
 
     def __deepcopy__(self, memo: dict[int, Any]) -> RecordedWindowFunction:
         function = None if self._function is None else copied_function(self._function)
-        return RecordedWindowFunction(function, self.calls)
+        return RecordedWindowFunction(function, self._calls, self._is_noted)
 
     def open(self, runtime_context: RuntimeContext) -> None:
         if self._function is not None:
@@ -236,17 +275,24 @@ class RecordedWindowFunction(ProcessWindowFunction):  # type: ignore[type-arg]
         if self._function is not None:
             self._function.close()
 
-    def process(self, key: Any, context: Any, elements: Any) -> Iterator[Any]:
-        call = WindowCall(context.window(), context.current_watermark())
-        self.calls.append(call)
+    def process(self, key: Any, context: Any, elements: Any) -> Any:
+        if not self._is_noted:
+            self._calls.append(WindowCall())
+        call = self._calls[-1]
+        call.fired_at = context.window(), context.current_watermark()
         given = elements
         if self._function is not None:
             of_key = cast(KeyContext, SimpleNamespace(current_key=key))
             given = window_call(self._function, context, of_key)[0](elements)
-        for result in () if given is None else given:
-            call.n_results += not _is_aside(result)
-            yield result
+        is_refused = isinstance(given, str | bytes | bytearray | dict) or not hasattr(given, "__iter__")
+        return given if is_refused else _counted(call, given)
 
     def clear(self, context: Any) -> None:
         if isinstance(self._function, ProcessWindowFunction | ProcessAllWindowFunction):
             self._function.clear(context)
+
+
+def _counted(call: WindowCall, results: Iterable[Any]) -> Iterator[Any]:
+    for result in results:
+        call.n_results += not _is_aside(result)
+        yield result

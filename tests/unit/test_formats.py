@@ -267,13 +267,16 @@ NANOS = pa.timestamp("ns")
         (NANOS, lambda ns: ns),
         (pa.struct([("x", pa.float64()), ("at", NANOS)]), lambda ns: {"x": float("nan"), "at": ns}),
         (pa.list_(NANOS), lambda ns: [0, ns]),
+        (pa.list_view(NANOS), lambda ns: [0, ns]),
         (pa.map_(pa.string(), pa.struct([("at", NANOS)])), lambda ns: [("a", {"at": ns})]),
     ],
 )
 def test_timestamps_in_96_bits_that_their_unit_does_not_hold_are_errors(tmp_path, arrow_type, value):
     def written(name, times, **metadata):
         column = pa.array([None if time is None else value(time) for time in times], arrow_type)
-        table = pa.table({"n": range(len(times)), "at.of": column}).replace_schema_metadata(metadata or None)
+        table = pa.table(
+            {"n": range(len(times)), "at.of": column, "at": range(len(times))}
+        ).replace_schema_metadata(metadata or None)
         path = tmp_path / name
         pq.write_table(table, path, use_deprecated_int96_timestamps=True, row_group_size=3)
         return path, table
@@ -288,10 +291,13 @@ def test_timestamps_in_96_bits_that_their_unit_does_not_hold_are_errors(tmp_path
         match=r"INT96\) in row 5 of column 'at.of' of .*fine.parquet has nanoseconds.*'int96_unit': 'ns'",
     ):
         read(path)
-    assert read(path, ["n"]) == table.select(["n"])
+    assert read(path, ["n", "at"]) == table.select(["n", "at"])
     # A float that is no number equals none.
     assert str(read(path, int96_unit="ns").to_pylist()) == str(table.to_pylist())
     path, _ = written("spark.parquet", [1_001], **{"org.apache.spark.version": "3.5.0"})
+    with pytest.raises(DataError, match="row 0 of"):  # another has written it anew
+        read(path)
+    path.write_bytes(path.read_bytes().replace(b"parquet-cpp-arrow", b"parquet-mr versio"))
     assert read(path).num_rows == 1
 
     far, _ = written("far.parquet", [1_000])
@@ -933,7 +939,7 @@ def test_whole_numbers_within_json_values_that_a_float_does_not_tell_apart_are_r
 
     assert len(read_all(written(2**53 + 1, 2**63 - 1))) == 2
     assert len(read_all(written(1.5, 2**64, "123456789012345680000"))) == 3
-    message = rf"number in column 'id' .*: {2**64 + 1}\. .*decimal128\(38, 0\) in place of the double of"
+    message = rf"number in column 'id' .*: {2**64 + 1}\. .*decimal128\(38, 0\), or .* in place of the double of"
     with pytest.raises(SchemaError, match=message):
         read_all(written(1, 2**64 + 1))
     with pytest.raises(SchemaError, match=message):

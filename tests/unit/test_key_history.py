@@ -15,7 +15,7 @@ import pytest
 
 from flinkcore.analysis import key_replay
 from flinkcore.common import Configuration, Duration, Row, Time, WatermarkStrategy
-from flinkcore.datastream import DataStream, KeyedStream, StreamExecutionEnvironment
+from flinkcore.datastream import DataStream, KeyedStream, StreamExecutionEnvironment, WindowedStream
 from flinkcore.datastream.aggregates import count, sum_
 from flinkcore.datastream.functions import (
     AggregateFunction,
@@ -752,15 +752,22 @@ class SumOfThree(AggregateFunction):
 
 
 def test_firings_of_aggregates_without_a_result_have_none() -> None:
-    windows = (
-        keyed(ROWS, bound_ms=50)
-        .window(TumblingEventTimeWindows.of(Time.milliseconds(20)))
-        .trigger(CountTrigger.of(1))
-    )
-    results = windows.aggregate(SumOfThree(), output_type=pa.schema([("sum", pa.int64())]))
+    def windows_of(log: pa.Table) -> WindowedStream:
+        return (
+            keyed(log, bound_ms=50)
+            .window(TumblingEventTimeWindows.of(Time.milliseconds(20)))
+            .trigger(CountTrigger.of(1))
+        )
+
+    results = windows_of(ROWS).aggregate(SumOfThree(), output_type=pa.schema([("sum", pa.int64())]))
     firings = results.why("k").firings.to_pylist()
     assert [len(firing["events"]) for firing in firings] == [1, 2, 3, 4, 5, 6]
     assert [firing["results"] for firing in firings] == [[], [], *([{"sum": n}] for n in (6, 10, 16, 23))]
+    at_once = ROWS.set_column(1, "arrival", pa.array([10] * 7)).filter(pc.field("key") == "k")
+    again = windows_of(at_once).aggregate(SumOfThree(), output_type=pa.schema([("sum", pa.int64())]))
+    assert [firing["results"] for firing in again.why("k").firings.to_pylist()] == [
+        firing["results"] for firing in firings
+    ]
 
 
 @pytest.mark.parametrize("order", list(permutations([46, 61, 56])))

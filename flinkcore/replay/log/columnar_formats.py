@@ -83,11 +83,15 @@ class ParquetFormat:
             # Prefetching holds all the groups of a call in memory; plain local reads hold one.
             runs = [[group] for group in groups] if local else _runs(opened.metadata, groups)
             flat = _flat_leaves(opened.metadata, names)
-            # Of a table, they are what Spark reads.
-            int96 = [] if in_table else _int96_leaves(opened.metadata, names)
+            # Of a table, timestamps in 96 bits are what Spark reads.
+            int96 = [] if in_table else _int96_leaves(opened.metadata, found.names, names)
+            in_units = [
+                closing.enter_context(self._open(file, int96_unit=unit, metadata=opened.metadata))
+                for unit in (("us", "ns") if int96 else ())
+            ]
             for run in runs:
-                for group in run if int96 else ():
-                    self._check_int96(file, group, int96)
+                if int96:
+                    self._check_int96(file, in_units, run, int96)
                 rows = sum(opened.metadata.row_group(group).num_rows for group in run)
                 kept = None if file.deleted is None else _kept_rows(opened.metadata, run, file.deleted)
                 for batch in opened.iter_batches(
@@ -104,25 +108,25 @@ class ParquetFormat:
                     )
                 _check_columns(opened.metadata, run, flat)
 
-    def _check_int96(self, file: LogFile, group: int, leaves: Sequence[str]) -> None:
+    def _check_int96(
+        self, file: LogFile, in_units: Sequence[Any], run: Sequence[int], leaves: Sequence[str]
+    ) -> None:
         """Check that the unit holds the timestamps of these leaves in 96 bits, of which Arrow cuts what it does not."""
-        with self._open(file, int96_unit="us") as in_us, self._open(file, int96_unit="ns") as in_ns:
-            row = sum(in_us.metadata.row_group(before).num_rows for before in range(group))
-            both = (
-                opened.iter_batches(row_groups=[group], columns=leaves, use_threads=False)
-                for opened in (in_us, in_ns)
-            )
-            for micros, nanos in zip(*both, strict=True):
-                for name, *column in zip(micros.schema.names, micros.columns, nanos.columns, strict=True):
-                    if self._is_cut(*column):
-                        rows = range(micros.num_rows)
-                        row += next(
-                            at for at in rows if self._is_cut(*(each.slice(at, 1) for each in column))
-                        )
-                        raise self._cut(f"row {row} of column {name!r} of {file.name}")
-                row += micros.num_rows
+        both = (opened.iter_batches(row_groups=run, columns=leaves, use_threads=False) for opened in in_units)
+        before = 0
+        for micros, nanos in zip(*both, strict=True):
+            for name, *column in zip(micros.schema.names, micros.columns, nanos.columns, strict=True):
+                if self._is_cut(*column):
+                    rows = range(micros.num_rows)
+                    cut = next(row for row in rows if self._is_cut(*(each.slice(row, 1) for each in column)))
+                    row = _row_in_file(in_units[0].metadata, run, before + cut)
+                    raise self._cut(f"row {row} of column {name!r} of {file.name}")
+            before += micros.num_rows
 
     def _is_cut(self, micros: pa.Array, nanos: pa.Array) -> bool:
+        return any(map(self._are_cut, _leaves(micros), _leaves(nanos)))
+
+    def _are_cut(self, micros: pa.Array, nanos: pa.Array) -> bool:
         if self._int96_unit == "us":
             # Nanoseconds wrap around, both here and as Arrow reads them: they are equal in any year.
             return not micros.cast(nanos.type, safe=False).equals(nanos)
@@ -143,9 +147,16 @@ class ParquetFormat:
             "column out by select(...)"
         )
 
-    def _open(self, file: LogFile, encoded: Sequence[str] = (), int96_unit: str | None = None) -> Any:
+    def _open(
+        self,
+        file: LogFile,
+        encoded: Sequence[str] = (),
+        int96_unit: str | None = None,
+        metadata: Any = None,
+    ) -> Any:
         return pq.ParquetFile(
             file.path,
+            metadata=metadata,
             filesystem=file.filesystem,
             read_dictionary=list(encoded),
             pre_buffer=not isinstance(file.filesystem, fs.LocalFileSystem),
@@ -154,17 +165,38 @@ class ParquetFormat:
         )
 
 
-def _int96_leaves(metadata: Any, names: Collection[str]) -> list[str]:
-    """Leaves of columns that have timestamps in 96 bits, unless Spark has written them, which has microseconds."""
-    if any(key.startswith(b"org.apache.spark.") for key in metadata.metadata or ()):
+def _int96_leaves(metadata: Any, columns: Collection[str], names: Collection[str]) -> list[str]:
+    """Leaves of named columns that have timestamps in 96 bits, unless Spark has written them: in microseconds."""
+    of_spark = any(key.startswith(b"org.apache.spark.") for key in metadata.metadata or ())
+    if of_spark and metadata.created_by.startswith("parquet-mr"):
         return []
     leaves = map(metadata.schema.column, range(metadata.num_columns))
+    paths = [leaf.path for leaf in leaves if leaf.physical_type == "INT96"]
     return [
-        leaf.path
-        for leaf in leaves
-        if leaf.physical_type == "INT96"
-        and any(leaf.path == name or leaf.path.startswith(f"{name}.") for name in names)
+        path
+        for path in paths
+        if max((name for name in columns if f"{path}.".startswith(f"{name}.")), key=len) in names
     ]
+
+
+def _leaves(column: pa.Array) -> Iterator[pa.Array]:
+    if pa.types.is_struct(column.type):
+        for field in column.flatten():
+            yield from _leaves(field)
+    elif pa.types.is_nested(column.type):
+        yield from _leaves(column.flatten())
+    else:
+        yield column
+
+
+def _row_in_file(metadata: Any, run: Sequence[int], row: int) -> int:
+    """The number in the file of a row, which is counted within row groups."""
+    rows: list[int] = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
+    for group in run:
+        if row < rows[group]:
+            break
+        row -= rows[group]
+    return row + sum(rows[:group])
 
 
 def _instants_in_table(opened: Any) -> pa.Schema:
