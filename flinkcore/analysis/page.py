@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
+import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from html import escape
@@ -134,21 +136,39 @@ def write_lateness_page(
 
 
 def _write(path: str | PathLike[str], page: str) -> None:
-    """Write a page; an earlier one stays until the new one is whole."""
-    target = Path(path).resolve()
-    is_device = target.exists() and not target.is_file()  # such as /dev/stdout
-    unfinished = target if is_device else target.with_name(f".{target.name}.{os.getpid()}")
+    """Write a page; an earlier one stays until the new one is whole, where its directory can be written."""
+    content = page.encode(errors="backslashreplace")
     try:
-        unfinished.write_text(page, encoding="utf-8")
-        if not is_device:
-            unfinished.replace(target)
+        target = Path(path)
+        is_other = target.exists() and not target.is_file()  # such as a pipe
+        if is_other or str(target).startswith(("/dev/", "/proc/")):
+            target.write_bytes(content)
+        else:
+            _replace(Path(os.path.realpath(target)), content)
     except OSError as error:
-        if not is_device:
-            with suppress(OSError):
-                unfinished.unlink(missing_ok=True)
+        remedy = directory_remedy(Path(path).parent, error)
         raise SourceError(
-            f"the report cannot be written to {path}: {in_words(error)}; give {directory_remedy(target.parent, error)}"
+            f"the report cannot be written to {path}: {in_words(error)}; give {remedy}"
         ) from error
+
+
+def _replace(target: Path, content: bytes) -> None:
+    unfinished = target.with_name(f".flinkcore-{os.getpid()}-{secrets.token_hex(4)}")
+    try:
+        file = unfinished.open("xb")
+    except PermissionError:
+        target.write_bytes(content)
+        return
+    try:
+        with file:
+            file.write(content)
+        if target.exists():
+            shutil.copymode(target, unfinished)
+        unfinished.replace(target)
+    except BaseException:
+        with suppress(OSError):
+            unfinished.unlink(missing_ok=True)
+        raise
 
 
 def _page(title: str, sections: Sequence[str], script: str) -> str:

@@ -17,6 +17,7 @@ from flinkcore.analysis.result_tables import names_of
 from flinkcore.errors import ConfigurationError
 from flinkcore.spark.columnar.spark_types import SparkSchema
 from flinkcore.spark.logs.dataframe_log import log_schema, quoted
+from flinkcore.spark.negative_zeros import negative_zeros
 from flinkcore.spark.result_dataframes import dataframe_of, utc_timestamp
 from flinkcore.spark.shipping.task_errors import task_errors_raised
 from flinkcore.spark.shipping.tasks import portable
@@ -141,7 +142,7 @@ def compare(
         abs_tol=abs_tol,
     )
     if upserts is None:
-        of_key = sink.groupBy(*map(quoted, key_names)).count()
+        of_key = sink.groupBy(*map(quoted, key_names), negative_zeros(sink, key_names)).count()
         comparison = replace(comparison, upserts=of_key.where("count > 1").isEmpty())
     sides = [
         frame.select(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import reduce
 from operator import and_
 from typing import Any, Final
@@ -16,6 +16,7 @@ from flinkcore.common import Duration, Time
 from flinkcore.datastream.columnar_windows import ROW_KIND
 from flinkcore.replay.log.column_ops import HIDDEN_PREFIX
 from flinkcore.spark.logs.dataframe_log import log_schema, quoted
+from flinkcore.spark.negative_zeros import negative_zeros
 from flinkcore.spark.result_dataframes import dataframe_of
 
 _NUMBER: Final = f"{HIDDEN_PREFIX}number"
@@ -132,31 +133,8 @@ def as_of(
 
 
 def _keys(frame: DataFrame, join: PointInTimeJoin) -> list[Column]:
-    """The keys, and where they hold -0.0, which Spark takes for 0.0 where it compares rows."""
-    columns = [(f.col(quoted(name)), frame.schema[name].dataType) for name in join.keys]
-    negative_zeros = f.concat_ws(
-        ",",
-        *(
-            f.when(zero, f.lit(f"{number}{path}"))
-            for number, (column, kind) in enumerate(columns)
-            for path, zero in _negative_zeros(column, kind)
-        ),
-    )
-    keys = [column.alias(f"key{number}") for number, (column, _) in enumerate(columns)]
-    return [*keys, negative_zeros.alias("negative_zeros")]
-
-
-def _negative_zeros(column: Column, kind: types.DataType) -> Iterator[tuple[str, Column]]:
-    """The ways to floats in a column, and whether there is -0.0."""
-    if isinstance(kind, types.FloatType | types.DoubleType):
-        yield "", (column == 0) & (column.cast("string") == "-0.0")
-    elif isinstance(kind, types.StructType):
-        # Names of fields may be those of others, but for their case.
-        numbered = [types.StructField(f"f{at}", field.dataType) for at, field in enumerate(kind.fields)]
-        fields = column.cast(types.StructType(numbered))
-        for field in numbered:
-            for path, zero in _negative_zeros(fields.getField(field.name), field.dataType):
-                yield f".{field.name}{path}", zero
+    keys = [f.col(quoted(name)).alias(f"key{number}") for number, name in enumerate(join.keys)]
+    return [*keys, negative_zeros(frame, join.keys).alias("negative_zeros")]
 
 
 def _arrow_types(frame: DataFrame, *names: str) -> pa.Schema:

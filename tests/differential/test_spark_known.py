@@ -221,6 +221,18 @@ def test_differences_are_those_of_one_process(
     assert on_spark.compare(known, known, keys=["origin", "window_start", "emitted_at"]).is_equal
 
 
+def test_sinks_with_keys_of_both_zeros_keep_the_last_row_of_each(spark: Any) -> None:
+    sink = spark.sql("select inline(array(struct(double('-0.0') k, 1 v), struct(0D k, 2 v)))")
+    replay = spark.sql(
+        "select inline(array(struct(double('-0.0') k, 0 v), struct(0D k, 2 v), struct(double('-0.0') k, 1 v)))"
+    )
+    with on_spark.compare(sink, replay, keys="k") as compared:
+        assert (compared.upserts, compared.counts) == (True, {})
+    case = spark.sql("select named_struct('a', 1D, 'A', double('-0')) k, 10L at")
+    answered = on_spark.as_of(case, case.selectExpr("k", "at as emitted_at", "7 v"), at="at", keys="k")
+    assert answered.collect()[0].v == 7
+
+
 def test_timestamps_with_and_without_a_zone_are_the_same_instants(spark: Any) -> None:
     # In New York the hour from 5 to 6 UTC comes twice on this day.
     times = [datetime(2001, 10, 28, hour) for hour in (4, 5, 6)]

@@ -939,7 +939,9 @@ def test_whole_numbers_within_json_values_that_a_float_does_not_tell_apart_are_r
 
     assert len(read_all(written(2**53 + 1, 2**63 - 1))) == 2
     assert len(read_all(written(1.5, 2**64, "123456789012345680000"))) == 3
-    message = rf"number in column 'id' .*: {2**64 + 1}\. .*decimal128\(38, 0\), or .* in place of the double of"
+    message = (
+        rf"number in column 'id' .*: {2**64 + 1}\. .*decimal128\(38, 0\), or .* in place of the double of"
+    )
     with pytest.raises(SchemaError, match=message):
         read_all(written(1, 2**64 + 1))
     with pytest.raises(SchemaError, match=message):

@@ -1,10 +1,12 @@
 """The page of a report: its counts, its charts, and what it says where there is nothing to draw."""
 
 import json
+import os
 import pickle
 import re
 import sys
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from html import escape, unescape
 from pathlib import Path
 from typing import Any
@@ -384,5 +386,20 @@ def test_an_earlier_page_stays_where_the_disk_is_full(tmp_path: Path) -> None:
         report.to_html(page)
     assert page.read_text() == "earlier"
     assert list(tmp_path.iterdir()) == [page]
-    report.to_html(page)
+    page.chmod(0o600)
+    link = tmp_path / "link.html"
+    link.symlink_to(page)
+    report.to_html(link)
     assert page.read_text().startswith("<!DOCTYPE html>")
+    assert page.stat().st_mode & 0o777 == 0o600
+    assert link.is_symlink()
+
+
+def test_a_page_may_go_to_a_pipe(tmp_path: Path) -> None:
+    report = windows(events()).execute().report
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with ThreadPoolExecutor() as pool:
+        read = pool.submit(pipe.read_text)
+        report.to_html(pipe)
+        assert read.result().startswith("<!DOCTYPE html>")
