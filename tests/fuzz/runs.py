@@ -11,6 +11,7 @@ from operator import itemgetter
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+from unittest.mock import patch
 from urllib.parse import quote
 
 import pyarrow as pa
@@ -29,6 +30,7 @@ from models.unordered_rows import UnorderedRows
 from flinkcore.common import OutputTag
 from flinkcore.datastream import FILE, DataStream, StreamExecutionEnvironment
 from flinkcore.errors import FlinkcoreError
+from flinkcore.replay.stages import result_batches
 from flinkcore.spark import SparkExecutionEnvironment
 
 BAD = OutputTag("bad 0"), OutputTag("bad 1")
@@ -50,7 +52,7 @@ class Way:
     source
         "table", "reader", which gives its rows only once, "dataframe", or a format of files.
     read_rows
-        Most rows of a batch that is read.
+        Most rows of a batch that is read, and about as many that functions give at once.
     cuts
         Where the logs are cut, in thousandths; each part goes on from the checkpoint of the one before.
     files
@@ -272,6 +274,7 @@ def outcome_of(scenario: Scenario, way: Way, job: Job | None = None, session: An
     with (
         TemporaryDirectory(dir=MEMORY) as folder,
         reading_batches_of(way.read_rows),
+        patch.object(result_batches, "BATCH_ROWS", max(2, way.read_rows)),
         surroundings,
         merging,
     ):

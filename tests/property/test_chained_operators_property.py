@@ -32,7 +32,7 @@ from flinkcore.datastream import (
 )
 from flinkcore.datastream.aggregates import count
 from flinkcore.datastream.window import CountSlidingWindowAssigner, CountTrigger, WindowOperation
-from flinkcore.replay.stages import function_stage
+from flinkcore.replay.stages import function_stage, result_batches
 
 WINDOWS = [
     TumblingEventTimeWindows.of(Time.milliseconds(10), Time.milliseconds(3)),
@@ -80,7 +80,11 @@ def test_a_function_sees_the_results_of_another_as_operators_in_a_row_would(
         .key_by("kind")
         .process(Follower(), TOLD, timestamp_column="record_time")
     )
-    with reading_batches_of(batch_rows), patch.object(function_stage, "SLICE_ROWS", slice_rows):
+    with (
+        reading_batches_of(batch_rows),
+        patch.object(function_stage, "SLICE_ROWS", slice_rows),
+        patch.object(result_batches, "BATCH_ROWS", max(2, batch_rows)),
+    ):
         result = stream.execute()
         replayed: list[Emitted] = [
             (None, tuple(row.values())[:-1], row["record_time"]) for row in result.to_arrow().to_pylist()

@@ -28,7 +28,7 @@ from flinkcore.datastream import (
     TumblingEventTimeWindows,
 )
 from flinkcore.datastream.aggregates import collect, count, max_, sum_
-from flinkcore.datastream.functions import KeyedBatchProcessFunction, ReduceFunction
+from flinkcore.datastream.functions import KeyedBatchProcessFunction, ProcessWindowFunction, ReduceFunction
 from flinkcore.datastream.state import ValueStateDescriptor
 from flinkcore.datastream.window import (
     ContinuousEventTimeTrigger,
@@ -37,6 +37,7 @@ from flinkcore.datastream.window import (
     GlobalWindows,
 )
 from flinkcore.errors import ConfigurationError, DataError, SchemaError, UserCodeError
+from flinkcore.replay.stages import result_batches
 
 SEEN = pa.schema(
     {
@@ -148,6 +149,44 @@ def test_windows_that_the_end_of_the_log_fires_come_behind_a_maximum_watermark_a
     windows = stream.key_by("user").window(GlobalWindows.create_with_end_of_stream_trigger())
     rows = windows.aggregate(n=count()).key_by("user").process(Sees(), SEEN).to_arrow().to_pylist()
     assert [(row["value"], row["watermark"] == 2**63 - 1) for row in rows] == [(2, False), (2, True)]
+
+
+class EndsOfWindows(ProcessWindowFunction):
+    def process(self, key: Any, context: Any, elements: Any) -> Iterator[Any]:
+        yield key, context.window().end
+
+
+class TimerOfAll(KeyedProcessFunction):
+    def process_element(self, value: Any, ctx: Any) -> Iterator[Any]:
+        ctx.timer_service().register_event_time_timer(9)
+        yield from ()
+
+    def on_timer(self, timestamp: int, ctx: Any) -> Iterator[Any]:
+        yield ctx.get_current_key(), timestamp
+
+
+@pytest.mark.parametrize("parallelism", [1, 2])
+@pytest.mark.parametrize("by", ["timers", "windows"])
+def test_all_that_a_watermark_fires_comes_before_it_however_much_that_is(
+    by: str, parallelism: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(result_batches, "BATCH_ROWS", 3)
+    schema = pa.schema({"user": pa.string(), "n": pa.int64()})
+    keyed = log(
+        [(f"u{number}", 1, 1) for number in range(20)] + [("last", 30, 30), ("last", 40, 41)], parallelism
+    )
+    keyed = keyed.key_by("user")
+    given = (
+        keyed.process(TimerOfAll(), schema)
+        if by == "timers"
+        else keyed.window(TumblingEventTimeWindows.of(Time.milliseconds(10))).process(EndsOfWindows(), schema)
+    )
+    told = given.key_by("user").process(Sees(), SEEN).to_arrow().to_pylist()
+    assert [row["watermark"] for row in told if row["key"] != "last"] == [0] * 20
+    counted = (
+        given.key_by("n").window(TumblingEventTimeWindows.of(Time.milliseconds(10))).aggregate(n_=count())
+    )
+    assert sum(counted.to_arrow()["n_"].to_pylist()) == len(told)
 
 
 def test_windows_follow_windows_without_a_strategy_of_their_own() -> None:

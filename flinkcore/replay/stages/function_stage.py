@@ -333,8 +333,14 @@ class FunctionStage(Stage[Events]):
         self._is_in_step = True
         try:
             self._operator.process_watermark(Watermark(int(self._timeline.watermark_ms[step])))
-        finally:
-            self._is_in_step = False
+        except OutputFullError as full:
+            # What it has still to fire, it fires within this step.
+            full.then(self._end_step)
+            raise
+        self._end_step()
+
+    def _end_step(self) -> None:
+        self._is_in_step = False
 
 
 def record_timestamps(events: Events) -> list[int | None]:
