@@ -156,9 +156,9 @@ class EndsOfWindows(ProcessWindowFunction):
         yield key, context.window().end
 
 
-class TimerOfAll(KeyedProcessFunction):
+class EightLater(KeyedProcessFunction):
     def process_element(self, value: Any, ctx: Any) -> Iterator[Any]:
-        ctx.timer_service().register_event_time_timer(9)
+        ctx.timer_service().register_event_time_timer(ctx.timestamp() + 8)
         yield from ()
 
     def on_timer(self, timestamp: int, ctx: Any) -> Iterator[Any]:
@@ -177,7 +177,7 @@ def test_all_that_a_watermark_fires_comes_before_it_however_much_that_is(
     )
     keyed = keyed.key_by("user")
     given = (
-        keyed.process(TimerOfAll(), schema)
+        keyed.process(EightLater(), schema)
         if by == "timers"
         else keyed.window(TumblingEventTimeWindows.of(Time.milliseconds(10))).process(EndsOfWindows(), schema)
     )
