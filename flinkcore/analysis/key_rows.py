@@ -15,7 +15,6 @@ import pyarrow.compute as pc
 
 from flinkcore.common.expressions import Expression
 from flinkcore.common.output_tag import OutputTag
-from flinkcore.common.split_origin import FILE
 from flinkcore.errors import ConfigurationError
 from flinkcore.replay.log.arrays import RowNumbers
 from flinkcore.replay.log.chunks import Chunk, TableChunk
@@ -317,14 +316,13 @@ class ReadKeyRows:
         name, ops = arrival_column(log)
         arrivals = pa.nulls(n_rows) if name is None else apply_ops(ops, rows)[0].column(name)
         timestamps = rows.column(log.timestamp) if log.timestamp in rows.schema.names else pa.nulls(n_rows)
-        split = [chunk.file_name] * n_rows if log.split is FILE else [None] * n_rows
-        if isinstance(log.split, str):
-            split = rows.column(log.split).to_pylist()
+        known, split = chunk.only_split(log.split)
+        splits = [split] * n_rows if known else rows.column(log.split).to_pylist()
         numbers = {value: number for number, value in enumerate(self.time_plane.split_values)}
         places = [
             _times(timestamps),
             _times(arrivals),
-            pa.array([numbers.get(value) for value in split], pa.int32()),
+            pa.array([numbers.get(value) for value in splits], pa.int32()),
             pa.nulls(n_rows, pa.int64()),
             pa.array([reason] * n_rows, pa.string()),
         ]

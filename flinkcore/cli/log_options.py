@@ -12,8 +12,10 @@ import pyarrow.compute as pc
 
 from flinkcore.cli.spark_environment import spark_environment
 from flinkcore.common import Duration, Time, WatermarkStrategy
+from flinkcore.common.split_origin import SplitOrigin
 from flinkcore.datastream import (
     FILE,
+    PARTITION,
     DataStream,
     EventTimeSessionWindows,
     SlidingEventTimeWindows,
@@ -110,6 +112,11 @@ def add_log_options(parser: argparse.ArgumentParser) -> None:
         "--split", metavar="COLUMN", help="column that tells splits (Kafka partitions, sources) apart"
     )
     parser.add_argument("--split-per-file", action="store_true", help="each file is a split")
+    parser.add_argument(
+        "--one-split",
+        action="store_true",
+        help="the log is one split; else each partition that its paths name, such as partition=3, is a split",
+    )
     parser.add_argument(
         "--position",
         action="append",
@@ -208,8 +215,14 @@ def check_log_options(arguments: argparse.Namespace) -> None:
     """Raise a ConfigurationError where options exclude each other, or one is empty; nothing is read."""
     if arguments.arrival_unit and not arguments.arrival:
         raise ConfigurationError("--arrival-unit needs --arrival")
-    if arguments.split and arguments.split_per_file:
-        raise ConfigurationError("--split and --split-per-file exclude each other")
+    splits = {
+        "--split": arguments.split,
+        "--split-per-file": arguments.split_per_file,
+        "--one-split": arguments.one_split,
+    }
+    given = [option for option, value in splits.items() if value]
+    if len(given) > 1:
+        raise ConfigurationError(f"{' and '.join(given)} exclude each other")
     for name, value in vars(arguments).items():
         if value == "" or (isinstance(value, list) and "" in value):
             setting = "an input" if name == "input" else f"--{name.replace('_', '-')}"
@@ -247,13 +260,19 @@ def log_of(arguments: argparse.Namespace, times: dict[str, Any]) -> dict[str, An
     """Return what the options say of a log, as settings of `from_event_log`; `times` as of `times_of`."""
     return {
         **times,
-        "split": FILE if arguments.split_per_file else arguments.split,
+        "split": _split(arguments),
         "rate": arguments.rate,
         "format": arguments.format,
         "format_options": format_options_of(arguments.format_option),
         "on_bad_row": arguments.on_bad_row,
         "position": arguments.position and list(map(_position, arguments.position)),
     }
+
+
+def _split(arguments: argparse.Namespace) -> str | SplitOrigin | None:
+    if arguments.one_split:
+        return None
+    return FILE if arguments.split_per_file else arguments.split or PARTITION
 
 
 def _position(column: str) -> str | tuple[str, Literal["descending"]]:

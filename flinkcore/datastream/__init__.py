@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 from flinkcore.common.lazy_names import by_name, lazy_names
 from flinkcore.common.missing_features import refuse_name
 from flinkcore.common.output_tag import OutputTag
-from flinkcore.common.split_origin import FILE
+from flinkcore.common.split_origin import FILE, PARTITION
 from flinkcore.datastream.aggregates import Aggregate
 from flinkcore.datastream.checkpoint_config import CheckpointConfig
 from flinkcore.datastream.checkpointing_mode import CheckpointingMode
@@ -103,6 +103,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FILE",
+    "PARTITION",
     "Aggregate",
     "AggregateFunction",
     "AllWindowFunction",

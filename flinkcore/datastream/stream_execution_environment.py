@@ -26,7 +26,7 @@ from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.setting_types import as_text
 from flinkcore.common.settings import Setting, check_cached_files, settings_of, unknown_settings
 from flinkcore.common.sort_keys import Position, sort_keys
-from flinkcore.common.split_origin import FILE, SplitOrigin
+from flinkcore.common.split_origin import FILE, PARTITION, SplitOrigin
 from flinkcore.common.time import Duration, Time, timeout_ms
 from flinkcore.common.typeinfo import TypeInformation
 from flinkcore.common.watermark_strategy import WatermarkStrategy
@@ -682,7 +682,7 @@ class StreamExecutionEnvironment(WithFormerMethods):
         *,
         timestamp: str | Expression,
         arrival: str | Expression | None = None,
-        split: str | SplitOrigin | None = None,
+        split: str | SplitOrigin | None = PARTITION,
         rate: float = 1000.0,
         arrival_start_ms: int = 0,
         format: str | None = None,
@@ -716,10 +716,12 @@ class StreamExecutionEnvironment(WithFormerMethods):
         arrival : str or pyarrow.compute.Expression, optional
             The processing time at which the event reached the system, of the same types; always of the log as it was
             recorded. None: derived from the position in the split, `rate` and `arrival_start_ms`.
-        split : str or FILE, optional
-            Column with the split (Kafka partition, device, ...) of each event; ``FILE``: each file is a split. None:
-            the whole log is one split, with several files in the order given. Within a split, events are in order of
-            arrival.
+        split : str, PARTITION, FILE or None
+            Column with the split (Kafka partition, device, ...) of each event. ``PARTITION``: each partition that the
+            paths of all files name is a split, such as directories ``partition=3`` or files of Kafka Connect
+            (``clicks+3+0000000042.avro``); a log whose paths name none is one split. ``FILE``: each file is a split.
+            None: the whole log is one split, with several files in the order given. Within a split, events are in
+            order of arrival.
         rate : float
             Records per second of each split without an arrival column: by default, 1,000, so that with watermarks every
             200 ms the watermark advances every 200 rows.
@@ -753,7 +755,7 @@ class StreamExecutionEnvironment(WithFormerMethods):
             _require_column(timestamp, "timestamp", " or a pyarrow expression")
         if arrival is not None and not is_expression(arrival):
             _require_column(arrival, "arrival", " or a pyarrow expression")
-        if split is not None and split is not FILE:
+        if split is not None and not isinstance(split, SplitOrigin):
             _require_column(split, "split")
         if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 < rate < math.inf:
             raise ConfigurationError(f"rate must be a number of records per second above zero, not {rate!r}")
@@ -788,7 +790,7 @@ class StreamExecutionEnvironment(WithFormerMethods):
         timestamp: str | Expression,
         version: int | str | datetime | None = None,
         arrival: str | Expression | None = None,
-        split: str | None = None,
+        split: str | SplitOrigin | None = PARTITION,
         rate: float = 1000.0,
         arrival_start_ms: int = 0,
         storage_options: Mapping[str, str] | None = None,
@@ -858,7 +860,7 @@ class StreamExecutionEnvironment(WithFormerMethods):
         timestamp: str | Expression,
         snapshot: int | str | datetime | None = None,
         arrival: str | Expression | None = None,
-        split: str | None = None,
+        split: str | SplitOrigin | None = PARTITION,
         rate: float = 1000.0,
         arrival_start_ms: int = 0,
         filesystem: Any = None,

@@ -14,9 +14,10 @@ from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.schemas import Schema, require_row_schema
 from flinkcore.common.settings import NUMBER_OF_KEY_GROUPS, PARALLELISM, PARALLELISM_DEFAULT
 from flinkcore.common.sort_keys import SortKey
-from flinkcore.common.split_origin import SplitOrigin
+from flinkcore.common.split_origin import PARTITION, SplitOrigin
 from flinkcore.common.typeinfo import TypeInformation, Types
 from flinkcore.common.watermark_strategy import WatermarkStrategy
+from flinkcore.datastream.arrow_data import ArrowData
 from flinkcore.datastream.declared_type import declared_type
 from flinkcore.datastream.functions import (
     BroadcastProcessFunction,
@@ -244,6 +245,9 @@ class EventLogSource(Transformation):
         split = "one split" if self.split is None else str(self.split)
         if isinstance(self.split, str):
             split = f"split by {self.split}"
+        elif self.split is PARTITION:
+            has_paths = not isinstance(self.data, ArrowData | LogData)
+            split = "one split, or one for each partition in its paths" if has_paths else "one split"
         return f"event log {self.data}: timestamp {self.timestamp}, arrival {arrival}, {split}{order}"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from flinkcore.common.execution_config import ExecutionConfig
@@ -14,7 +15,7 @@ from flinkcore.datastream.pipeline_executor import (
     ProgressChoice,
 )
 from flinkcore.datastream.transformations import StreamGraph
-from flinkcore.errors import ConfigurationError
+from flinkcore.errors import ConfigurationError, FlinkcoreError
 from flinkcore.runtime.working_directory import WorkingDirectory
 
 if TYPE_CHECKING:
@@ -78,7 +79,13 @@ class LocalExecutor:
         )
 
     def explain_execution(self, graph: StreamGraph, configuration: ExecutionConfig) -> list[str]:
-        """Return nothing: a job runs as its steps say."""
+        """Return how paths split logs; else a job runs as its steps say."""
+        from flinkcore.replay.plans.job_plan import make_plan
+
+        if graph.needs_rows:
+            return []
+        with suppress(FlinkcoreError):  # a job that is refused does not run
+            return make_plan(graph, configuration).split_origins
         return []
 
     def execution_plan(self, job: ElementJob, configuration: ExecutionConfig) -> str:

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, NoReturn
 from flinkcore.common import ExecutionConfig, OutputTag
 from flinkcore.common.expressions import Expression
 from flinkcore.common.sort_keys import Position, SortKey, sort_keys
-from flinkcore.common.split_origin import SplitOrigin
+from flinkcore.common.split_origin import PARTITION, SplitOrigin
 from flinkcore.datastream import DataStream, StreamExecutionEnvironment
 from flinkcore.datastream.pipeline_executor import (
     NO_CHECKPOINTS,
@@ -72,7 +72,7 @@ class SparkExecutionEnvironment(StreamExecutionEnvironment):
         *,
         timestamp: str | Expression,
         arrival: str | Expression | None = None,
-        split: str | SplitOrigin | Expression | None = None,
+        split: str | SplitOrigin | Expression | None = PARTITION,
         rate: float = 1000.0,
         arrival_start_ms: int = 0,
         format: str | None = None,
@@ -86,6 +86,9 @@ class SparkExecutionEnvironment(StreamExecutionEnvironment):
         Of a DataFrame, `timestamp`, `arrival` and `split` may be columns of Spark (``F.col("ts")``,
         ``F.col("seconds") * 1000``); conditions and columns of Spark also go into :meth:`DataStream.filter` and
         :meth:`DataStream.with_columns`, as first steps. Spark evaluates them, and only the columns that the job needs.
+
+        Without `split`, the split of a DataFrame is the column with the partition that the directories of its files
+        name, such as ``partition=3``, as it is where the log is a path. A DataFrame without such a column is one split.
 
         A DataFrame that selects, renames and filters columns of Parquet files is read as these files. Any other is
         evaluated once, and Spark keeps its rows (as :meth:`DataFrame.localCheckpoint` does) until the result is no
@@ -127,6 +130,8 @@ class SparkExecutionEnvironment(StreamExecutionEnvironment):
                 data, arrival = data.with_column_of("arrival", arrival)
             if is_spark_column(split):
                 data, split = data.with_column_of("split", split)
+            elif split is PARTITION:
+                split = data.partition_column()
             if position is not None:
                 data, position = data.with_order(_columns_of(position, data.dataframe.columns)), None
         return super().from_event_log(
@@ -287,7 +292,8 @@ class SparkExecutor:
         if not graph.needs_rows:
             with suppress(FlinkcoreError):  # of a refused job nobody knows how it would run
                 plan = make_plan(graph, configuration)
-        return [*([] if plan is None else [_explained_merging(plan)]), *_explained_logs(graph, plan)]
+        of_plan = [] if plan is None else [_explained_merging(plan), *plan.split_origins]
+        return [*of_plan, *_explained_logs(graph, plan)]
 
     def execution_plan(self, job: ElementJob, configuration: ExecutionConfig) -> str:
         """Return the operators of a job that runs element by element as JSON."""

@@ -805,3 +805,45 @@ def test_files_of_a_dataframe_that_a_job_reads_are_not_replaced(
     with pytest.raises(ConfigurationError, match=r"would delete a log that the job reads: .*rides\.parquet"):
         per_minute(log).write_parquet(tmp_path, mode="overwrite")
     assert [file.name for file in tmp_path.iterdir()] == ["rides.parquet"]
+
+
+@pytest.mark.parametrize("evaluated", [False, True])
+def test_directories_of_partitions_split_a_dataframe_as_they_split_a_path(
+    spark: Any, tmp_path: Path, evaluated: bool
+) -> None:
+    rows = seconds(rides())
+    for partition in range(3):
+        of_partition = rows.filter(pc.equal(pc.cast(pc.divide(rows["received"], 600_000), "int64"), partition))
+        (tmp_path / f"log/partition={partition}").mkdir(parents=True)
+        # Kafka's partitions lag behind each other.
+        arrivals = pc.subtract(of_partition["received"], partition * 600_000)
+        pq.write_table(
+            of_partition.set_column(1, "received", arrivals), tmp_path / f"log/partition={partition}/0.parquet"
+        )
+    env = SparkExecutionEnvironment(spark)
+    frame = spark.read.parquet(str(tmp_path / "log"))
+    if evaluated:
+        frame = frame.withColumn("distance", F.col("distance") + F.lit(0) * F.rand(1)).withColumn(
+            "distance", F.col("distance").cast("long")
+        )
+    logs = (str(tmp_path / "log"), frame)
+    by_path, by_frame = (
+        per_minute(env.from_event_log(log, timestamp="ended", arrival="received")).execute() for log in logs
+    )
+    assert content(by_frame.to_arrow()) == content(by_path.to_arrow())
+    assert by_frame.report.late == by_path.report.late == 0
+    assert set(by_frame.report.split_watermarks) == set(by_path.report.split_watermarks) == {0, 1, 2}
+    one = per_minute(env.from_event_log(frame, timestamp="ended", arrival="received", split=None)).execute()
+    one.to_arrow()
+    assert set(one.report.split_watermarks) == {None}
+    assert one.report.late > 0
+    assert "split by partition" in env.from_event_log(frame, timestamp="ended").explain()
+
+
+def test_columns_that_no_directory_gives_do_not_split_a_dataframe(spark: Any, tmp_path: Path) -> None:
+    frame = dataframe_of(spark, rides()).withColumn("partition", F.lit(3))
+    env = SparkExecutionEnvironment(spark)
+    assert "one split" in env.from_event_log(frame, timestamp="ended").explain()
+    frame.write.parquet(str(tmp_path / "log"))
+    of_files = spark.read.parquet(str(tmp_path / "log"))
+    assert "one split" in env.from_event_log(of_files, timestamp="ended").explain()

@@ -55,7 +55,7 @@ def test_a_log_survives_pickling(tmp_path):
     [
         ({"timestamp": ""}, "timestamp= is the name of a column, not ''"),
         ({"arrival": 3}, "arrival= is the name of a column, a pyarrow expression or None, not 3"),
-        ({"split": ""}, "split= is the name of a column, FILE or None, not ''"),
+        ({"split": ""}, "split= is the name of a column, FILE, PARTITION or None, not ''"),
         ({"split": FILE}, "split=FILE needs a log of files"),
         ({"rate": 0}, "rate= is a number of events per second above 0, not 0"),
         ({"rate": math.nan}, "rate= is a number of events per second above 0, not nan"),

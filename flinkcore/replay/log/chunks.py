@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from flinkcore.common.expressions import Expression
+from flinkcore.common.split_origin import FILE, PARTITION, SplitOrigin
 from flinkcore.errors import SourceError
 from flinkcore.replay.log.column_ops import Filter, apply_ops, expression_columns
 from flinkcore.replay.log.file_format import ColumnsToRead, FileFormat
@@ -123,6 +124,28 @@ class Chunk(ABC):
         """Return (True, value) if the column has one value in all rows, known without reading, else (False, None)."""
         return False, None
 
+    def only_split(self, split: str | SplitOrigin | None) -> tuple[bool, Any]:
+        """Return (True, value) if all rows are of one split, known without reading, else (False, None).
+
+        Parameters
+        ----------
+        split : str, SplitOrigin or None
+            As of `EventLog`.
+        """
+        if split is None:
+            return True, None
+        if split is FILE:
+            return True, self.file_name
+        if split is PARTITION:
+            return True, self.path_partition
+        known, value = self.constant(str(split))
+        return known and value is not None, value
+
+    @property
+    def path_partition(self) -> int | str | None:
+        """The partition that the file's path names, where the log is split so."""
+        return None
+
     def rows_where(self, conditions: Sequence[Expression]) -> "Chunk":
         """Return a chunk of those rows for which all conditions are true, read as far as statistics do not tell."""
         return self
@@ -234,6 +257,10 @@ class FileChunk(Chunk):
     @property
     def file_name(self) -> str:
         return self.file.name
+
+    @property
+    def path_partition(self) -> int | str | None:
+        return self.file.split
 
     @property
     def is_columnar(self) -> bool:

@@ -12,7 +12,7 @@ import pyarrow as pa
 from flinkcore.common.expressions import Expression, is_expression
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.sort_keys import SortKey
-from flinkcore.common.split_origin import FILE, SplitOrigin
+from flinkcore.common.split_origin import FILE, PARTITION, SplitOrigin
 from flinkcore.datastream.arrow_data import ArrowData
 from flinkcore.datastream.lake_tables import LakeTable
 from flinkcore.errors import ConfigurationError, SchemaError
@@ -42,9 +42,9 @@ class EventLog:
         Column with the processing time at which the event reached the system, of the same types, or an
         expression over the log's columns that gives it. Without it the position in the split gives it: ``rate``
         events per second from ``arrival_start_ms``.
-    split : str, FILE or None
+    split : str, SplitOrigin or None
         Column (integer, string, binary, bool, date) whose value names the split; ``FILE``: each file is one;
-        None: the whole log is one.
+        ``PARTITION``: each partition that the paths of all files name; None: the whole log is one.
     rate : float
         Events per second and split, if there is no arrival column.
     arrival_start_ms : int
@@ -87,12 +87,11 @@ class EventLog:
             raise ConfigurationError(
                 f"arrival= is the name of a column, a pyarrow expression or None, not {self.arrival!r}"
             )
-        if (
-            self.split is not None
-            and self.split is not FILE
-            and (not isinstance(self.split, str) or not self.split)
-        ):
-            raise ConfigurationError(f"split= is the name of a column, FILE or None, not {self.split!r}")
+        named = isinstance(self.split, str) and self.split != ""
+        if self.split is not None and not isinstance(self.split, SplitOrigin) and not named:
+            raise ConfigurationError(
+                f"split= is the name of a column, FILE, PARTITION or None, not {self.split!r}"
+            )
         if self.split is FILE and not isinstance(self.source, LogFiles):
             raise ConfigurationError("split=FILE needs a log of files; this one is an in-memory table")
         if not isinstance(self.rate, int | float) or not math.isfinite(self.rate) or self.rate <= 0:
@@ -135,7 +134,7 @@ class EventLog:
             anything with ``__arrow_c_stream__`` or ``__arrow_c_array__``, as ``TableSource.of`` takes it, or
             `ArrowData` of that.
         timestamp, arrival, split, rate, arrival_start_ms, on_bad_row, has_positions, position, ordered_by
-            See :class:`EventLog`.
+            See :class:`EventLog`. A log whose paths name no partition is one split also with ``PARTITION``.
         format : str, optional
             "parquet", "arrow", "avro", "csv" or "json"; by default as the extension says.
         filesystem : pyarrow.fs.FileSystem or fsspec filesystem, optional
@@ -176,6 +175,9 @@ class EventLog:
                 "an event log is read from paths or from Arrow data (__arrow_c_stream__), not from "
                 f"{type(data).__name__}"
             )
+        if split is PARTITION:
+            partitioned = source.by_partition() if isinstance(source, LogFiles) else None
+            source, split = (source, None) if partitioned is None else (partitioned, split)
         log = cls(
             source,
             timestamp,
@@ -220,6 +222,15 @@ class EventLog:
         return isinstance(self.source, LogFiles) and any(
             _SPARK_FILE.match(file.path.rsplit("/", 1)[-1]) for file in self.source.files
         )
+
+    @property
+    def split_origin(self) -> str | None:
+        """How the paths of its files split it, in words; None if they do not."""
+        if self.split is not PARTITION or not isinstance(self.source, LogFiles):
+            return None
+        partitions = {file.split for file in self.source.files}
+        each = "the partition" if len(partitions) == 1 else f"each of the {len(partitions):,} partitions"
+        return f"{each} in the paths of its files is a split (split=None: the log is one split)"
 
     @property
     def order(self) -> str:

@@ -14,7 +14,6 @@ from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.common.expressions import is_expression
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.shown_times import dated
-from flinkcore.common.split_origin import FILE
 from flinkcore.errors import DataError, SchemaError
 from flinkcore.replay.log.chunks import Chunk
 from flinkcore.replay.log.column_ops import (
@@ -131,7 +130,7 @@ class TimedBatch:
         Indices into ``split_values``.
     split_values : list, length k
         The distinct splits of the rows that were read, as Python values: [None] if the log is one split, the
-        file's name for ``FILE``.
+        file's name for ``FILE``, its partition for ``PARTITION``.
     positions : numpy.ndarray, shape (n,), int64
         The row's position in its split within this chunk, or by its content. Filtered and rejected rows count, so that
         neither a filter nor ``on_bad_row`` shifts the arrival of other events.
@@ -335,12 +334,8 @@ class EventReader:
         )
 
     def _number(self, chunk: Chunk, counter: SplitCounter, read: pa.RecordBatch) -> SplitRows:
-        if self._split is None:
-            return counter.one_split(None, read.num_rows)
-        if self._split is FILE:
-            return counter.one_split(chunk.file_name, read.num_rows)
-        known, value = chunk.constant(str(self._split))
-        if known and value is not None:
+        known, value = chunk.only_split(self._split)
+        if known:
             return counter.one_split(value, read.num_rows)
         return counter.number(read.column(self._split))
 

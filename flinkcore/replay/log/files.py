@@ -45,6 +45,8 @@ class LogFile:
         When it was last modified, in ns since the epoch; None if the filesystem does not say.
     deleted : ndarray of int64, shape (n_deleted,), or None
         Rows of the file, counted from 0 and ascending, that a table has no longer; None: it has all.
+    split : int, str or None
+        Partition that its path names, as the split ``PARTITION`` has it; None if the log is not split so.
     """
 
     filesystem: Any
@@ -54,6 +56,7 @@ class LogFile:
     partition: tuple[tuple[str, Any], ...]
     modified_ns: int | None
     deleted: Int64s | None = field(default=None, compare=False, repr=False)
+    split: int | str | None = None
 
     @property
     def location(self) -> str:

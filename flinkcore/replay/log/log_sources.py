@@ -4,7 +4,7 @@ import os
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate, pairwise
 from typing import Any
@@ -22,6 +22,7 @@ from flinkcore.replay.log.file_format import FileFormat
 from flinkcore.replay.log.files import LogFile, discover_files, files_now, partition_fields
 from flinkcore.replay.log.formats import file_format
 from flinkcore.replay.log.joined_batches import compacted, empty_table
+from flinkcore.replay.log.path_partitions import is_partition, partitions_of
 from flinkcore.replay.log.plain_columns import plain_schema
 from flinkcore.replay.log.stored_columns import StoredColumns
 
@@ -152,6 +153,22 @@ class LogFiles:
             types[field.name] = field.type
             origins[field.name] = self.files[0].name
         return LogSchema(pa.schema(list(types.items())), origins)
+
+    def by_partition(self) -> "LogFiles | None":
+        """Return the log with the partition of each file as its split, or None if a file has none.
+
+        Paths name the partitions (`partitions_of`); those of a table's files, its partition columns.
+        """
+        partitions: Sequence[Any] | None
+        if self.table is None:
+            partitions = partitions_of([file.path for file in self.files])
+        else:
+            columns = [[pair[1] for pair in file.partition if is_partition(*pair)] for file in self.files]
+            partitions = [values[-1] for values in columns if values]
+        if not partitions or len(partitions) < len(self.files):
+            return None
+        files = zip(self.files, partitions, strict=True)
+        return replace(self, files=tuple(replace(file, split=partition) for file, partition in files))
 
     @property
     def schema(self) -> pa.Schema:

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from flinkcore.common.sort_keys import SortKey
-from flinkcore.common.split_origin import FILE, SplitOrigin
+from flinkcore.common.split_origin import SplitOrigin
 from flinkcore.errors import SchemaError, SourceError
 from flinkcore.replay.log.arrays import Int64s
 from flinkcore.replay.log.chunks import Chunk
@@ -60,7 +60,7 @@ class RowOrder:
     ----------
     keys : tuple of SortKey
         The first one counts most.
-    split : str, FILE or None
+    split : str, SplitOrigin or None
         As of `EventLog`.
     source : pyarrow.Schema
         Columns of the rows, with plain types.
@@ -102,7 +102,8 @@ class RowOrder:
     def _split_columns(self, chunk: Chunk, batch: pa.RecordBatch) -> list[pa.Array]:
         if isinstance(self.split, str):
             return _compared(batch.column(self.split), is_descending=False)
-        value = chunk.file_name.encode() if self.split is FILE else 0
+        _, split = chunk.only_split(self.split)
+        value = 0 if split is None else str(split).encode()
         return [pa.repeat(True, batch.num_rows), pa.repeat(pa.scalar(value), batch.num_rows)]
 
 
@@ -255,6 +256,10 @@ class RankedChunk(Chunk):
     @property
     def file_name(self) -> str:
         return self.chunk.file_name
+
+    @property
+    def path_partition(self) -> int | str | None:
+        return self.chunk.path_partition
 
 
 def ranked_chunks(order: RowOrder, chunks: Sequence[Chunk]) -> list[Chunk]:

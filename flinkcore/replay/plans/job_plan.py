@@ -106,6 +106,16 @@ class JobPlan:
         """Which logs and operators come to each operator."""
         return JobStreams(tuple(stage.streams for stage in self.stages))
 
+    @property
+    def split_origins(self) -> list[str]:
+        """How paths split logs that have no `split`, in words: a line for each such log."""
+        origins = [(together[0], self.logs[together[0]].log.split_origin) for together in self.ways]
+        return [
+            f"splits{'' if len(self.ways) == 1 else f' of log {number}'}: {origin}"
+            for number, origin in origins
+            if origin is not None
+        ]
+
     def stage_of_log(self, log: int) -> int:
         """Return the number of the operator to which the rows of a log come."""
         return next(number for number, stage in enumerate(self.stages) if log in stage.logs)

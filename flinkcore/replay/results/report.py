@@ -104,6 +104,8 @@ class ReplayReport:
         What looks wrong but was left as it is, for people to read.
     orders
         What orders the events of a split, in words, for each log without an arrival or without positions.
+    split_origins
+        How the paths of its files split a log that has no `split`: a line for each such log.
     later_operators
         Of a job with several operators, what each after the first did: its `events_read` are the results of those
         before that come to it, and events that the first has passed on; what became of them is counted likewise.
@@ -138,6 +140,7 @@ class ReplayReport:
     paused_ms: dict[Any, int] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
     orders: list[str] = field(default_factory=list, compare=False)
+    split_origins: list[str] = field(default_factory=list, compare=False)
     later_operators: list[ReplayReport] = field(default_factory=list)
     _has_windows: bool = field(default=True, repr=False, compare=False)
     _is_chain: bool = field(default=True, repr=False, compare=False)
@@ -166,6 +169,7 @@ class ReplayReport:
         report.timeline_steps = len(timeline.clock_ms)
         report.watermark_ms = timeline.watermark_before_end
         report.later_operators = later
+        report.split_origins = plan.split_origins
         report._is_chain, report._is_single = plan.is_chain, plan.is_single
         for number, (each, stage) in enumerate(zip(report.by_operator, plan.stages, strict=True)):
             each._has_windows = isinstance(stage.operator, WindowAggregation | OverWindows)
@@ -318,7 +322,12 @@ class ReplayReport:
             first, last = map(format_timestamp, (self.min_timestamp_ms, self.max_timestamp_ms))
             head += f", event time {first} to {last}"
         warnings = [f"warning: {warning}" for warning in self.warnings]
-        return [*warnings, head, *(f"order of the events{order}" for order in self.orders)]
+        return [
+            *warnings,
+            head,
+            *self.split_origins,
+            *(f"order of the events{order}" for order in self.orders),
+        ]
 
     def _time_lines(self) -> list[str]:
         lines = []

@@ -74,9 +74,8 @@ class TimePass:
 
     def known_counts(self, chunk: Chunk) -> ChunkCounts | None:
         """Rows of each split where they are known without reading."""
-        if self.timed.log.split is None and chunk.rows is not None:
-            return ChunkCounts(chunk.index, {None: chunk.rows})
-        return None
+        known, split = chunk.only_split(self.timed.log.split)
+        return ChunkCounts(chunk.index, {split: chunk.rows}) if known and chunk.rows is not None else None
 
     def count(self, chunk: Chunk) -> ChunkCounts:
         """Rows of each split of a chunk."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from inspect import signature
 from typing import Any, Final
@@ -16,6 +17,7 @@ from flinkcore.common.sort_keys import SortKey
 from flinkcore.datastream.transformations import LogData
 from flinkcore.errors import ConfigurationError, SchemaError
 from flinkcore.replay.log.column_ops import COMPUTED_PREFIX
+from flinkcore.replay.log.path_partitions import COLUMNS, is_partition
 from flinkcore.replay.log.plain_columns import plain_schema
 from flinkcore.replay.log.row_order import POSITION
 
@@ -120,6 +122,17 @@ class DataFrameLog(LogData):
             return self, name
         computed = f"{COMPUTED_PREFIX}{setting}: {name}"
         return DataFrameLog(self.dataframe.withColumns({computed: expression}), self.ordered_by), computed
+
+    def partition_column(self) -> str | None:
+        """Return the column with the partition that the directories of its files name: see `PARTITION`; None: none."""
+        columns: list[str] = [name for name in self.dataframe.columns if name.lower() in COLUMNS]
+        paths = self.dataframe.inputFiles() if columns else []
+        for column in columns:
+            directory = re.compile(rf"/{re.escape(column)}=([^/]+)/", re.IGNORECASE)
+            values = [match[1] for match in map(directory.search, paths) if match is not None]
+            if values and len(values) == len(paths) and all(is_partition(column, value) for value in values):
+                return column
+        return None
 
     def with_order(self, position: Iterable[Any]) -> DataFrameLog:
         """Return the log in an order.

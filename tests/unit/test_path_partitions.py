@@ -1,0 +1,155 @@
+"""Partitions and shards that the paths of a log name are its splits, unless another split is asked for."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from flinkcore.common import Duration, Time, WatermarkStrategy
+from flinkcore.datastream import FILE, StreamExecutionEnvironment, TumblingEventTimeWindows
+from flinkcore.datastream.aggregates import count
+from flinkcore.replay.log.path_partitions import partitions_of
+
+
+def _write(folder: Path, name: str, times: range) -> None:
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    rows = [{"at": f"2024-01-01T00:{at // 60:02}:{at % 60:02}Z", "user": at % 3} for at in times]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def _job(log: Any, **settings: Any) -> Any:
+    env = StreamExecutionEnvironment.get_execution_environment()
+    return (
+        env.from_event_log(log, timestamp="at", **settings)
+        .assign_timestamps_and_watermarks(
+            WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_seconds(1))
+        )
+        .key_by("user")
+        .window(TumblingEventTimeWindows.of(Time.seconds(10)))
+        .aggregate(events=count())
+    )
+
+
+def _rows(result: Any) -> list[tuple[Any, ...]]:
+    table = result.to_arrow().select(["user", "window_start", "events"])
+    return sorted(tuple(row.values()) for row in table.to_pylist())
+
+
+@pytest.mark.parametrize(
+    ("paths", "partitions"),
+    [
+        (["t/partition=0/a.json", "t/partition=12/b.json"], [0, 12]),
+        (["t/Partition=0/a.json"], [0]),
+        (["t/shard_id=shardId-000000000001/a"], ["shardId-000000000001"]),
+        (["t/shard=1/a", "t/shard=shardId-2/a"], ["1", "shardId-2"]),
+        (["t/partition=0/date=2001-01-01/a", "t/partition=1/date=2001-01-01/a"], [0, 1]),
+        (["t/date=2001-01-01/partition=1/a", "t/date=2001-01-02/partition=1/a"], [1, 1]),
+        (["t/2001/01/31/partition=1/a", "t/2001/02/01/partition=1/a"], [1, 1]),
+        (["clicks/partition=0/a", "orders/partition=0/a"], ["clicks/0", "orders/0"]),
+        (["d/clicks+0+0000000000.avro", "d/clicks+1+0000000000.avro"], [0, 1]),
+        (["2001/01/clicks+0+0.json.gz", "2001/02/clicks+0+70.json.gz"], [0, 0]),
+        (["d/a+0+0.json", "d/b+0+0.json"], ["a/0", "b/0"]),
+        (["t/partition=0/clicks+5+0.json"], [0]),
+    ],
+)
+def test_paths_name_their_partitions(paths: list[str], partitions: list[Any]) -> None:
+    assert partitions_of(paths) == partitions
+
+
+@pytest.mark.parametrize(
+    "paths",
+    [
+        ["t/a.json"],
+        ["t/partition=0/a.json", "t/a.json"],
+        ["t/partition=20010131/a.json"],
+        ["t/partition=eu/a.json"],
+        ["t/partition=/a.json"],
+        ["t/date=2001-01-01/a.json"],
+        ["a+b.json", "a+1.json"],
+        ["partition=0"],
+        [],
+    ],
+)
+def test_paths_without_a_partition_in_each_name_none(paths: list[str]) -> None:
+    assert partitions_of(paths) is None
+
+
+@pytest.fixture
+def by_directory(tmp_path: Path) -> Path:
+    for partition in range(3):
+        _write(tmp_path, f"clicks/partition={partition}/part.json", range(partition, 600, 3))
+    return tmp_path / "clicks"
+
+
+def test_each_directory_of_a_partition_is_a_split(by_directory: Path) -> None:
+    result = _job(by_directory).execute()
+    assert _rows(result) == _rows(_job(by_directory, split="partition").execute())
+    assert result.report.late == 0
+    assert set(result.report.split_watermarks) == {0, 1, 2}
+
+
+def test_a_list_of_directories_is_split_alike(by_directory: Path) -> None:
+    directories = sorted(by_directory.iterdir())
+    result = _job(directories).execute()
+    assert _rows(result) == _rows(_job(by_directory).execute())
+    assert set(result.report.split_watermarks) == {0, 1, 2}
+
+
+def test_files_of_kafka_connect_are_split_by_partition_and_not_by_file(tmp_path: Path) -> None:
+    for partition in range(2):
+        for hour in range(3):
+            times = range(hour * 200 + partition, hour * 200 + 200, 2)
+            _write(tmp_path, f"year=2024/hour={hour}/clicks+{partition}+{hour * 100:010}.json", times)
+    result = _job(tmp_path).execute()
+    assert set(result.report.split_watermarks) == {0, 1}
+    assert result.report.late == 0
+    assert result.report.windowed == 600
+
+
+def test_topics_have_partitions_of_their_own(tmp_path: Path) -> None:
+    _write(tmp_path, "clicks/partition=0/a.json", range(300))
+    _write(tmp_path, "views/partition=0/a.json", range(300))
+    result = _job(tmp_path).execute()
+    assert [str(split).rsplit("/", 2)[1:] for split in result.report.split_watermarks] == [
+        ["clicks", "0"],
+        ["views", "0"],
+    ]
+    assert result.report.late == 0
+
+
+def test_other_splits_are_those_asked_for(by_directory: Path) -> None:
+    one = _job(by_directory, split=None).execute()
+    assert set(one.report.split_watermarks) == {None}
+    assert one.report.late > 0
+    by_file = _job(by_directory, split=FILE).execute()
+    assert all(str(split).endswith("part.json") for split in by_file.report.split_watermarks)
+
+
+def test_position_orders_the_rows_of_each_partition(tmp_path: Path) -> None:
+    for partition in range(2):
+        times = range(599 - partition, 0, -2)  # backwards
+        _write(tmp_path, f"partition={partition}/part.json", times)
+    result = _job(tmp_path, position="at").execute()
+    assert result.report.late == 0
+    assert set(result.report.split_watermarks) == {0, 1}
+
+
+def test_explain_and_report_say_that_paths_split_the_log(by_directory: Path) -> None:
+    line = "splits: each of the 3 partitions in the paths of its files is a split (split=None: the log is one split)"
+    stream = _job(by_directory)
+    assert line in stream.explain()
+    assert line in str(stream.execute().report).splitlines()
+    for split in (None, "partition", FILE):
+        other = _job(by_directory, split=split)
+        assert "paths" not in other.explain()
+        assert "paths" not in str(other.execute().report)
+
+
+def test_a_table_in_memory_is_one_split() -> None:
+    table = pa.table({"at": [1_700_000_000_000 + at for at in range(10)], "user": [1] * 10})
+    stream = _job(table)
+    assert "one split" in stream.explain()
+    assert set(stream.execute().report.split_watermarks) == {None}
