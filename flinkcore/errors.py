@@ -31,6 +31,10 @@ class CheckpointError(SourceError):
     """A checkpoint that is damaged, contradicts itself or the job, or cannot be read or written."""
 
 
+class LateEventsWarning(UserWarning):
+    """A replay has lost many events as late; the message names the likely cause and what to do."""
+
+
 class LifecycleError(FlinkcoreError, RuntimeError):
     """A call on an object that is not open yet, or closed already."""
 

@@ -160,6 +160,25 @@ class ExecutionConfig(WithFormerMethods):
         self._configuration.set(settings.PROGRESS, mode)
         return self
 
+    def get_late_share_warning(self) -> float:
+        """Return ``flinkcore.late-share-warning``: the share of late events above which a replay warns."""
+        return self._configuration.get(settings.LATE_SHARE)
+
+    def set_late_share_warning(self, share: float) -> ExecutionConfig:
+        """Set above which share of late events a replay warns, with the likely cause.
+
+        Parameters
+        ----------
+        share : float
+            Of the events that reach an operator, from 0 to 1; 0.01 by default. With 1, a replay never warns.
+
+        Raises
+        ------
+        ConfigurationError
+            If it is not such a number.
+        """
+        return self._set(settings.LATE_SHARE, share)
+
     def require_arrival_clock(self, job: str, reason: str) -> None:
         """Raise a ConfigurationError if a job, such as "a job on Spark", is to run on the system clock."""
         if self.get_clock() != "arrival":

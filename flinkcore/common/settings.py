@@ -221,6 +221,13 @@ PROGRESS: Final = _obeyed(
     "Whether columnar jobs show their progress on standard error: `auto` does where somebody looks, in a terminal or a "
     "notebook. `execute(progress=...)` takes its place. Not one of Flink's.",
 )
+LATE_SHARE: Final = _obeyed(
+    "flinkcore.late-share-warning",
+    number(0, 1),
+    0.01,
+    "Share of late events above which a replay warns, with the likely cause: as `set_late_share_warning(...)`. Not one "
+    "of Flink's.",
+)
 ARRIVAL_RATE: Final = _obeyed(
     "flinkcore.arrival-rate",
     number(1e-6, 1e12),

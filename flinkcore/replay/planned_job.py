@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
-from typing import Final, Protocol, TypeAlias
+from typing import Final, Protocol
 
-from flinkcore.replay.log.chunks import Chunk
+from flinkcore.replay.log.chunks import Chunk, ChunkTask
 from flinkcore.replay.plans.job_plan import JobPlan
 from flinkcore.replay.results.job_checkpoint import JobCheckpoints
 from flinkcore.replay.time_plane.kept_times import KeptChunk, KeptTimes
@@ -19,9 +19,6 @@ CHUNK_BYTES: Final = 4 << 20
 
 KEPT_BYTES: Final = 256 << 20
 """Most that kept times take: of some 60 to 90 million events, at 3 to 4 bytes each in a log that is about in order."""
-
-ChunkTask: TypeAlias = Callable[[Chunk], Iterable[bytes]]
-"""What is done with a chunk of a log; picklable, and so it runs anywhere."""
 
 
 class TimesTask(Protocol):

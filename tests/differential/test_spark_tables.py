@@ -813,12 +813,15 @@ def test_directories_of_partitions_split_a_dataframe_as_they_split_a_path(
 ) -> None:
     rows = seconds(rides())
     for partition in range(3):
-        of_partition = rows.filter(pc.equal(pc.cast(pc.divide(rows["received"], 600_000), "int64"), partition))
+        of_partition = rows.filter(
+            pc.equal(pc.cast(pc.divide(rows["received"], 600_000), "int64"), partition)
+        )
         (tmp_path / f"log/partition={partition}").mkdir(parents=True)
         # Kafka's partitions lag behind each other.
         arrivals = pc.subtract(of_partition["received"], partition * 600_000)
         pq.write_table(
-            of_partition.set_column(1, "received", arrivals), tmp_path / f"log/partition={partition}/0.parquet"
+            of_partition.set_column(1, "received", arrivals),
+            tmp_path / f"log/partition={partition}/0.parquet",
         )
     env = SparkExecutionEnvironment(spark)
     frame = spark.read.parquet(str(tmp_path / "log"))

@@ -24,7 +24,7 @@ from flinkcore.replay.embedded.stage_inputs import (
     without_outputs,
 )
 from flinkcore.replay.embedded.stage_run import StageRun, StageStep
-from flinkcore.replay.log.chunks import Chunk
+from flinkcore.replay.log.chunks import Chunk, ChunkTask
 from flinkcore.replay.plans.job_plan import JobPlan, make_plan
 from flinkcore.replay.results.job_checkpoint import JobCheckpoints
 from flinkcore.replay.results.progress import ProgressMeter, listener_of_run
@@ -124,7 +124,12 @@ class EmbeddedReplay:
                 report.add_counts(stage.counts())
         for link in links:
             reports[link.number].add_read(events_read=link.rows, filtered=link.filtered, rejected={})
-        self.report.complete()
+        self.report.complete(plan, time.time_planes, self._on_chunks)
+
+    def _on_chunks(self, log: int, task: ChunkTask) -> Iterator[bytes]:
+        """Run a task on each chunk of the log of a number; yield what it gives."""
+        for chunk in (*self._checkpoints.waiting_of(log), *self._chunks[log]):
+            yield from task(chunk)
 
     def _links(self) -> list[StageLink]:
         """What is between operators, in the order of those that take results."""

@@ -1,9 +1,9 @@
 """Pieces of an event log that any worker can read alone: a file or a part of it, a slice of a table."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
@@ -164,6 +164,10 @@ class Chunk(ABC):
     @abstractmethod
     def file_name(self) -> str:
         """The file's name, or "table"."""
+
+
+ChunkTask: TypeAlias = Callable[[Chunk], Iterable[bytes]]
+"""Work on one chunk of a log; picklable, so that it runs anywhere."""
 
 
 @dataclass(frozen=True)

@@ -74,11 +74,14 @@ class JobPlan:
         The operators, each behind those whose results it takes; the last one's are those of the job.
     ways : tuple of tuple of int
         Numbers of the logs that are one source, used on several ways, and are read together; each log is in one tuple.
+    late_share_warning : float
+        Share of late events above which a replay warns, from 0 to 1.
     """
 
     logs: tuple[LogPlan, ...]
     stages: tuple[StagePlan, ...]
     ways: tuple[tuple[int, ...], ...]
+    late_share_warning: float
 
     @property
     def broadcast_logs(self) -> frozenset[int]:
@@ -230,7 +233,7 @@ def make_plan(graph: StreamGraph, configuration: ExecutionConfig) -> JobPlan:
     _check_tags(logs, stages)
     refuse_equal_uids([*(log.watermarks_uid for log in logs), *(stage.uid for stage in stages)])
     _check_alignment(logs)
-    plan = JobPlan(tuple(logs), tuple(stages), planner.ways)
+    plan = JobPlan(tuple(logs), tuple(stages), planner.ways, configuration.get_late_share_warning())
     for schema in (*(stage.result_schema() for stage in stages), *plan.output_schemas().values()):
         require_kernel_columns(schema, "a column of results")
     return plan

@@ -12,12 +12,14 @@ import pyarrow as pa
 
 from flinkcore.common import MIN_TIMESTAMP
 from flinkcore.common.html_text import html_lines, html_table
+from flinkcore.common.shown_durations import shown_share
 from flinkcore.common.shown_times import format_timestamp
 from flinkcore.common.user_warnings import warn_user
 from flinkcore.datastream.pipeline_executor import load_analysis
-from flinkcore.errors import ConfigurationError, FlinkcoreError
+from flinkcore.errors import ConfigurationError, FlinkcoreError, LateEventsWarning
 from flinkcore.replay.plans.job_plan import JobPlan
 from flinkcore.replay.plans.operators import OverWindows, UserProcess, WindowAggregation
+from flinkcore.replay.results.late_events import OnChunks, late_warnings
 from flinkcore.replay.time_plane.paused_spans import PausedSpans
 from flinkcore.replay.time_plane.time_warnings import time_warnings
 from flinkcore.replay.time_plane.timed_log import TimedLog
@@ -179,6 +181,11 @@ class ReplayReport:
         return report
 
     @property
+    def taken(self) -> int:
+        """Number of events that came to the operator and were not late."""
+        return self.windowed + self.in_no_window + self.processed
+
+    @property
     def by_operator(self) -> list[ReplayReport]:
         """This report, which is also that of the first operator, and those of the later ones."""
         return [self, *self.later_operators]
@@ -274,8 +281,17 @@ class ReplayReport:
         for name, count in counts.items():
             setattr(self, name, getattr(self, name) + count)
 
-    def complete(self) -> None:
-        """Check the counts of each operator once all are there, and warn of timers that only the end of the log fired.
+    def complete(self, plan: JobPlan, time_planes: Sequence[TimePlane], on_chunks: OnChunks) -> None:
+        """Check the counts of each operator once all are there, and warn of late events and of timers at the end.
+
+        Parameters
+        ----------
+        plan
+            The job.
+        time_planes
+            Result of the first pass over each log.
+        on_chunks
+            Reads a log again, in search of what made its events late.
 
         Raises
         ------
@@ -284,6 +300,10 @@ class ReplayReport:
         """
         for each in self.by_operator:
             each.check()
+        counts = [(each.late, each.late + each.taken) for each in self.by_operator]
+        for warning in late_warnings(plan, time_planes, counts, on_chunks):
+            self.warnings.append(warning)
+            warn_user(warning, LateEventsWarning)
         for each in self.by_operator:
             if each.event_time_timers and each._waits_for_end:
                 warning = f"{_counted(each.event_time_timers, 'event-time timer')} {each._waits_for_end}"
@@ -298,8 +318,8 @@ class ReplayReport:
         FlinkcoreError
             If events are missing or counted twice; that is a defect of flinkcore.
         """
-        taken = self.windowed + self.late + self.in_no_window + self.processed + self.passed_on
-        accounted = self.filtered + self.rejected.total() + self.waiting + taken
+        fates = self.late + self.taken + self.passed_on + self.waiting
+        accounted = self.filtered + self.rejected.total() + fates
         if accounted != self.events_read:
             raise FlinkcoreError(
                 f"{self.events_read:,} events were read, but {accounted:,} are accounted for: {self}; "
@@ -382,7 +402,11 @@ class ReplayReport:
             if self.later_operators:
                 parts.append(html_lines(f"operator {number}: {_counted(each.events_read, 'row')}"))
             parts.append(
-                html_table([], [(f"{count:,}", fate) for count, fate in each.fates()], [True, False])
+                html_table(
+                    [],
+                    [(f"{count:,}", fate, each._share(count)) for count, fate in each.fates()],
+                    [True, False, True],
+                )
             )
             parts.append(html_lines("\n".join(each._result_lines())))
         parts.append(html_lines("\n".join(self._time_lines())))
@@ -405,7 +429,12 @@ class ReplayReport:
         return always + [(count, fate) for count, fate in sometimes if count]
 
     def _fate_lines(self) -> list[str]:
-        return [f"  {count:>14,} {fate}" for count, fate in self.fates()] + self._result_lines()
+        lines = [f"  {count:>14,} {fate}{self._share(count, ' ({})')}" for count, fate in self.fates()]
+        return lines + self._result_lines()
+
+    def _share(self, count: int, shown: str = "{}") -> str:
+        """Return the share of the operator's rows that a count is; an empty text for none and for all."""
+        return shown.format(shown_share(count / self.events_read)) if 0 < count < self.events_read else ""
 
     def _result_lines(self) -> list[str]:
         return self._process_lines() if self._has_functions else self._window_lines()

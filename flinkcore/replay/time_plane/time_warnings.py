@@ -62,16 +62,29 @@ def _unit_warnings(timed: TimedLog, splits: SplitTimes) -> list[str | None]:
 
 def _order_warning(timed: TimedLog, splits: SplitTimes) -> str | None:
     """Word the suspicion that many events were recorded before one that precedes them in their split."""
-    events, raised = int(splits.events.sum()), int(splits.raised.sum())
-    if 100 * raised <= _USUAL_PERCENT * events:
+    if not goes_back(splits):
         return None
+    return (
+        f"arrivals go back: more than {_USUAL_PERCENT} % of the {int(splits.events.sum()):,} events were recorded to "
+        "arrive before one that precedes them in their split. They count as arriving with it (the running maximum), so "
+        f"that many may be late: {order_advice(timed)}"
+    )
+
+
+def goes_back(splits: SplitTimes) -> bool:
+    """Return whether many events were recorded to arrive before one that precedes them in their split."""
+    return 100 * int(splits.raised.sum()) > _USUAL_PERCENT * int(splits.events.sum())
+
+
+def order_advice(timed: TimedLog) -> str:
+    """Return what to do about a log whose events do not lie in the order of their arrivals."""
     split = timed.log.split
     if split is None:
         advice = (
             "sort the log by arrival, or name split= (--split; --split-per-file if each file is in order)"
         )
     else:
-        within = "file" if split is FILE else f"{split!r}"
+        within = repr(split) if isinstance(split, str) else "file" if split is FILE else "partition"
         advice = (
             f"sort the log by arrival within each {within}, or name another split= if that is not what wrote the "
             "events in order"
@@ -81,11 +94,7 @@ def _order_warning(timed: TimedLog, splits: SplitTimes) -> str | None:
             ". Spark has written the files, with their rows in no order: name position=, a column that orders them, "
             "such as an offset, or give spark.read.parquet(...), whose rows arrival puts in order"
         )
-    return (
-        f"arrivals go back: more than {_USUAL_PERCENT} % of the {events:,} events were recorded to arrive before one "
-        "that precedes them in their split. They count as arriving with it (the running maximum), so that many "
-        f"may be late: {advice}"
-    )
+    return advice
 
 
 def suspected_unit(timestamps_ms: npt.NDArray[np.int64]) -> str | None:

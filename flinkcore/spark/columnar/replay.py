@@ -15,7 +15,8 @@ import numpy as np
 from flinkcore.datastream.pipeline_executor import ProgressChoice
 from flinkcore.errors import FlinkcoreError
 from flinkcore.replay.embedded.replay_threads import cores_here
-from flinkcore.replay.planned_job import ChunkTask, EmbeddedPlannedJob, TimesTask
+from flinkcore.replay.log.chunks import ChunkTask
+from flinkcore.replay.planned_job import EmbeddedPlannedJob, TimesTask
 from flinkcore.replay.plans.job_plan import JobPlan
 from flinkcore.replay.plans.partial_windows import PartialWindows, partial_windows
 from flinkcore.replay.results.job_checkpoint import JobCheckpoints, StoppingJob, WaitingRowsWriter
@@ -451,7 +452,7 @@ class SparkReplay:
                 f"{len(chunks)} of {self._chunks} chunks came back from Spark; this is a defect of flinkcore, the "
                 "result must not be used"
             )
-        report.complete()
+        report.complete(self.plan, self.time_planes, self.on_chunks)
         return report
 
     def _partitions_of(self, number: int, reported: Iterable[dict[str, Any]]) -> dict[int, dict[str, Any]]:
