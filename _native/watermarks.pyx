@@ -149,6 +149,7 @@ cdef struct Record:
 _SPLIT_COLUMNS = (
     "events",
     "regressions",
+    "raised",
     "first_arrival_ms",
     "recorded_arrival_ms",
     "last_arrival_ms",
@@ -207,6 +208,7 @@ cdef int64_t _update_split(
             _next_tick(summary, &times, split, arrival)
         times.events += 1
         times.regressions += arrival < times.recorded_arrival
+        times.raised += arrival < times.arrival
         times.recorded_arrival = arrival
         times.arrival = max(times.arrival, arrival)
         times.max_timestamp = max(times.max_timestamp, timestamp)
@@ -333,7 +335,7 @@ cdef class TimeSummary:
         -------
         tuple of dict of str to numpy.ndarray, and numpy.ndarray
             Per split, int64: `events`, `regressions` (how often the recorded arrival went back from one event to the
-            next), `first_arrival_ms`, `recorded_arrival_ms` (of the last event), `last_arrival_ms` (their maximum),
+            next), `raised` (events recorded before an earlier one of the split), `first_arrival_ms`, `recorded_arrival_ms` (of the last event), `last_arrival_ms` (their maximum),
             `min_timestamp_ms`, `max_timestamp_ms`, `n_records`; the times without meaning where there are no events.
             Then the records by split, and in order within each, int64 of shape (2 * n_records,): each is twice its tick
             and the maximum timestamp there; or, for a gap, twice its first tick plus one, and its second tick.
@@ -349,23 +351,24 @@ cdef class TimeSummary:
         for split in range(self.n_splits):
             if self.splits[split].events:
                 _record_step(self, &self.splits[split], split)
-        cdef int64_t[:, ::1] columns = np.zeros((8, self.n_splits), np.int64)
+        cdef int64_t[:, ::1] columns = np.zeros((9, self.n_splits), np.int64)
         n = self.records.size // <int64_t> sizeof(Record)
         records = <Record*> self.records.data
         for i in range(n):
-            columns[7, records[i].split] += 1
+            columns[8, records[i].split] += 1
         cdef int64_t[::1] places = np.empty(self.n_splits, np.int64), packed_records = np.empty(2 * n, np.int64)
         for split in range(self.n_splits):
             times = &self.splits[split]
             columns[0, split] = times.events
             columns[1, split] = times.regressions
-            columns[2, split] = times.first_arrival
-            columns[3, split] = times.recorded_arrival
-            columns[4, split] = times.arrival
-            columns[5, split] = times.min_timestamp
-            columns[6, split] = times.max_timestamp
+            columns[2, split] = times.raised
+            columns[3, split] = times.first_arrival
+            columns[4, split] = times.recorded_arrival
+            columns[5, split] = times.arrival
+            columns[6, split] = times.min_timestamp
+            columns[7, split] = times.max_timestamp
             places[split] = place
-            place += columns[7, split]
+            place += columns[8, split]
         for i in range(n):
             packed = <PackedRecord*> &packed_records[2 * places[records[i].split]]
             packed.place = 2 * records[i].first + records[i].kind

@@ -57,6 +57,7 @@ cdef struct SplitTimes:
     int64_t max_timestamp
     int64_t events
     int64_t regressions
+    int64_t raised         # events recorded to arrive before `arrival`
     int64_t first_arrival
     int64_t step           # maximum timestamp of the last record, where `stepped`
     bint stepped

@@ -273,8 +273,8 @@ class SplitTimes:
     regressions : numpy.ndarray of int64, shape (n_splits,)
         How often the recorded arrival went back from one event of the split to the next.
     raised : numpy.ndarray of int64, shape (n_splits,)
-        So many events, at least, arrived later than recorded, as the running maximum was taken: those that went back
-        from the one before, and all events of chunks that lie before what precedes them. The more chunks, the nearer.
+        Least number of events for which the running maximum of the arrivals was taken: those recorded before an
+        earlier event of their chunk, and all events of a chunk that was recorded before the chunks ahead of it.
     first_arrival_ms, last_arrival_ms : numpy.ndarray of int64, shape (n_splits,)
     min_timestamp_ms, max_timestamp_ms : numpy.ndarray of int64, shape (n_splits,)
         2**63 - 1 for the first and least, -2**63 for the last and greatest of a split without events.

@@ -121,6 +121,7 @@ class UnorderedSummary:
         n_splits = len(self._times["events"])
         return self._times | {
             "regressions": np.zeros(n_splits, np.int64),
+            "raised": np.zeros(n_splits, np.int64),
             "recorded_arrival_ms": self._times["last_arrival_ms"],
             "n_records": np.bincount(splits, minlength=n_splits).astype(np.int64),
         }, records
