@@ -62,7 +62,7 @@ def test_a_warning_begins_at_more_than_the_share_that_is_set() -> None:
     config = stream._environment.get_config()
     config.set_late_share_warning(0.0099)
     (warning,) = _warnings(stream.execute().to_arrow)
-    assert warning.startswith("1 % of the events were late and were dropped: 2 of 200. ")
+    assert warning.startswith("1 % of the events are late and are dropped: 2 of 200. ")
     config.set_late_share_warning(1)
     assert _warnings(stream.execute().to_arrow) == []
 
@@ -90,7 +90,7 @@ def test_the_warning_points_at_the_line_of_the_user() -> None:
 
 def test_late_events_of_a_side_output_are_warned_of_too() -> None:
     warning = _warning(_log(list(reversed(_in_order()))), late=OutputTag("too late"))
-    assert "were late and went to the side output 'too late': 9" in warning
+    assert "are late and go to the side output 'too late': 9" in warning
 
 
 def test_rows_out_of_order_without_arrival_are_the_cause() -> None:
@@ -240,4 +240,4 @@ def test_a_stream_that_is_resumed_warns_of_its_own_late_events(tmp_path: Path) -
     first.execute(stop_with_checkpoint=tmp_path / "cut").to_arrow()
     second = _stream(_log([0.0] * 50 + [200.0] * 50), rate=1.0, arrival_start_ms=DAY_MS)
     (warning,) = _warnings(second.execute(restore_from=tmp_path / "cut").to_arrow)
-    assert warning.startswith("50 % of the events were late and were dropped: 50 of 100. ")
+    assert warning.startswith("50 % of the events are late and are dropped: 50 of 100. ")

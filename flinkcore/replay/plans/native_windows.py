@@ -118,6 +118,28 @@ def _count_windows(size: int, slide: int, full_only: bool, shareable: bool) -> W
     return kernel(size=size, slide=slide, full_only=full_only)
 
 
+def last_moments(assigner: WindowAssigner[Any, Any], timestamps_ms: Int64s) -> Int64s | None:
+    """Return the last moment of the last window of each event, in ms, or None if it depends on more than the timestamp.
+
+    Parameters
+    ----------
+    assigner : WindowAssigner
+    timestamps_ms : numpy.ndarray of int64, shape (n,)
+        Within `window_timestamps`.
+    """
+    kinds = TumblingEventTimeWindows | SlidingEventTimeWindows | CumulativeEventTimeWindows
+    if not isinstance(assigner, kinds):
+        return None
+    if (
+        isinstance(assigner, TumblingEventTimeWindows)
+        and assigner.window_stagger is not WindowStagger.ALIGNED
+    ):
+        return None
+    slide_ms = assigner.slide_ms if isinstance(assigner, SlidingEventTimeWindows) else assigner.size_ms
+    starts: Int64s = timestamps_ms - (timestamps_ms - assigner.offset_ms) % slide_ms
+    return starts + (assigner.size_ms - 1)
+
+
 def window_timestamps(assigner: WindowAssigner[Any, Any]) -> tuple[int, int]:
     """Return the lowest and the highest timestamp, in ms, of which all windows have bounds of 64 bits.
 

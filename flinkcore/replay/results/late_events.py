@@ -60,26 +60,64 @@ def late_warnings(
     list of str
         The share, what became of the late events, and the likely causes with what to change.
     """
-    warnings = []
-    for number, (late, events) in enumerate(counts):
-        if late <= plan.late_share_warning * events:
-            continue
+    return [
+        LossWarning.of(plan, number, time_planes, on_chunks).text(late, events)
+        for number, (late, events) in enumerate(counts)
+        if late > plan.late_share_warning * events
+    ]
+
+
+@dataclass(frozen=True)
+class LossWarning:
+    """Warning of late events of an operator, except for their number; it holds texts alone.
+
+    Attributes
+    ----------
+    operator : str
+        Which operator it is, in words; empty if the job has only one.
+    fate : str
+        What becomes of the late events.
+    causes : tuple of str
+        Likely causes, each with what to change.
+    """
+
+    operator: str
+    fate: str
+    causes: tuple[str, ...]
+
+    @classmethod
+    def of(
+        cls, plan: JobPlan, number: int, time_planes: Sequence[TimePlane], on_chunks: OnChunks | None
+    ) -> LossWarning:
+        """Return the warning of the operator of a number, counted from 0; other parameters as of `late_warnings`."""
         stage = plan.stages[number]
-        operator = "" if plan.is_single else f" of operator {number + 1} ({stage.uid})"
         tags = [repr(tag.tag_id) for tag in stage.operator.late_tags if tag is not None]
-        fate = f"went to the side output {' or '.join(tags)}" if tags else "were dropped"
         causes = [
             f"{'' if plan.is_single else f'Log {log}: '}{cause}"
             for log in stage.logs
             for cause in causes_of_lateness(
-                plan.logs[log], time_planes[log], on_chunks and partial(on_chunks, log)
+                plan.logs[log], time_planes[log], None if on_chunks is None else partial(on_chunks, log)
             )
         ]
-        warnings.append(
-            f"{shown_share(late / events)} of the events{operator} were late and {fate}: {late:,} of {events:,}. "
-            + " ".join(causes[:_MOST_CAUSES])
+        return cls(
+            "" if plan.is_single else f" of operator {number + 1} ({stage.uid})",
+            f"go to the side output {' or '.join(tags)}" if tags else "are dropped",
+            tuple(causes[:_MOST_CAUSES]),
         )
-    return warnings
+
+    def text(self, late: int, events: int, is_sample: bool = False) -> str:
+        """Return the warning.
+
+        Parameters
+        ----------
+        late, events : int
+            Late events, and all events that came to the operator.
+        is_sample : bool
+            Whether these are the counts of a sample of the events.
+        """
+        about, sample = ("About ", " in a sample") if is_sample else ("", "")
+        head = f"{about}{shown_share(late / events)} of the events{self.operator} are late and {self.fate}"
+        return " ".join([f"{head}: {late:,} of {events:,}{sample}.", *self.causes])
 
 
 def causes_of_lateness(
@@ -230,7 +268,7 @@ def _leaps(timeline: Timeline, time_plane: TimePlane) -> _Leaps:
         to_ms=next_ms[far],
         before_ms=before_ms[far],
         watermark_ms=watermark_ms[far],
-        middle_ms=before_ms[far] + (rises[far] / 2).astype(np.int64),
+        middle_ms=before_ms[far] // 2 + watermark_ms[far] // 2,
     )
 
 

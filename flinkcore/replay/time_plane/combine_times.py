@@ -284,7 +284,9 @@ class _LogTimes:
             went_back = had_events & (of_chunk["first_arrival_ms"] < self.recorded_arrival_ms[at])
             self.regressions[at] += of_chunk["regressions"] + went_back
             lies_before = of_chunk["last_arrival_ms"] < arrivals_before[live]
-            self.raised[at] += np.where(lies_before, of_chunk["events"], np.maximum(of_chunk["raised"], went_back))
+            self.raised[at] += np.where(
+                lies_before, of_chunk["events"], np.maximum(of_chunk["raised"], went_back)
+            )
             first_ms = np.where(again, self.first_arrival_ms[at], of_chunk["first_arrival_ms"])
             recorded_ms = of_chunk["recorded_arrival_ms"]
         self.first_arrival_ms[at] = first_ms

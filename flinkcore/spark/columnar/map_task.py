@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -26,11 +27,15 @@ from flinkcore.replay.stages.partial_results import (
 from flinkcore.replay.time_plane.timeline import TimePlane
 from flinkcore.replay.time_plane.total_order import LogEvents, concatenate
 from flinkcore.runtime.element_rows import event_key_groups
+from flinkcore.spark.columnar.late_counts import CHUNK, Counts, LateSample
 from flinkcore.spark.columnar.progress import ProgressAddress, TaskProgress
 from flinkcore.spark.exchange.blocks import BLOCK_BYTES, BlockWriter, pieces, pieces_of
 from flinkcore.spark.exchange.ordered_events import OrderedEvents
 from flinkcore.spark.exchange.packed_timeline import PackedTimeline
 from flinkcore.spark.logs.log_input import LogInput
+
+if TYPE_CHECKING:
+    from pyspark.accumulators import Accumulator
 
 BLOCK_ROWS = 1 << 17
 LEAST_BLOCK_ROWS = 1 << 12
@@ -110,6 +115,10 @@ class MapWay:
         Whether the events of a chunk go to one partition, and not each to that of its key.
     waiting
         Writes the events of splits that are paused where the job stops, a part for each chunk; None: there are none.
+    late_sample
+        Sample of the events by which late ones are estimated, or None.
+    late_counts
+        Accumulator that takes the counts of the sample, or None.
     """
 
     plan: LogPlan
@@ -122,6 +131,8 @@ class MapWay:
     merging: MergingEvents | None = None
     sends_whole_chunks: bool = False
     waiting: WaitingRowsWriter | None = None
+    late_sample: LateSample | None = None
+    late_counts: Accumulator[Counts] | None = None
 
 
 @dataclass(frozen=True)
@@ -189,6 +200,7 @@ class _ChunkExchange:
         self._events_read, self._filtered, self._rejected = 0, 0, Counter[str]()
         self._held: list[LogEvents] = []
         self._progress = TaskProgress(progress, False, self._number)
+        self._late, self._sampled = 0, 0
 
     def send(self, mapped: MappedEvents) -> Iterator[pa.RecordBatch]:
         """Take the events of a batch; rows of the shuffle when there are enough."""
@@ -207,6 +219,9 @@ class _ChunkExchange:
         events = mapped.events
         if place.first_split:
             events = replace(events, splits=events.splits + np.int32(place.first_split))
+        if self._way.late_sample is not None:
+            late, sampled = self._way.late_sample.counts(events)
+            self._late, self._sampled = self._late + late, self._sampled + sampled
         for start, stop in pieces_of(events.batch, HELD_BYTES):
             self._held.append(events.slice(start, stop))
             n_rows = sum(part.batch.num_rows for part in self._held)
@@ -227,7 +242,7 @@ class _ChunkExchange:
 
     def finish(self) -> Iterator[pa.RecordBatch]:
         """Send what is left, and a manifest to each partition."""
-        writer, number = self._writer, self._number
+        writer, number, way = self._writer, self._number, self._way
         if self._held:
             yield from self._send_held()
         if self._merger is not None:
@@ -248,6 +263,8 @@ class _ChunkExchange:
             )
         yield from writer.take()
         self._progress.advance(0, at_end=True)
+        if way.late_sample is not None and way.late_counts is not None:
+            way.late_counts.add({(CHUNK, way.late_sample.number, number): (self._late, self._sampled)})
 
     def _send_held(self) -> Iterator[pa.RecordBatch]:
         events = concatenate(self._held) if len(self._held) > 1 else self._held[0]

@@ -7,7 +7,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import pyarrow as pa
 
@@ -29,6 +29,7 @@ from flinkcore.replay.stages.stage import RestoredOperator, Stage, StageContext,
 from flinkcore.replay.stages.stage_output import StageOutput, behind_steps
 from flinkcore.replay.time_plane.total_order import Events, EventsT, LogEvents
 from flinkcore.runtime.checkpoint import OperatorPart, PendingCheckpoint
+from flinkcore.spark.columnar.late_counts import PARTITION, Counts
 from flinkcore.spark.columnar.progress import ProgressAddress, TaskProgress
 from flinkcore.spark.exchange.blocks import (
     Block,
@@ -42,6 +43,9 @@ from flinkcore.spark.exchange.blocks import (
     read_side_rows,
 )
 from flinkcore.spark.exchange.packed_timeline import PackedTime
+
+if TYPE_CHECKING:
+    from pyspark.accumulators import Accumulator
 
 EventsT_contra = TypeVar("EventsT_contra", bound=LogEvents, contravariant=True)
 
@@ -214,6 +218,10 @@ class PartitionReplay:
                 f"{self._task.chunks} map tasks sent; this is a defect of flinkcore, the result must not be used"
             )
 
+    def late_events(self) -> tuple[int, int]:
+        """Number of late events, and of all events that came to the operator, once the partition has run."""
+        return self._counts.get("late", 0), events_taken(self._counts)
+
     def counts(self) -> dict[str, Any]:
         """What became of the partition's events, and the counts in the manifests that came here.
 
@@ -252,6 +260,8 @@ class ReduceTask:
         The checkpoint with which the job stops.
     number
         Of the operator, from 0 on.
+    late_counts
+        Accumulator that takes the counts of late events, or None.
     """
 
     plan: JobPlan
@@ -263,6 +273,7 @@ class ReduceTask:
     restored: RestoredOperator | None = None
     pending: PendingCheckpoint | None = None
     number: int = 0
+    late_counts: Accumulator[Counts] | None = None
 
     def context(self) -> StageContext:
         """The operator as all its partitions see it."""
@@ -304,6 +315,8 @@ class ReduceStage:
                 contexts[task.number] = task.context()
             replay = PartitionReplay(task, contexts[task.number], partition, blocks)
             yield from task.output.batches(replay)
+            if task.late_counts is not None:
+                task.late_counts.add({(PARTITION, task.number, partition): replay.late_events()})
 
     def _passed_on(self, blocks: Iterator[Block]) -> Iterator[pa.RecordBatch]:
         writer = BlockWriter(self.slots)

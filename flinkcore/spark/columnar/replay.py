@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
 from functools import cached_property, partial, reduce
 from itertools import accumulate
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from flinkcore.replay.planned_job import EmbeddedPlannedJob, TimesTask
 from flinkcore.replay.plans.job_plan import JobPlan
 from flinkcore.replay.plans.partial_windows import PartialWindows, partial_windows
 from flinkcore.replay.results.job_checkpoint import JobCheckpoints, StoppingJob, WaitingRowsWriter
+from flinkcore.replay.results.late_events import LossWarning
 from flinkcore.replay.results.progress import listener_of_run
 from flinkcore.replay.results.report import ReplayReport
 from flinkcore.replay.time_plane.job_time import JobTime, ReplayTime
@@ -27,6 +28,7 @@ from flinkcore.replay.time_plane.timeline import TimePlane
 from flinkcore.runtime.checkpoint import OperatorPart, PendingCheckpoint
 from flinkcore.spark.columnar.chunks_task import GIVEN, ChunksTask
 from flinkcore.spark.columnar.element_pass import run_element_pass
+from flinkcore.spark.columnar.late_counts import Counts, ExpectedCounts, LateSample, LateWarnings
 from flinkcore.spark.columnar.map_task import BLOCK_ROWS, LogPlace, MapTask, MapWay, MergingEvents
 from flinkcore.spark.columnar.next_blocks import BlocksForNext, WayToNext
 from flinkcore.spark.columnar.operator_levels import OperatorLevels
@@ -40,10 +42,13 @@ from flinkcore.spark.exchange.packed_timeline import PackedTime, PackedTimeline
 from flinkcore.spark.exchange.partitioning import chooses_partitions, to_partitions
 from flinkcore.spark.logs.log_input import FileInput
 from flinkcore.spark.logs.spark_log import SparkLog, UnreadDataFrame, UnreadLog, chunks_with_times_here
-from flinkcore.spark.sessions.session import short_job
+from flinkcore.spark.sessions.session import short_job, spark_context
 from flinkcore.spark.sessions.spark_jobs import SparkJobs
 from flinkcore.spark.shipping.task_errors import task_errors_raised
 from flinkcore.spark.shipping.tasks import portable
+
+if TYPE_CHECKING:
+    from pyspark.accumulators import Accumulator
 
 PASS_2: Final = "pass 2 of 2, events by key"
 
@@ -239,12 +244,14 @@ class SparkReplay:
         stopping
             The checkpoint with which the job stops.
         for_user
-            Whether it is part of the user's queries, and not of this package's.
+            Whether it is part of the user's queries, and not of this package's: then its tasks report late events.
         """
+        context = spark_context(self._spark) if for_user else None
+        late_counts = None if context is None else self._late_warnings().accumulator(context)
         pending = None if stopping is None else stopping.pending
         mapped = [
             (level, log.dataframe.mapInArrow(portable(self._spark, task, for_user), BLOCKS.struct_type))
-            for level, log, task in self._map_tasks(progress, stopping)
+            for level, log, task in self._map_tasks(progress, stopping, late_counts)
         ]
         by_id = chooses_partitions(self._logs[0].dataframe)
         levels = self._levels
@@ -258,9 +265,11 @@ class SparkReplay:
                 *BLOCKS_ORDER
             )
             tasks = [
-                self._reduce_task(number, output, progress, pending)
+                self._reduce_task(number, output, progress, pending, late_counts)
                 if is_last
-                else self._reduce_task(number, self._blocks_for_next(number, slots), None, pending)
+                else self._reduce_task(
+                    number, self._blocks_for_next(number, slots), None, pending, late_counts
+                )
                 for number in operators
             ]
             first_partitions = tuple(levels.first_partitions[number] for number in operators)
@@ -291,6 +300,7 @@ class SparkReplay:
         output: ReduceOutput,
         progress: ProgressAddress | None,
         pending: PendingCheckpoint | None = None,
+        late_counts: Accumulator[Counts] | None = None,
     ) -> ReduceTask:
         return ReduceTask(
             self.plan,
@@ -302,6 +312,7 @@ class SparkReplay:
             self.checkpoints.operator(number),
             pending,
             number,
+            late_counts,
         )
 
     def _senders(self, number: int) -> int:
@@ -311,7 +322,10 @@ class SparkReplay:
         return chunks + sum(self._levels.partitions[each.stage] for _, each in stage.results)
 
     def _map_tasks(
-        self, progress: ProgressAddress | None, stopping: StoppingJob | None
+        self,
+        progress: ProgressAddress | None,
+        stopping: StoppingJob | None,
+        late_counts: Accumulator[Counts] | None = None,
     ) -> Iterator[tuple[int, SparkLog, MapTask]]:
         """What reads each log, and the first level of those to whose operators it is sent."""
         windows = partial_windows(self.plan)
@@ -335,6 +349,7 @@ class SparkReplay:
                     slots,
                     merging,
                     None if stopping is None else stopping.waiting_rows(number),
+                    late_counts,
                 )
                 for number, operator in zip(together, operators, strict=True)
             ]
@@ -348,6 +363,7 @@ class SparkReplay:
         slots: tuple[int, ...],
         merging: MergingEvents | None,
         waiting: WaitingRowsWriter | None,
+        late_counts: Accumulator[Counts] | None,
     ) -> MapWay:
         time_plane, log = self._first_pass[number]
         partitions, first = self._levels.partitions[operator], self._levels.first_partitions[operator]
@@ -370,7 +386,22 @@ class SparkReplay:
             sends_whole_chunks=self.plan.stages[operator].takes_rows_anywhere,
             merging=merging,
             waiting=waiting,
+            late_sample=None if late_counts is None else self._late_sample(operator),
+            late_counts=late_counts,
         )
+
+    def _late_sample(self, operator: int) -> LateSample | None:
+        return LateSample.of(operator, self.plan.stages[operator].operator, self._times[operator].timeline)
+
+    def _late_warnings(self) -> LateWarnings:
+        """Return what warns of late events in runs of a DataFrame."""
+        plan, expected = self.plan, {}
+        for number, stage in enumerate(plan.stages):
+            is_sampled = bool(stage.logs) and not stage.results and self._late_sample(number) is not None
+            chunks = sum(len(self.time_planes[log].starts.chunks) for log in stage.logs) if is_sampled else 0
+            warning = LossWarning.of(plan, number, self.time_planes, None)
+            expected[number] = ExpectedCounts(warning, chunks, self._levels.partitions[number])
+        return LateWarnings(expected, plan.late_share_warning)
 
     def collect(self, output: ReduceOutput, stopping: StoppingJob) -> list[Any]:
         """Run the data plane, and return the rows with which the reduce tasks report."""
