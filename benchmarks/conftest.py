@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import faulthandler
 import importlib.metadata
 import json
 import os
@@ -51,6 +52,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[LOAD] = _load()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    """Cancel the stack dump of tests that hang: benchmarks take longer."""
+    faulthandler.cancel_dump_traceback_later()
 
 
 def _load() -> float | None:

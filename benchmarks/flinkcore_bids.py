@@ -7,10 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 import flinkcore
 from benchmarks.engine import KEY, WINDOW_MS, Checksum, Engine
+from benchmarks.job_plans import planned
 from benchmarks.nexmark import Bids
 from flinkcore.common import Duration, Time, WatermarkStrategy
 from flinkcore.datastream import (
@@ -25,6 +27,15 @@ TUMBLING = TumblingEventTimeWindows.of(Time.milliseconds(WINDOW_MS))
 # As in peers/WindowedBids.java.
 SLIDING = SlidingEventTimeWindows.of(Time.seconds(10), Time.seconds(2))
 SESSION = EventTimeSessionWindows.with_gap(Time.seconds(10))
+
+WINDOW_PLANS = {
+    TUMBLING: "tumbling windows of 10000 ms, allowed lateness 0 ms",
+    SLIDING: "sliding windows of 10000 ms every 2000 ms, allowed lateness 0 ms",
+    SESSION: "sessions with a gap of 10000 ms, allowed lateness 0 ms",
+}
+AGGREGATE_PLAN = "n = count(), total = sum(price), top = max(price)"
+BY_POSITION, BY_ARRIVAL = "arrival by position", "arrival arrival"
+MERGED_ON_SPARK = ("spark replay", f"events of a key and {WINDOW_MS} ms are merged before the shuffle")
 
 
 def windowed_bids(env: Any, log: Any, bids: Bids, windows: Any = TUMBLING, arrival: str | None = None) -> Any:
@@ -44,13 +55,39 @@ def windowed_bids(env: Any, log: Any, bids: Bids, windows: Any = TUMBLING, arriv
     )
 
 
-def _embedded(threads: int) -> StreamExecutionEnvironment:
-    return StreamExecutionEnvironment.get_execution_environment().set_parallelism(threads)
+def planned_bids(
+    new_env: Callable[[], Any],
+    log: Any,
+    bids: Bids,
+    *parts: str,
+    windows: Any = TUMBLING,
+    arrival: str | None = None,
+) -> Callable[[], Any]:
+    """Return a function that makes the job over a log, whose plan shows the parts."""
+    return planned(
+        lambda: windowed_bids(new_env(), log, bids, windows, arrival),
+        *(
+            f"out of order by at most {bids.disorder_seconds * 1000} ms",
+            WINDOW_PLANS[windows],
+            AGGREGATE_PLAN,
+        ),
+        *(BY_POSITION if arrival is None else BY_ARRIVAL, *parts),
+    )
+
+
+def _planned_embedded(log: Any, bids: Bids, threads: int, windows: Any = TUMBLING) -> Callable[[], Any]:
+    read = "event log Table in memory" if isinstance(log, pa.Table) else f"event log {log}:"
+    return planned_bids(
+        lambda: StreamExecutionEnvironment.get_execution_environment().set_parallelism(threads),
+        *(log, bids, f"embedded replay, parallelism {threads},", read),
+        windows=windows,
+    )
 
 
 def _open_arrow(bids: Bids, threads: int, windows: Any) -> Engine:
     table = pq.read_table(bids.parquet(), columns=[KEY, "price", "date_time"])
-    return lambda: windowed_bids(_embedded(threads), table, bids, windows).to_arrow()
+    job = _planned_embedded(table, bids, threads, windows)
+    return lambda: job().to_arrow()
 
 
 def open_arrow(bids: Bids, threads: int) -> Engine:
@@ -66,17 +103,17 @@ def open_session(bids: Bids, threads: int) -> Engine:
 
 
 def open_parquet(bids: Bids, threads: int) -> Engine:
-    path = bids.parquet()
-    return lambda: windowed_bids(_embedded(threads), path, bids).to_arrow()
+    job = _planned_embedded(bids.parquet(), bids, threads)
+    return lambda: job().to_arrow()
 
 
 def open_streamed(bids: Bids, threads: int) -> Engine:
     """From Parquet, each result batch dropped once it is summed: what is left in memory is open state."""
-    path = bids.parquet()
+    job = _planned_embedded(bids.parquet(), bids, threads)
 
     def run() -> Checksum:
         total = Checksum(0, 0, 0, 0)
-        for batch in windowed_bids(_embedded(threads), path, bids).to_batches():
+        for batch in job().to_batches():
             total = total.plus(Checksum.of(batch))
         return total
 
@@ -94,47 +131,56 @@ def spark_session(threads: int) -> Any:
     return configure_spark(session_builder(threads)).getOrCreate()
 
 
-def _spark(threads: int) -> Any:
+def _planned_spark(
+    log_of: Callable[[Any], Any], bids: Bids, threads: int, *parts: str, arrival: str | None = None
+) -> Callable[[], Any]:
     from flinkcore.spark import SparkExecutionEnvironment
 
-    return SparkExecutionEnvironment(spark_session(threads))
+    spark = spark_session(threads)
+    env = SparkExecutionEnvironment(spark)
+    return planned_bids(lambda: env, log_of(spark), bids, *MERGED_ON_SPARK, *parts, arrival=arrival)
 
 
 def open_spark_counted(bids: Bids, threads: int) -> Engine:
     from benchmarks.peers.spark_bids import checksum
 
-    path, env = bids.parquet(), _spark(threads)
-    return lambda: checksum(windowed_bids(env, path, bids).to_dataframe())
+    path = bids.parquet()
+    job = _planned_spark(lambda spark: path, bids, threads, f"event log {path}:")
+    return lambda: checksum(job().to_dataframe())
 
 
-def _open_spark_arrivals(bids: Bids, threads: int, log_of: Callable[[Any, str], Any]) -> Engine:
+def _open_spark_arrivals(bids: Bids, threads: int, log_of: Callable[[Any], Any], how_read: str) -> Engine:
     from benchmarks.peers.spark_bids import checksum
 
-    path, spark, env = str(bids.parquet_with_arrivals()), spark_session(threads), _spark(threads)
-    return lambda: checksum(windowed_bids(env, log_of(spark, path), bids, arrival="arrival").to_dataframe())
+    job = _planned_spark(log_of, bids, threads, how_read, arrival="arrival")
+    return lambda: checksum(job().to_dataframe())
 
 
 def open_spark_arrivals(bids: Bids, threads: int) -> Engine:
     """The log in files with arrivals."""
-    return _open_spark_arrivals(bids, threads, lambda spark, path: path)
+    path = bids.parquet_with_arrivals()
+    return _open_spark_arrivals(bids, threads, lambda spark: path, f"event log {path}:")
 
 
 def open_spark_dataframe(bids: Bids, threads: int) -> Engine:
     """A DataFrame that is these files."""
-    return _open_spark_arrivals(bids, threads, lambda spark, path: spark.read.parquet(path))
+    path = bids.parquet_with_arrivals()
+    files = f": read as {len(list(path.glob('*.parquet')))} Parquet files"
+    return _open_spark_arrivals(bids, threads, lambda spark: spark.read.parquet(str(path)), files)
 
 
-def open_spark_rows(bids: Bids, threads: int) -> Engine:
-    """A DataFrame that Spark has to evaluate: behind a filter that keeps all rows, which Spark cannot know."""
-    from pyspark.sql import functions as F
+def open_spark_evaluated(bids: Bids, threads: int) -> Engine:
+    """A DataFrame that Spark has to evaluate, for it computes a column that the job reads."""
+    from benchmarks.peers.spark_bids import evaluated
 
-    return _open_spark_arrivals(
-        bids, threads, lambda spark, path: spark.read.parquet(path).where(F.rand(1) < 2)
-    )
+    path = bids.parquet_with_arrivals()
+    how_read = ": evaluated once, and their rows kept, for Spark computes the column 'price'"
+    return _open_spark_arrivals(bids, threads, lambda spark: evaluated(spark, path), how_read)
 
 
 def open_spark_written(bids: Bids, threads: int) -> Engine:
     from benchmarks.peers.spark_bids import timed_write
 
-    path, env = bids.parquet(), _spark(threads)
-    return timed_write(lambda out: windowed_bids(env, path, bids).write_parquet(out))
+    path = bids.parquet()
+    job = _planned_spark(lambda spark: path, bids, threads, f"event log {path}:")
+    return timed_write(lambda out: job().write_parquet(out))

@@ -12,7 +12,8 @@ import pyarrow as pa
 
 from benchmarks.cached_log import cached_parquet
 from benchmarks.engine import KEY, WINDOW_MS
-from benchmarks.flinkcore_bids import spark_session, windowed_bids
+from benchmarks.flinkcore_bids import MERGED_ON_SPARK, planned_bids, spark_session
+from benchmarks.job_plans import planned
 from benchmarks.nexmark import SCHEMA, Bids
 from benchmarks.processes import peak_bytes_of_workers
 from flinkcore.common import Duration, Row, WatermarkStrategy
@@ -56,15 +57,16 @@ def main() -> None:
     bids = Bids(events)
     path, env = str(hot_bids(bids)), SparkExecutionEnvironment(spark_session(2))
     if form == "windows":
-        result = windowed_bids(env, path, bids)
+        job = planned_bids(lambda: env, path, bids, *MERGED_ON_SPARK)
     else:
         strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_seconds(bids.disorder_seconds))
         log = env.from_event_log(
             path, timestamp="date_time", rate=bids.bids_per_second, arrival_start_ms=bids.base_ms
         )
         given = pa.schema([("bidder", pa.int64()), ("n", pa.int64())])
-        result = log.assign_timestamps_and_watermarks(strategy).key_by(KEY).process(Counts(), given)
-    rows = result.to_dataframe().count()
+        counts = log.assign_timestamps_and_watermarks(strategy).key_by(KEY).process(Counts(), given)
+        job = planned(lambda: counts, "spark replay", ways={"columnar", "rows"})
+    rows = job().to_dataframe().count()
     print(json.dumps({"rows": rows, "peak_bytes": peak_bytes_of_workers()}))
 
 

@@ -24,6 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from benchmarks.cached_log import CACHE
+from benchmarks.job_plans import planned
 from flinkcore.common import WatermarkStrategy
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.watermark import Watermark
@@ -221,14 +222,16 @@ def replay(clicks: Clicks) -> Callable[[], list[Row]]:
     """A replay of the process function; what the end of the log fires is left out."""
     schema = pa.schema({"key": pa.int64(), "count": pa.int64()})
     stream = keyed_log(clicks).process(CountUntilQuiet(), schema, timestamp_column="fired")
-    return lambda: rows_fired(stream, clicks)
+    job = planned(lambda: stream, "embedded replay, parallelism 1,", ways={"columnar", "rows"})
+    return lambda: rows_fired(job(), clicks)
 
 
 def replay_of_batches(clicks: Clicks) -> Callable[[], list[Row]]:
     """The same with the function over batches."""
     schema = pa.schema({"key": pa.int64(), "count": pa.int64(), "fired": pa.int64()})
     stream = keyed_log(clicks).process(CountBatchesUntilQuiet(), schema)
-    return lambda: rows_fired(stream, clicks)
+    job = planned(lambda: stream, "embedded replay, parallelism 1,", "called for batches of rows and timers")
+    return lambda: rows_fired(job(), clicks)
 
 
 def rows_fired(stream: DataStream, clicks: Clicks) -> list[Row]:

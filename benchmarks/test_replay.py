@@ -45,7 +45,7 @@ _peaks: dict[str, int] = {}
 def measure(
     benchmark: Any, engine: str, threads: int, bids: Bids, baselines: tuple[str, ...] = ()
 ) -> list[Run]:
-    only_counts = engine == "spark-mapped"
+    only_counts = engine == "spark-evaluated-mapped"
     return ENGINES.measure(benchmark, engine, bids, threads, baselines=baselines, answer=only_counts)
 
 
@@ -65,10 +65,10 @@ def test_windowed_bids(benchmark: Any, engine: str, threads: int, baselines: tup
     [
         "spark-counted",
         "flinkcore-spark-counted",
-        "spark-mapped",
+        "spark-evaluated-mapped",
         "flinkcore-spark-arrivals",
         "flinkcore-spark-dataframe",
-        "flinkcore-spark-rows",
+        "flinkcore-spark-evaluated",
     ],
 )
 @pytest.mark.benchmark(
@@ -76,7 +76,7 @@ def test_windowed_bids(benchmark: Any, engine: str, threads: int, baselines: tup
     timer=reported_clock,
 )
 def test_windowed_bids_of_dataframes(benchmark: Any, engine: str, bidders: int | None) -> None:
-    before = ("spark-counted", "spark-mapped", "flinkcore-spark-arrivals")
+    before = ("spark-counted", "spark-evaluated-mapped", "flinkcore-spark-arrivals")
     baselines = before[: before.index(engine)] if engine in before else before
     measure(benchmark, engine, 2, Bids(EVENTS, bidders=bidders), baselines)
 

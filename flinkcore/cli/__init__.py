@@ -141,7 +141,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
     parser, commands = _parser(given)
-    parsed, unknown = parser.parse_known_args(given if given[:1] == ["run"] else _joined_negatives(given))
+    parsed, unknown = parser.parse_known_args(
+        given if given[:1] == ["run"] else _joined_negatives(given), argparse.Namespace(given=given)
+    )
     if unknown:
         commands.choices[parsed.command].error(f"unrecognized arguments: {' '.join(unknown)}")
     status_of_errors: int = parsed.status_of_errors

@@ -26,7 +26,7 @@ def add_commands(commands: Any) -> None:
     run = commands.add_parser(
         "run", help="run a PyFlink program as it is: its `import pyflink` gives flinkcore"
     )
-    run.add_argument(
+    setting = run.add_argument(
         "-D",
         dest="settings",
         metavar="KEY=VALUE",
@@ -34,14 +34,16 @@ def add_commands(commands: Any) -> None:
         default=[],
         help="a setting of all its environments; repeat for more",
     )
-    run.add_argument("-p", "--parallelism", type=int, help="as -D parallelism.default=")
-    run.add_argument(
+    parallelism = run.add_argument("-p", "--parallelism", type=int, help="as -D parallelism.default=")
+    clock = run.add_argument(
         "--clock",
         choices=["arrival", "system"],
         help="what shows the time of jobs: the arrival of elements, as if nothing is said, or this machine",
     )
-    run.add_argument("--master", help="run on Spark, at this master, such as local[*]; else in this process")
-    run.add_argument(
+    master = run.add_argument(
+        "--master", help="run on Spark, at this master, such as local[*]; else in this process"
+    )
+    python_files = run.add_argument(
         "--py-files",
         metavar="PATH",
         action="append",
@@ -49,15 +51,25 @@ def add_commands(commands: Any) -> None:
         help="a module, folder or archive of modules that its functions need; repeat for more",
     )
     run.add_argument("program", metavar="PROGRAM.py")
-    of_program = run.add_argument("arguments", nargs=argparse.REMAINDER, help="of the program")
+    of_program = run.add_argument(
+        "arguments",
+        nargs=argparse.REMAINDER,
+        help="arguments of the program; after --, those that are options of this command, too",
+    )
     of_program.required = False  # it may have none, of which argparse does not know
-    run.set_defaults(call=run_program)
+    options = [
+        option
+        for action in (setting, parallelism, clock, master, python_files)
+        for option in action.option_strings
+    ]
+    run.set_defaults(call=run_program, own_options=options)
 
 
 def run_program(arguments: argparse.Namespace) -> int:
     """Run `flinkcore run`, and return the exit status: 0, or 1 after an error, whose traceback is printed.
 
-    A program that ends well, but has sinks or steps that it never let run, is told so.
+    A program that ends well, but has sinks or steps that it never let run, is told so. Options of this command among
+    the arguments of the program are warned of.
 
     Raises
     ------
@@ -70,6 +82,7 @@ def run_program(arguments: argparse.Namespace) -> int:
     """
     if not os.path.isfile(arguments.program):
         raise SourceError(f"there is no program {arguments.program}")
+    of_program = _arguments_of_program(arguments)
     configuration, python_files = _configuration(arguments), _python_files(arguments.py_files)
     environments: list[StreamExecutionEnvironment] = []
 
@@ -79,7 +92,7 @@ def run_program(arguments: argparse.Namespace) -> int:
 
     import_module("flinkcore.pyflink")
     before = sys.argv, sys.path[:]
-    sys.argv = [arguments.program, *arguments.arguments]
+    sys.argv = [arguments.program, *of_program]
     sys.path.insert(0, os.path.dirname(os.path.realpath(arguments.program)))
     StreamExecutionEnvironment.initialize_context_environment(new_environment)
     try:
@@ -99,6 +112,29 @@ def run_program(arguments: argparse.Namespace) -> int:
         sys.argv, sys.path[:] = before
     _tell_what_did_not_run(environments)
     return 0
+
+
+def _arguments_of_program(arguments: argparse.Namespace) -> list[str]:
+    """Return what the program gets; warn of options of this command, unless a ``--`` says that they are its own."""
+    of_program: list[str] = arguments.arguments
+    if of_program[:1] == ["--"]:  # argparse takes it out in some versions of Python
+        return of_program[1:]
+    before = arguments.given[: len(arguments.given) - len(of_program)]
+    mistaken = [argument for argument in of_program if _is_one_of(argument, arguments.own_options)]
+    if mistaken and before[-1] != "--":
+        print(
+            f"flinkcore: warning: the program gets {' and '.join(mistaken)}, and flinkcore run does not, since options "
+            f"after {arguments.program} are the program's. Write options of flinkcore run before {arguments.program}, "
+            f"or write -- after it if the program takes these.",
+            file=sys.stderr,
+        )
+    return of_program
+
+
+def _is_one_of(argument: str, options: Sequence[str]) -> bool:
+    """Return whether an argument is one of the options, also with its value: --master=local, -p4."""
+    name = argument.partition("=")[0] if argument.startswith("--") else argument[:2]
+    return name in options
 
 
 def _tell_what_did_not_run(environments: Sequence[StreamExecutionEnvironment]) -> None:

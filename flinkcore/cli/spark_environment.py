@@ -47,6 +47,4 @@ def spark_library(otherwise: str) -> Any:
     try:
         return importlib.import_module("flinkcore.spark")
     except ModuleNotFoundError as error:
-        raise ConfigurationError(
-            f'{error.name} is not installed: pip install "flinkcore[spark]", or {otherwise}'
-        ) from None
+        raise ConfigurationError(f"{error}, or {otherwise}") from None

@@ -1,8 +1,18 @@
 """Replays on Spark; the only package of flinkcore that imports pyspark."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from flinkcore.common.lazy_names import lazy_names
+
+try:
+    import_module("pyspark")
+except ModuleNotFoundError as missing:
+    raise ModuleNotFoundError(
+        f"flinkcore runs on Spark with {missing.name}, which is not installed. "
+        "Install it: pip install 'flinkcore[spark]'",
+        name=missing.name,
+    ) from None
 
 if TYPE_CHECKING:
     from flinkcore.spark.comparison import compare

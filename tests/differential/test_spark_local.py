@@ -2,6 +2,7 @@
 
 import gc
 import random
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from models.rows_by_key import rows_by_key
+from models.standalone_cluster import bare_interpreter
 from models.unordered_rows import UnorderedRows
 
 pytest.importorskip("pyspark")
@@ -53,6 +55,7 @@ from flinkcore.spark.logs.log_input import FileInput
 from flinkcore.spark.logs.spark_log import SparkLog
 from flinkcore.spark.sessions.session import SHORT_JOB_SETTINGS
 from flinkcore.spark.sessions.user_settings import read_properties
+from flinkcore.spark.shipping import sent_files
 
 REJECTED = OutputTag("rejected")
 
@@ -643,3 +646,19 @@ def test_a_report_is_drawn_from_what_an_embedded_one_is_drawn_from(
             firings.add(batch)
         fired.append((firings.on_time.tolist(), firings.without_time, firings.at_end))
     assert fired[0] == fired[1]
+
+
+def test_workers_that_run_another_interpreter_of_this_machine_are_the_cause_of_what_they_lack(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    interpreter = bare_interpreter(tmp_path / "other")
+    for path in (tmp_path / "other" / "packages").glob("pyarrow*"):
+        path.unlink()
+    monkeypatch.setattr(spark.sparkContext, "pythonExec", str(interpreter))
+    monkeypatch.setattr(sent_files, "_SENT", {})
+    job = hourly_flights(SparkExecutionEnvironment(spark.newSession())).execute()
+    with pytest.raises(
+        ConfigurationError,
+        match=rf"pyarrow .* has none.* run {interpreter}, .*PYSPARK_PYTHON to {sys.executable}",
+    ):
+        job.to_arrow()

@@ -160,20 +160,50 @@ def test_an_editable_install_works(distributions: Distributions, tmp_path: Path,
     assert str(distributions.tree) in run(python, "-I", "-c", PROBE, cwd=tmp_path)
 
 
-def test_the_native_example_builds_against_the_wheel(
-    distributions: Distributions, tmp_path: Path, quick_compiler: str
+@pytest.fixture(scope="module")
+def fresh(
+    distributions: Distributions, quick_compiler: str, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """The programs of a new environment, in which the commands of the native example's page have run in a checkout."""
+    folder = tmp_path_factory.mktemp("fresh")
+    run(sys.executable, "-m", "venv", folder / "venv", cwd=folder)
+    programs = folder / "venv" / "bin"
+    (commands,) = blocks_of_example("sh")
+    path = os.pathsep.join([str(programs), os.environ["PATH"]])
+    run("bash", "-euxc", commands, cwd=distributions.tree, PATH=path, CC=quick_compiler)
+    return programs
+
+
+def blocks_of_example(kind: str) -> list[str]:
+    page = ROOT / "flinkcore" / "examples" / "native_inactivity" / "README.md"
+    return re.findall(rf"^```{kind}\n(.*?)^```$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+
+
+def test_the_commands_of_the_native_example_install_it_in_a_fresh_environment(
+    fresh: Path, tmp_path: Path
 ) -> None:
-    with zipfile.ZipFile(distributions.wheel) as archive:
-        archive.extractall(tmp_path / "site")
-    for name in ("setup.py", "inactivity.pyx"):
-        shutil.copy(distributions.tree / "flinkcore" / "examples" / "native_inactivity" / name, tmp_path)
-    build = (
-        f"import sys; sys.path[:0] = [{str(tmp_path / 'site')!r}, '.']\n"
-        "sys.argv = ['setup.py', '-q', 'build_ext', '--inplace']\n"
-        "exec(open('setup.py').read())\n"
-        "import pyarrow as pa, inactivity\n"
-        "counts = inactivity.InactivityCounts(pa.schema({'user': pa.string()}), ['user'], 'ts', 10)\n"
-        "counts.process(pa.record_batch({'user': ['a', 'a'], 'ts': [0, 5]}))\n"
-        "assert [column.tolist() for column in counts.advance(15)] == [[0], [15], [2]]\n"
+    (code,) = blocks_of_example("python")
+    code += """
+print([column.tolist() for column in (key_ids, timestamps_ms, numbers)])
+print(pa.record_batch(counts.key_columns())["user"].take(key_ids).to_pylist())
+"""
+    assert run(fresh / "python", "-c", code, cwd=tmp_path) == "[[1], [110], [1]]\n['b']\n"
+
+
+def test_without_extras_the_commands_name_the_one_of_spark_or_run_embedded(
+    fresh: Path, tmp_path: Path
+) -> None:
+    done = subprocess.run(
+        [fresh / "flinkcore", "demo"], cwd=tmp_path, capture_output=True, text=True, check=False
     )
-    run(sys.executable, "-I", "-c", build, cwd=tmp_path, CC=quick_compiler)
+    assert done.returncode == 1
+    assert re.fullmatch(
+        r"flinkcore: .*pip install 'flinkcore\[spark\]', or choose --engine embedded\n", done.stderr
+    )
+    assert "Hourly flights" in run(fresh / "flinkcore", "demo", "--engine", "embedded", cwd=tmp_path)
+    # An extra is added to the flinkcore that is there, which is on no index.
+    (line,) = re.findall(
+        r"pip install ('flinkcore\[delta\]')", (ROOT / "docs" / "index.md").read_text("utf-8")
+    )
+    extra = line.strip("'").replace("delta", "avro")
+    assert "fastavro" in run(fresh / "pip", "install", "--dry-run", extra, cwd=tmp_path)

@@ -65,3 +65,35 @@ def test_what_wheels_are_tested_with_on_macos_takes_what_linux_alone_has_from_mo
         path.name for path in (ROOT / "tests" / folder).glob("*.py") if linux.search(path.read_text("utf-8"))
     ]
     assert found == []
+
+
+@pytest.mark.parametrize(
+    ("programs", "named", "found"),
+    [
+        (["chromium", "google-chrome"], None, "chromium"),
+        (["google-chrome"], None, "google-chrome"),
+        (["chromium", "chrome-beta"], "chrome-beta", "chrome-beta"),
+        (["apt-get", "sudo"], None, "chromium"),
+        (["apt-get", "sudo", "google-chrome"], "nowhere", None),
+        ([], None, None),
+    ],
+)
+def test_the_nightly_tests_pages_in_a_browser_that_it_installs_where_there_is_none(
+    programs: list[str], named: str | None, found: str | None, tmp_path: Path
+) -> None:
+    bash = shutil.which("bash")
+    assert bash is not None
+    commands = {"apt-get": f'cp "$0" {tmp_path / "chromium"}', "sudo": '"$@"'}
+    for name in programs:
+        (tmp_path / name).write_text(f"#!{bash}\n{commands.get(name, '')}\n", encoding="utf-8")
+        (tmp_path / name).chmod(0o755)
+    for name in ("cp", "env"):
+        (tmp_path / name).symlink_to(str(shutil.which(name)))
+    environment = {"PATH": str(tmp_path)} | ({} if named is None else {"FLINKCORE_BROWSER": named})
+    done = subprocess.run(
+        [bash, ROOT / ".ci" / "browser"], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.stdout == ("" if found is None else f"{tmp_path / found}\n")
+    assert (done.returncode == 0) == (found is not None)
+    nightly = (ROOT / ".ci" / "nightly").read_text(encoding="utf-8")
+    assert "FLINKCORE_BROWSER=$(.ci/browser) || exit 2\nexport FLINKCORE_BROWSER\n" in nightly

@@ -72,6 +72,38 @@ def test_a_program_runs_as_it_is_with_its_arguments(folder: Path, capsys: pytest
     assert StreamExecutionEnvironment.get_execution_environment().get_parallelism() == -1
 
 
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        (["--master", "local[2]"], "--master"),
+        (["--master=local[2]", "x"], "--master=local[2]"),
+        (["-p", "4"], "-p"),
+        (["x", "-p4", "--parallelism=2"], "-p4 and --parallelism=2"),
+        (["-Dparallelism.default=2"], "-Dparallelism.default=2"),
+        (["--clock", "system"], "--clock"),
+        (["--py-files", "helper.py"], "--py-files"),
+        (["--", "--master", "local[2]"], None),
+        (["--input", "x", "--master-data", "-", "-x"], None),
+        (["--help"], None),
+    ],
+    ids=str,
+)
+def test_options_of_the_command_that_the_program_gets_are_warned_of(
+    given: list[str], named: str | None, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "shown.py").write_text("import sys; print(sys.argv[1:])")
+    assert main(["run", str(folder / "shown.py"), *given]) == 0
+    printed = capsys.readouterr()
+    assert printed.out == f"{[argument for argument in given if argument != '--']}\n"
+    if named is None:
+        assert printed.err == ""
+    else:
+        assert printed.err.startswith(
+            f"flinkcore: warning: the program gets {named}, and flinkcore run does not"
+        )
+        assert printed.err.endswith("or write -- after it if the program takes these.\n")
+
+
 def test_the_time_of_jobs_is_that_of_the_machine_if_the_command_says_so(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

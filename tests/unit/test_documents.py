@@ -59,6 +59,34 @@ def test_files_and_folders_that_developers_are_sent_to_are_there(page: Path) -> 
     assert missing_paths(page) == []
 
 
+def installed_from_an_index(text: str) -> list[str]:
+    """Return the commands of a page that look for flinkcore on an index, where it is not.
+
+    Extras other than that of Spark are added to a flinkcore that is installed, which needs no index.
+    """
+    commands = re.findall(r"pip install [^`\n&]*", text)
+    first = re.compile(r"(?<![\w/.-])flinkcore(?:\[(?:spark|demo|test|dev)\])?(?![\[\w/.-])")
+    return [command for command in commands if first.search(command) and "--find-links" not in command]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_flinkcore_is_installed_from_where_it_can_be_had(page: Path) -> None:
+    assert installed_from_an_index(page.read_text(encoding="utf-8")) == []
+
+
+def test_commands_that_find_no_flinkcore_are_seen() -> None:
+    for requirement in ("flinkcore", "'flinkcore[spark]' venv-pack", "-q flinkcore cython"):
+        assert installed_from_an_index(f"first `pip install {requirement}`, then") != []
+    for requirement in (
+        ".",
+        "'.[spark]'",
+        "--find-links dist flinkcore",
+        "'flinkcore[delta]'",
+        "flinkcore/examples/x",
+    ):
+        assert installed_from_an_index(f"first `pip install {requirement}`, then") == []
+
+
 def test_classes_in_the_architecture_are_defined() -> None:
     sources = "\n".join(path.read_text(encoding="utf-8") for path in SOURCES)
     defined = set(re.findall(r"^(?:cdef )?class (\w+)", sources, re.MULTILINE))

@@ -8,6 +8,7 @@ import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from functools import partial
 from html import unescape
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -33,6 +34,8 @@ OPTIONS = (
     ),
     *("--no-first-run", "--window-size=1140,4400", "--virtual-time-budget=20000", "--enable-logging=stderr"),
 )
+NOBODY = "not an origin"
+"""Initiator in the net log of a request that the browser makes of its own accord."""
 
 
 @pytest.fixture
@@ -55,10 +58,24 @@ def served(folder: Path) -> Iterator[str]:
         server.shutdown()
 
 
-def addresses(net_log: Path) -> list[str]:
-    """What the browser has asked for."""
+def asked_by_page(net_log: Path, address: str) -> set[str]:
+    """Return what a page asked the network for: not what the browser asks for itself, such as updates and accounts.
+
+    Parameters
+    ----------
+    address
+        Scheme, host and port of the page.
+    """
     log = json.loads(net_log.read_text(encoding="utf-8"))
-    return [str(event["params"]["url"]) for event in log["events"] if "url" in event.get("params", {})]
+    page_site = address.rpartition(":")[0]
+    asked = set()
+    for event in log["events"]:
+        parameters = event.get("params", {})
+        keys = (parameters.get(f"network_{kind}_key") for kind in ("isolation", "anonymization"))
+        of_page = any(str(key).split(" ")[0] == page_site for key in keys)
+        if parameters.get("initiator", NOBODY) != NOBODY or of_page:
+            asked.add(str(parameters.get("url") or parameters.get("host")))
+    return {url for url in asked if not url.startswith(("data:", "blob:")) and url != address}
 
 
 def output_of(*command: str) -> tuple[str, str]:
@@ -83,19 +100,68 @@ def output_of(*command: str) -> tuple[str, str]:
     return outputs
 
 
-def drawn_page(browser: str, tmp_path: Path) -> str:
-    """The document that the browser makes of page.html, which asks for nothing else, and complains of nothing."""
-    net_log, shot = (tmp_path / name for name in ("net.json", "page.png"))
-    with served(tmp_path) as address:
-        dom, complaints = output_of(
-            *(browser, *OPTIONS, f"--user-data-dir={tmp_path / 'profile'}", f"--log-net-log={net_log}"),
+@dataclass(frozen=True)
+class Visit:
+    """A visit of a page: its document, what it asked the network for, the console's lines and a screenshot."""
+
+    dom: str
+    asked: set[str]
+    complaints: list[str]
+    screenshot: bytes
+
+
+def visit(browser: str, folder: Path) -> Visit:
+    """Open page.html of a folder; addresses are relative to the page, where they are on its server."""
+    net_log, shot = (folder / name for name in ("net.json", "page.png"))
+    with served(folder) as address:
+        dom, output = output_of(
+            *(browser, *OPTIONS, f"--user-data-dir={folder / 'profile'}", f"--log-net-log={net_log}"),
             *(f"--screenshot={shot}", "--dump-dom", f"{address}/page.html"),
         )
-    assert [line for line in complaints.splitlines() if ":CONSOLE" in line] == []
-    asked = {url for url in addresses(net_log) if not url.startswith(("data:", "blob:"))}
-    assert asked == {f"{address}/page.html"}
-    assert shot.read_bytes().startswith(b"\x89PNG")
-    return dom
+    asked = {url.removeprefix(f"{address}/") for url in asked_by_page(net_log, address)}
+    complaints = [line for line in output.splitlines() if ":CONSOLE" in line]
+    return Visit(dom, asked, complaints, shot.read_bytes())
+
+
+def drawn_page(browser: str, folder: Path) -> str:
+    """Return the document that the browser makes of page.html, which asks for nothing else and complains of nothing."""
+    visited = visit(browser, folder)
+    assert visited.complaints == []
+    assert visited.asked == {"page.html"}
+    assert visited.screenshot.startswith(b"\x89PNG")
+    return visited.dom
+
+
+TALKATIVE = """<link rel="stylesheet" href="http://style.example/a.css"><link rel="dns-prefetch" href="http://name.example">
+<link rel="preconnect" href="http://early.example"><style>body { background: url(background.png) }</style>
+<img src="image.png"><iframe src="https://frame.example/"></iframe>
+<iframe sandbox="allow-scripts" srcdoc="<script>fetch('http://sandbox.example/')</script>"></iframe>
+<script>
+fetch("https://fetch.example/data");
+navigator.sendBeacon("http://beacon.example/", "x");
+new WebSocket("ws://socket.example/");
+new Worker(URL.createObjectURL(new Blob(["fetch('http://worker.example/')"])));
+setTimeout(() => { location = "http://elsewhere.example/" }, 3000);
+console.error("a complaint");
+</script>"""
+
+
+def test_all_that_a_page_asks_for_and_complains_of_is_noticed(browser: str, tmp_path: Path) -> None:
+    (tmp_path / "page.html").write_text(TALKATIVE, encoding="utf-8")
+    visited = visit(browser, tmp_path)
+    expected = {
+        "page.html",
+        "background.png",
+        "image.png",
+        "http://style.example/a.css",
+        "https://frame.example/",
+    }
+    expected |= {"http://sandbox.example/", "https://fetch.example/data", "http://beacon.example/"}
+    expected |= {"ws://socket.example/", "http://worker.example/", "http://elsewhere.example/"}
+    expected |= {"http://name.example", "http://early.example"}
+    assert expected <= visited.asked
+    assert not any("google" in url for url in visited.asked)
+    assert any("a complaint" in line for line in visited.complaints)
 
 
 def test_the_page_of_a_key_is_drawn_likewise(browser: str, tmp_path: Path) -> None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import sys
 from typing import Any, Final
 
 from flinkcore.errors import ConfigurationError
-from flinkcore.spark.sessions.session import short_job
+from flinkcore.spark.sessions.session import is_local, short_job, workers_interpreter
 from flinkcore.spark.sessions.spark_jobs import SparkJobs
 from flinkcore.spark.shipping.task_errors import WAYS_OUT, task_errors_raised
 from flinkcore.spark.shipping.wheel import own_build
@@ -50,7 +53,7 @@ def executor_reports(spark: Any) -> list[dict[str, Any]]:
     for report in reports:
         unmet = unmet_requirement(report, least)
         if unmet is not None:
-            raise ConfigurationError(f"the Python worker {report['place']} {unmet}. {WAYS_OUT}")
+            raise ConfigurationError(f"the Python worker {report['place']} {unmet}. {ways_out(spark)}")
     return reports
 
 
@@ -70,7 +73,7 @@ def _reports(spark: Any) -> list[dict[str, Any]]:
     look = udf(report, "string", useArrow=False)
     rows = spark.range(WORKERS_LOOKED_AT).select(look("id"))
     described = SparkJobs(spark).described("what the executors have")
-    with task_errors_raised(), described, short_job(spark):
+    with task_errors_raised(ways_out(spark)), described, short_job(spark):
         found = {row[0] for row in rows.collect()}
     return [json.loads(each) for each in sorted(found)]
 
@@ -79,3 +82,23 @@ def least_versions() -> dict[str, tuple[int, ...]]:
     """Return the versions of packages that workers need at least, by distribution."""
     beside_2 = version_numbers(installed_version("numpy")) >= (2,)
     return LEAST_VERSIONS | ({"numpy": NUMPY_BESIDE_2} if beside_2 else {})
+
+
+def ways_out(spark: Any) -> str:
+    """Return what to do where workers of a session lack something: on this machine they run the wrong interpreter."""
+    interpreter = workers_interpreter(spark)
+    if interpreter is None or not is_local(spark):
+        return WAYS_OUT
+    if shutil.which(interpreter) == sys.executable:
+        return f"Install what is missing for {sys.executable}"
+    named = "PYSPARK_PYTHON" in os.environ
+    start = (
+        ""
+        if named
+        else "Start the session with flinkcore.spark.configure_spark(SparkSession.builder), or set "
+    )
+    return (
+        f"The Python workers of this local session run {interpreter}, and this program runs {sys.executable}. As a "
+        "session starts, PYSPARK_PYTHON or spark.pyspark.python names the interpreter of its workers, or else it is "
+        f"the python3 on the PATH. {start or 'Set '}PYSPARK_PYTHON to {sys.executable} before the session starts"
+    )

@@ -15,7 +15,7 @@ from flinkcore.datastream.python_dependencies import PythonArchive, check_target
 from flinkcore.errors import ConfigurationError, in_words
 from flinkcore.spark.sessions.session import is_classic, spark_version
 from flinkcore.spark.shipping.archives import archive_suffix, stored, zipped_modules
-from flinkcore.spark.shipping.preflight import executor_reports
+from flinkcore.spark.shipping.preflight import executor_reports, ways_out
 from flinkcore.spark.shipping.task_errors import WAYS_OUT
 from flinkcore.spark.shipping.wheel import Wheel, check_same_version, installed_wheel, own_build
 from flinkcore.spark.shipping.worker_environment import MODULES, ShippedArchive, ShippedWheel, fits
@@ -118,7 +118,7 @@ class SentFiles:
                 found = f"a build of its own in {report['package']}" if report["package"] else "none"
                 raise ConfigurationError(
                     f"the Python worker {report['place']} needs flinkcore {flinkcore.__version__} and has {found}; "
-                    f"the package that is installed here is for {wheel.tag}. {WAYS_OUT}"
+                    f"the package that is installed here is for {wheel.tag}. {ways_out(spark)}"
                 )
             self.add_wheel(spark, wheel)
 

@@ -143,10 +143,15 @@ def _is_of_package(file: str) -> bool:
 
 
 @contextmanager
-def task_errors_raised() -> Iterator[None]:
+def task_errors_raised(ways_out: str = WAYS_OUT) -> Iterator[None]:
     """Raise the error that flinkcore raised in a task, with its causes and the tracebacks that these had there.
 
     Spark's own exception, which repeats them, is no cause of the error but the context of the innermost one.
+
+    Parameters
+    ----------
+    ways_out : str
+        What to do about an executor that cannot run the driver's functions.
     """
     error = None
     try:
@@ -155,7 +160,7 @@ def task_errors_raised() -> Iterator[None]:
         error = (
             _packed_in(account)
             or _not_ready(account)
-            or _refused_interpreter(account)
+            or _refused_interpreter(account, ways_out)
             or _missing_package(account)
             or _rows_lost(account)
             or _worker_lost(account)
@@ -199,15 +204,14 @@ def _rows_lost(account: Exception) -> WorkerLostError | None:
     return error
 
 
-def _refused_interpreter(account: Exception) -> ConfigurationError | None:
+def _refused_interpreter(account: Exception, ways_out: str = WAYS_OUT) -> ConfigurationError | None:
     """The error of an executor that has no interpreter for the driver's functions."""
     refusal = _REFUSED_INTERPRETER.search(str(account))
     if refusal is None:
         return None
     error = ConfigurationError(
         f"{_executor_in(account)} cannot run this driver's functions: {refusal[0].rstrip('.')}. Driver and executors "
-        "need one minor version of Python, and PySpark: set PYSPARK_PYTHON or spark.pyspark.python to such an "
-        f"interpreter on the executors. {WAYS_OUT}"
+        f"need one minor version of Python, and PySpark, which PYSPARK_PYTHON or spark.pyspark.python names. {ways_out}"
     )
     error.__cause__ = account
     return error

@@ -1,0 +1,109 @@
+"""Benchmarks measure what they say, at the size that they are given."""
+
+import importlib
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from flinkcore.common import Time, WatermarkStrategy
+from flinkcore.datastream import StreamExecutionEnvironment, TumblingEventTimeWindows
+from flinkcore.datastream.aggregates import count
+
+ROOT = Path(__file__).parents[2]
+EMBEDDED = ("arrow", "parquet", "streamed", "sliding", "session")
+
+
+@pytest.fixture
+def bids_module(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Any]:
+    monkeypatch.syspath_prepend(ROOT)
+    module = importlib.import_module("benchmarks.flinkcore_bids")
+    monkeypatch.setattr("benchmarks.cached_log.CACHE", tmp_path)
+    yield module
+    for name in [name for name in sys.modules if name.partition(".")[0] == "benchmarks"]:
+        del sys.modules[name]
+
+
+def counted(by_function: bool = False) -> Any:
+    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
+    log = pa.table({"ts": [1, 2], "user": ["a", "b"]})
+    events = env.from_event_log(log, timestamp="ts").assign_timestamps_and_watermarks(
+        WatermarkStrategy.for_monotonous_timestamps()
+    )
+    keyed = events.key_by((lambda row: row.user) if by_function else "user")
+    windows = keyed.window(TumblingEventTimeWindows.of(Time.seconds(1)))
+    return windows.reduce(lambda a, b: a) if by_function else windows.aggregate(n=count())
+
+
+@pytest.mark.parametrize("engine", EMBEDDED)
+def test_the_plan_of_each_engine_is_checked_and_its_answer_is_that_of_the_log(
+    engine: str, bids_module: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bids = importlib.import_module("benchmarks.nexmark").Bids(20_000)
+    checked: list[Any] = []
+    planned = bids_module.planned
+    monkeypatch.setattr(bids_module, "planned", lambda *job: checked.append(job) or planned(*job))
+    answer = getattr(bids_module, f"open_{engine}")(bids, 2)()
+    assert len(checked) == 1
+    found = answer if isinstance(answer, tuple) else bids.checksum(answer)
+    if engine in ("arrow", "parquet", "streamed"):
+        assert found.n == bids.events
+    else:
+        assert found.n >= bids.events
+
+
+def test_all_engines_of_flinkcore_without_spark_are_tried_here(bids_module: Any) -> None:
+    engines = importlib.import_module("benchmarks.engine_process").ENGINES
+    ours = {name for name in engines if name.startswith("flinkcore-") and "spark" not in name}
+    assert ours == {f"flinkcore-{name}" for name in (*EMBEDDED, "query")}
+
+
+def test_a_benchmark_is_refused_that_would_measure_something_else(bids_module: Any) -> None:
+    planned = bids_module.planned
+    assert planned(counted, "embedded replay, parallelism 1,", "tumbling windows of 1000 ms")
+    with pytest.raises(AssertionError, match=r"something else.*parallelism 2"):
+        planned(counted, "embedded replay, parallelism 2,")
+    with pytest.raises(AssertionError, match=r"something else.*'rows'"):
+        planned(lambda: counted(by_function=True))
+
+
+def test_the_plan_of_a_query_of_nexmark_is_checked(bids_module: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    query = importlib.import_module("benchmarks.nexmark_log").Query("q1", 5_000)
+    engine = importlib.import_module("benchmarks.flinkcore_query")
+    assert engine.open_arrow(query, 2)().num_rows
+    monkeypatch.setattr(engine, "QUERIES", {"q1": lambda streams: counted()})
+    with pytest.raises(AssertionError, match="something else"):
+        engine.open_arrow(query, 2)
+
+
+def test_the_timers_are_as_many_as_the_setting_says_and_no_time_looks_like_a_failure(tmp_path: Path) -> None:
+    pytest.importorskip("pytest_benchmark")
+    environment = {name: value for name, value in os.environ.items() if name != "JAVA_HOME"}
+    environment |= {"FLINKCORE_BENCH_EVENTS": "4000", "PATH": str(tmp_path)}  # where Java is not
+    options = ("-n", "0", "-p", "no:cacheprovider", "-o", "faulthandler_timeout=1")
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "benchmarks/test_timers.py",
+            "-k",
+            "verbs or flinks_queue or memory",
+            *options,
+        ],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    assert "batch_verbs[1000-add]" in done.stdout
+    assert "batch_verbs[4000-poll]" in done.stdout
+    assert "Timeout" not in done.stdout + done.stderr
+    assert "no java in JAVA_HOME or on the PATH" in done.stdout
