@@ -911,10 +911,9 @@ class StreamExecutionEnvironment(WithFormerMethods):
     def _from_lake_table(
         self, table: LakeTable, *, split: str | SplitOrigin | None, **settings: Any
     ) -> DataStream:
-        if split is FILE:
-            raise ConfigurationError(
-                "the files of a table are no splits, since compacting it changes them: name a column, or none"
-            )
+        from flinkcore.datastream.lake_tables import refuse_files_as_splits
+
+        refuse_files_as_splits(split)
         return self.from_event_log(table, split=split, **settings)
 
     def set_runtime_mode(self: S, execution_mode: RuntimeExecutionMode) -> S:

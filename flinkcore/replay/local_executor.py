@@ -78,8 +78,10 @@ class LocalExecutor:
         )
 
     def explain_execution(self, graph: StreamGraph, configuration: ExecutionConfig) -> list[str]:
-        """Return nothing: a job runs as its steps say."""
-        return []
+        """Return which versions of tables are read: a job runs as its steps say."""
+        from flinkcore.replay.log.lake_files import shown_tables
+
+        return shown_tables(graph)
 
     def execution_plan(self, job: ElementJob, configuration: ExecutionConfig) -> str:
         """Return the operators of a job that runs element by element as JSON."""

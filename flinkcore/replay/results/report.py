@@ -104,6 +104,8 @@ class ReplayReport:
         What looks wrong but was left as it is, for people to read.
     orders
         What orders the events of a split, in words, for each log without an arrival or without positions.
+    tables
+        Names of the tables of lakes that are logs, with the versions or snapshots that were read.
     later_operators
         Of a job with several operators, what each after the first did: its `events_read` are the results of those
         before that come to it, and events that the first has passed on; what became of them is counted likewise.
@@ -138,6 +140,7 @@ class ReplayReport:
     paused_ms: dict[Any, int] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
     orders: list[str] = field(default_factory=list, compare=False)
+    tables: list[str] = field(default_factory=list, compare=False)
     later_operators: list[ReplayReport] = field(default_factory=list)
     _has_windows: bool = field(default=True, repr=False, compare=False)
     _is_chain: bool = field(default=True, repr=False, compare=False)
@@ -163,6 +166,7 @@ class ReplayReport:
         report, *later = (cls() for _ in plan.stages)
         for number, (log, time_plane) in enumerate(zip(plan.logs, time_planes, strict=True)):
             report._add_log(None if plan.is_single else number, log, time_plane)
+        report.tables = plan.tables
         report.timeline_steps = len(timeline.clock_ms)
         report.watermark_ms = timeline.watermark_before_end
         report.later_operators = later
@@ -318,7 +322,8 @@ class ReplayReport:
             first, last = map(format_timestamp, (self.min_timestamp_ms, self.max_timestamp_ms))
             head += f", event time {first} to {last}"
         warnings = [f"warning: {warning}" for warning in self.warnings]
-        return [*warnings, head, *(f"order of the events{order}" for order in self.orders)]
+        tables = [f"read as {table}" for table in self.tables]
+        return [*warnings, head, *tables, *(f"order of the events{order}" for order in self.orders)]
 
     def _time_lines(self) -> list[str]:
         lines = []
