@@ -54,10 +54,14 @@ def _location_and_version(text: str, rest: str) -> tuple[str, str | None]:
     """Split a name at the last @ of its last part: the host of a URI may have one, too."""
     location, at, version = rest.rpartition("@")
     if not at or "/" in version:
-        location, version = rest, ""
-    if not location or location.startswith("//") or (at and not version and not rest.endswith("/")):
+        return _required(text, rest), None
+    return _required(text, location), _required(text, version)
+
+
+def _required(text: str, part: str) -> str:
+    if not part or part.startswith("//"):
         raise ConfigurationError(f"{text!r} is not the name of a table. Write {TABLES}")
-    return location, version or None
+    return part
 
 
 def _number(version: str | None) -> int | str | None:

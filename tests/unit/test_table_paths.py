@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -283,7 +284,7 @@ def test_files_that_are_listed_one_by_one_with_their_format_are_read_as_they_are
     with pytest.raises(SourceError, match=LOOSE):
         times(files)
     for paths in ([table / "day=0"], [f"{table}/*/*.parquet"], [*files, table / "day=0"]):
-        with pytest.raises(SourceError, match="list them one by one and name their format="):
+        with pytest.raises(SourceError, match="give from_event_log a list of them and their format="):
             times(paths, format="parquet")
 
 
@@ -467,9 +468,9 @@ def test_missing_libraries_are_named_with_their_extra(
         (directory_of(iceberg), "pyiceberg", "iceberg"),
     ):
         with monkeypatch.context() as patch:
-            for module in [name for name in __import__("sys").modules if name.partition(".")[0] == library]:
-                patch.setitem(__import__("sys").modules, module, None)
-            patch.setitem(__import__("sys").modules, library, None)
+            for module in [name for name in sys.modules if name.partition(".")[0] == library]:
+                patch.setitem(sys.modules, module, None)
+            patch.setitem(sys.modules, library, None)
             with pytest.raises(ConfigurationError, match=rf"table {path} needs .* 'flinkcore\[{extra}\]'"):
                 times(path)
 

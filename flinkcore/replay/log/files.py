@@ -407,8 +407,8 @@ def _refuse_links_into_tables(where: Any, files: Sequence[Any], given: str, sear
 def _refuse_files_of(table: TableDirectory, given: str, how: str) -> NoReturn:
     raise SourceError(
         f"{given!r} {how} {table.kind}, {table.path!r}, whose files still hold rows that were removed. Read the table "
-        f"with {how_to_read(table)}, and filter its rows. To read files of it as they are, list them one by one and "
-        "name their format="
+        f"with {how_to_read(table)}, and filter its rows. To read files of it as they are, give "
+        "from_event_log a list of them and their format="
     )
 
 

@@ -76,7 +76,7 @@ def log_of_paths(
             table = of_table.table
             raise ConfigurationError(
                 f"format= and format_options= are of files, and {table.path!r} is {table.kind}. Leave them out to read "
-                "the table. To read files of it as they are, list them one by one and name their format="
+                "the table. To read files of it as they are, give from_event_log a list of them and their format="
             ) from None
         return table_at(of_table, filesystem)
 

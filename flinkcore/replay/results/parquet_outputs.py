@@ -200,8 +200,8 @@ class ParquetOutput:
             if table is not None:
                 where = "is" if table.path == directory else f"lies in {table.path}, which is"
                 raise ConfigurationError(
-                    f"{self.path} {where} {table.kind}, and Parquet files beside its own are no rows of it. Give another "
-                    "directory, or write into the table with write_delta or write_iceberg"
+                    f"{self.path} {where} {table.kind}, and Parquet files beside its own are no rows of it. Give "
+                    "another directory, or write into the table with write_delta or write_iceberg"
                 )
             old: list[str] = []
             if info.type == fs.FileType.Directory:

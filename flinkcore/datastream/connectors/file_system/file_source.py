@@ -239,8 +239,8 @@ def files_of(path: str) -> list[tuple[Any, str]]:
             for table in (around, *tables_among(info.path for info in inside)):
                 if table is not None:
                     raise SourceError(
-                        f"{path} has files of {table.kind}, {table.path}, which still hold rows that were removed. Read "
-                        f"the table with {how_to_read(table)}, or give the source the paths of files one by one"
+                        f"{path} has files of {table.kind}, {table.path}, which still hold rows that were removed. "
+                        f"Read the table with {how_to_read(table)}, or give the source the paths of files one by one"
                     )
             names = sorted(info.path for info in inside if info.type is fs.FileType.File)
     except SourceError:
