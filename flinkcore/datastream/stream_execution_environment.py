@@ -702,8 +702,11 @@ class StreamExecutionEnvironment(WithFormerMethods):
         ----------
         path_or_table : str, os.PathLike, sequence of these, or Arrow data
             A file, directory, glob or ``pyarrow.fs`` URI, or several, of which a file that is named twice is read once
-            (the files of a directory or glob by path, ``2.json`` before ``10.json``);
-            or anything with ``__arrow_c_stream__``
+            (the files of a directory or glob by path, ``2.json`` before ``10.json``). The directory of a Delta table,
+            or a local one of an Iceberg table, is read as that table at its current version, as by :meth:`from_delta`
+            and :meth:`from_iceberg`. Other paths to files of a table are refused, because these still hold rows that
+            were removed; a list of single files with a `format` reads them as they are.
+            Or anything with ``__arrow_c_stream__``
             or ``__arrow_c_array__`` (a table of pyarrow, Polars, DuckDB, ...), which the first job reads for all jobs
             over the stream. On Spark also a DataFrame.
         timestamp : str or pyarrow.compute.Expression
@@ -748,6 +751,10 @@ class StreamExecutionEnvironment(WithFormerMethods):
         ------
         ConfigurationError
             If a setting is invalid.
+
+        Notes
+        -----
+        A job reports the version or snapshot of a table that it has read: ``result.report.tables``.
         """
         if not is_expression(timestamp):
             _require_column(timestamp, "timestamp", " or a pyarrow expression")
@@ -871,9 +878,10 @@ class StreamExecutionEnvironment(WithFormerMethods):
 
         Parameters
         ----------
-        table : pyiceberg.table.Table or str
+        table : pyiceberg.table.Table, str or os.PathLike
             ``catalog.load_table("logs.clicks")``; or the name of a table in the default catalog; or path or URI of a
-            metadata file.
+            metadata file; or path of the local directory of a table, whose newest metadata file is read if their names
+            or ``version-hint.text`` tell for certain which it is.
         timestamp, arrival, split, rate, arrival_start_ms, filesystem, on_bad_row, position
             As of :meth:`from_delta`.
         snapshot : int, str or datetime, optional
@@ -888,9 +896,12 @@ class StreamExecutionEnvironment(WithFormerMethods):
         from flinkcore.datastream.lake_tables import IcebergTable
 
         library("pyiceberg", "iceberg", "from_iceberg")
+        if isinstance(table, PathLike):
+            table = absolute_location(table)
         if not (isinstance(table, str) and table) and not hasattr(table, "snapshot_by_id"):
             raise ConfigurationError(
-                "from_iceberg takes a pyiceberg.table.Table, the name of a table or the path of a metadata file, not "
+                "from_iceberg takes a pyiceberg.table.Table, the name of a table, or the path of its directory or of a "
+                "metadata file, not "
                 f"{reprlib.repr(table)}"
             )
         if isinstance(snapshot, bool) or not isinstance(snapshot, int | str | datetime | None):
@@ -1165,6 +1176,9 @@ def _data(path_or_table: Any) -> Any:
         isinstance(path_or_table, Sequence) and any(isinstance(each, Mapping) for each in path_or_table[:1])
     )
     hint = ""
+    for method, call in (("get_add_actions", "from_delta"), ("snapshot_by_id", "from_iceberg")):
+        if hasattr(path_or_table, method):
+            hint = f": give it to {call}"
     if records:
         table = (
             "pyarrow.table(data)" if isinstance(path_or_table, Mapping) else "pyarrow.Table.from_pylist(data)"

@@ -18,6 +18,7 @@ from models.iceberg_tables import catalog_at
 from pyarrow import fs
 from pyiceberg.catalog import Catalog
 
+from flinkcore.analysis import compare
 from flinkcore.common import Duration, Time, WatermarkStrategy
 from flinkcore.common.split_origin import FILE
 from flinkcore.datastream import DataStream, StreamExecutionEnvironment, TumblingEventTimeWindows
@@ -479,3 +480,24 @@ def test_columns_that_a_table_lacks_are_named(table: Path) -> None:
     with pytest.raises(SchemaError, match="which the log does not have: ts, day, user"):
         times(table, split="device")
     assert os.listdir(table)
+
+
+def test_objects_of_tables_and_paths_of_results_say_where_they_go(table: Path, iceberg: Any) -> None:
+    for given, call in ((deltalake.DeltaTable(table), "from_delta"), (iceberg, "from_iceberg")):
+        with pytest.raises(ConfigurationError, match=f"give it to {call}"):
+            log_of(given)
+    for path in (table, str(table)):
+        with pytest.raises(ConfigurationError, match=r"deltalake\.DeltaTable\(path\)\.to_pyarrow_table\(\)"):
+            compare(path, clicks(1), keys="ts")
+
+
+def test_from_iceberg_takes_the_directory_of_a_table(iceberg: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, first = directory_of(iceberg), iceberg.snapshots()[0].snapshot_id
+    monkeypatch.chdir(path.parent)
+    for given in (path, str(path), path.as_uri(), f"./{path.name}"):
+        environment = StreamExecutionEnvironment()
+        for snapshot, expected in ((None, NOW), (first, [1, 2, 11])):
+            log = environment.from_iceberg(given, timestamp="ts", arrival="ts", snapshot=snapshot)
+            assert sorted(log.to_arrow().column("ts").to_pylist()) == expected
+    with pytest.raises(SourceError, match="only its catalog knows which metadata it has"):
+        StreamExecutionEnvironment().from_iceberg("s3://lake/clicks", timestamp="ts").to_arrow()
