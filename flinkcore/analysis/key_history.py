@@ -125,6 +125,8 @@ class KeyHistory:
         What is not known, and why.
     kind : {"windows", "sessions", "function"}
         Whether the windows are such as do not merge, or do, or results are those of a process function.
+    tables : list of str
+        Names of the tables of lakes that are logs, with the versions or snapshots that were read.
     """
 
     key: dict[str, Any]
@@ -133,6 +135,7 @@ class KeyHistory:
     timers: pa.Table
     notes: list[str]
     kind: WindowKind
+    tables: list[str]
 
     def __str__(self) -> str:
         return "\n".join(told(self))
@@ -409,7 +412,8 @@ class _KeyAnalysis:
         kind: WindowKind = "function"
         if self._windows is not None:
             kind = "sessions" if self._windows.merge else "windows"
-        return KeyHistory(key, told_events, self._firings(run), self._timers(run), self._notes, kind)
+        firings, timers = self._firings(run), self._timers(run)
+        return KeyHistory(key, told_events, firings, timers, self._notes, kind, self._planned.plan.tables)
 
     # ---- rows ----
 

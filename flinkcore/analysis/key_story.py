@@ -34,6 +34,7 @@ def told(history: KeyHistory) -> Iterator[str]:
     )
     yield ", ".join(f"{name} = {value!r}" for name, value in history.key.items())
     yield f"  {_counts(events)}; {_many(len(firings), 'firing')}{f'; {zone}' * is_time}"
+    yield from (f"  read as {table}" for table in history.tables)
     yield from (f"  note: {note}" for note in history.notes)
     told_events = [(_place(each, 0), story.event(each)) for each in events]
     told_timers = [(_place(each, 1), story.timer(each)) for each in timers]

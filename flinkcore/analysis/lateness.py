@@ -141,6 +141,7 @@ def lateness_of(
         else "the log has no arrival, and positions are no clock",
         doubts=tuple(_doubts(time_plane, own_ms, largest, log.log.arrival is not None)),
         names_splits=log.log.split is not None,
+        tables=tuple(plan.tables),
         _highest_ms=highest,
         _shown_ms=shown_ms,
         _clock_ms=clock_ms,

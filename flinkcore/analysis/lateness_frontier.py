@@ -236,6 +236,8 @@ class LatenessFrontier:
         What looks wrong of the times, and would make the figures those of another log.
     names_splits : bool
         Whether something tells the splits of the log apart; else it is one.
+    tables : tuple of str
+        Name of the table of a lake that the log is, with the version or snapshot that was read; empty if it is none.
     """
 
     events: int
@@ -251,6 +253,7 @@ class LatenessFrontier:
     why_no_waits: str | None
     doubts: tuple[str, ...]
     names_splits: bool
+    tables: tuple[str, ...]
     _highest_ms: int = field(repr=False)
     _shown_ms: Int64s = field(repr=False)
     _clock_ms: Int64s = field(repr=False)
@@ -657,6 +660,7 @@ class LatenessFrontier:
         return "\n".join(
             [
                 f"{of}, {disorder if self.largest_disorder_ms else 'none late under any bound'}",
+                *(f"read as {table}" for table in self.tables),
                 *self.doubts,
                 self.sentence(),
                 *(line for kind in self._kinds() for line in self._picture(*kind)),

@@ -187,6 +187,8 @@ def _page(title: str, sections: Sequence[str], script: str) -> str:
 
 
 def _log_name(source: object) -> str:
+    if isinstance(source, LogFiles) and source.table_name is not None:
+        return source.table_name
     if isinstance(source, LogFiles) and source.files:
         first, more = source.files[0].name.rsplit("/", 1)[-1], len(source.files) - 1
         return f"{first} and {more:,} more files" if more else first

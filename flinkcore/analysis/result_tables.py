@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from os import PathLike
 from typing import Any, Final
 
 import numpy as np
@@ -39,9 +40,15 @@ def as_table(data: Any, name: str) -> pa.Table:
         return _plain(pa.Table.from_batches([data]))
     if isinstance(data, pa.Table) or hasattr(data, "__arrow_c_stream__"):
         return _plain(pa.table(data))
+    way_out = "for DataFrames of Spark take the function of this name in flinkcore.spark"
+    if isinstance(data, str | PathLike):
+        way_out = (
+            "give the rows of the path, as pyarrow.parquet.read_table(path), deltalake.DeltaTable(path)"
+            ".to_pyarrow_table() or catalog.load_table(name).scan().to_arrow() read them"
+        )
     raise ConfigurationError(
         f"{name} are a pyarrow.Table, a result of a job, or another object that Arrow makes a table of, not "
-        f"{type(data).__qualname__}; for DataFrames of Spark take the function of this name in flinkcore.spark"
+        f"{type(data).__qualname__}; {way_out}"
     )
 
 

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from flinkcore.cli.help_formatter import DefaultsHelpFormatter
 from flinkcore.cli.output_directory import check_output_file
+from flinkcore.cli.table_names import TABLES, table_named
 from flinkcore.errors import SourceError
+
+if TYPE_CHECKING:
+    from flinkcore.replay.log.files import LogFile
 
 
 def add_commands(commands: Any) -> None:
@@ -23,7 +28,8 @@ def add_commands(commands: Any) -> None:
     compare.add_argument(
         "expected",
         metavar="SINK",
-        help="rows of the live job: Parquet files, as a file, directory, glob in quotes, or URI of these",
+        help="rows of the live job: Parquet files, as a file, directory, glob in quotes, or URI of these; or a table: "
+        f"its directory, {TABLES}",
     )
     compare.add_argument("found", metavar="REPLAY", help="rows of the replay, likewise")
     compare.add_argument(
@@ -47,14 +53,32 @@ def add_commands(commands: Any) -> None:
     compare.set_defaults(call=_compare, status_of_errors=2)
 
 
-def _table(path: str) -> Any:
+def _rows(text: str) -> Any:
+    """Return the rows of a table or of Parquet files; print which table is read, so that it can be read again."""
+    import pyarrow as pa
+
+    from flinkcore.replay.log.files import PathOfTable, discover_files
+    from flinkcore.replay.log.lake_files import table_at, table_files
+
+    table = table_named(text)
+    if table is None:
+        try:
+            return _rows_of_files(discover_files(text))
+        except PathOfTable as of_table:
+            table = table_at(of_table)
+    files = table_files(table)
+    print(f"{text} is read as {files.table_name}")
+    batches = [batch for chunk in files.chunks(1) for batch in chunk.read(None, 1 << 16)]
+    return pa.Table.from_batches(batches, files.schema)
+
+
+def _rows_of_files(files: Sequence[LogFile]) -> Any:
     """Return the rows of Parquet files, with the columns of their partition directories."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from flinkcore.replay.log.files import discover_files, partition_fields
+    from flinkcore.replay.log.files import partition_fields
 
-    files = discover_files(path)
     fields, tables = partition_fields(files), []
     for file in files:
         try:
@@ -78,8 +102,8 @@ def _compare(arguments: argparse.Namespace) -> int:
 
     check_output_file(arguments.output)
     result = compare(
-        _table(arguments.expected),
-        _table(arguments.found),
+        _rows(arguments.expected),
+        _rows(arguments.found),
         keys=arguments.key,
         columns=arguments.column,
         upserts=arguments.upserts if arguments.upserts or arguments.appends else None,

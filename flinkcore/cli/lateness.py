@@ -125,8 +125,8 @@ def _lateness(arguments: argparse.Namespace) -> None:
     if share is None and delay is None:
         print(frontier)
     else:
-        for doubt in frontier.doubts:
-            print(doubt)
+        for line in (*(f"read as {table}" for table in frontier.tables), *frontier.doubts):
+            print(line)
     if share is not None:
         print(frontier.sentence(share))
     if arguments.by_split:

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from flinkcore.cli.spark_environment import spark_environment
+from flinkcore.cli.table_names import TABLES, table_named
 from flinkcore.common import Duration, Time, WatermarkStrategy
 from flinkcore.common.split_origin import SplitOrigin
 from flinkcore.datastream import (
@@ -82,7 +83,8 @@ def add_log_options(parser: argparse.ArgumentParser) -> None:
         "input",
         nargs="+",
         metavar="LOG",
-        help="files, directories, globs in quotes, or URIs of these, such as 's3://logs/clicks/*.parquet'",
+        help="files, directories, globs in quotes, or URIs of these, such as 's3://logs/clicks/*.parquet'; or one "
+        f"table: its directory, {TABLES}",
     )
     parser.add_argument(
         "--format", help="parquet, arrow, avro, csv or json; by the files' endings if not given"
@@ -212,7 +214,10 @@ _FORMAT_OPTIONS: Final[dict[str, tuple[Callable[[str], Any], str]]] = {
 
 
 def check_log_options(arguments: argparse.Namespace) -> None:
-    """Raise a ConfigurationError where options exclude each other, or one is empty; nothing is read."""
+    """Raise a ConfigurationError where options exclude each other, or one is empty; nothing is read.
+
+    The name of a table becomes that table.
+    """
     if arguments.arrival_unit and not arguments.arrival:
         raise ConfigurationError("--arrival-unit needs --arrival")
     splits = {
@@ -227,6 +232,18 @@ def check_log_options(arguments: argparse.Namespace) -> None:
         if value == "" or (isinstance(value, list) and "" in value):
             setting = "an input" if name == "input" else f"--{name.replace('_', '-')}"
             raise ConfigurationError(f"{setting} is empty; give it a value, or leave it out")
+    tables = [table for table in map(table_named, arguments.input) if table is not None]
+    if not tables:
+        return
+    if len(arguments.input) > 1:
+        raise ConfigurationError(
+            f"{' '.join(arguments.input)} is more than one log. Name one table and nothing besides it"
+        )
+    if arguments.format or arguments.format_option:
+        raise ConfigurationError(
+            "--format and --format-option are of files, and not of a table; leave them out"
+        )
+    (arguments.input,) = tables
 
 
 def times_of(arguments: argparse.Namespace) -> dict[str, Any]:

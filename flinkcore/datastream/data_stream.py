@@ -1279,8 +1279,8 @@ class DataStream(ConfiguredStream):
     def explain(self) -> str:
         """Return the steps of the job as text, one per line, with the path of each, or the reason why it is refused.
 
-        On Spark the last lines say whether tasks merge events before the shuffle, how they read each DataFrame, and why
-        so.
+        The last lines report which version or snapshot is read of each log that is a table of a lake; on Spark also
+        whether tasks merge events before the shuffle, how they read each DataFrame, and why so.
         """
         config = self._environment.get_config()
         parallelism = config.get_parallelism()

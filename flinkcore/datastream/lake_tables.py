@@ -9,7 +9,9 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from flinkcore.common.expressions import Expression, is_expression
+from flinkcore.common.split_origin import FILE
 from flinkcore.datastream.transformations import LogData
+from flinkcore.errors import ConfigurationError
 
 T = TypeVar("T", bound="LakeTable")
 
@@ -83,14 +85,27 @@ class IcebergTable(LakeTable):
     Attributes
     ----------
     table : str or pyiceberg.table.Table
-        Path or URI of a metadata file, the name of a table in the default catalog, or the table.
+        Path or URI of a metadata file, path of the table's directory, the name of a table in the default catalog, or
+        the table.
     snapshot : int, str, datetime or None
         Id, name of a branch or tag, or the time as of which the table is read; None: the current one.
+    catalog : str or None
+        Name of the catalog in which a name is looked up, or None for the default one.
     """
 
     snapshot: int | str | datetime | None = None
+    catalog: str | None = None
 
     @property
     def name(self) -> str:
         name = self.table if isinstance(self.table, str) else ".".join(self.table.name())
+        name = name if self.catalog is None else f"{self.catalog}.{name}"
         return f"Iceberg table {name}{'' if self.snapshot is None else f' at snapshot {self.snapshot}'}"
+
+
+def refuse_files_as_splits(split: object) -> None:
+    """Raise a ConfigurationError if each file of a table would be a split."""
+    if split is FILE:
+        raise ConfigurationError(
+            "the files of a table are no splits, since compacting it changes them: name a column, or none"
+        )

@@ -204,6 +204,10 @@ class LatenessFigures(Protocol):
     def doubts(self) -> tuple[str, ...]:
         """What looks wrong of the times, and would make the figures those of another log."""
 
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """Name of the table of a lake that the log is, with its version or snapshot; empty if it is none."""
+
     def to_arrow(self) -> Any:
         """Return the figures at some 300 bounds as a ``pyarrow.Table``."""
 

@@ -25,7 +25,7 @@ from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.setting_types import as_text
 from flinkcore.common.settings import Setting, check_cached_files, settings_of, unknown_settings
 from flinkcore.common.sort_keys import Position, sort_keys
-from flinkcore.common.split_origin import FILE, PARTITION, SplitOrigin
+from flinkcore.common.split_origin import PARTITION, SplitOrigin
 from flinkcore.common.time import Duration, Time, timeout_ms
 from flinkcore.common.typeinfo import TypeInformation
 from flinkcore.common.user_warnings import warn_user
@@ -702,8 +702,11 @@ class StreamExecutionEnvironment(WithFormerMethods):
         ----------
         path_or_table : str, os.PathLike, sequence of these, or Arrow data
             A file, directory, glob or ``pyarrow.fs`` URI, or several, of which a file that is named twice is read once
-            (the files of a directory or glob by path, ``2.json`` before ``10.json``);
-            or anything with ``__arrow_c_stream__``
+            (the files of a directory or glob by path, ``2.json`` before ``10.json``). The directory of a Delta table,
+            or a local one of an Iceberg table, is read as that table at its current version, as by :meth:`from_delta`
+            and :meth:`from_iceberg`. Other paths to files of a table are refused, because these still hold rows that
+            were removed; a list of single files with a `format` reads them as they are.
+            Or anything with ``__arrow_c_stream__``
             or ``__arrow_c_array__`` (a table of pyarrow, Polars, DuckDB, ...), which the first job reads for all jobs
             over the stream. On Spark also a DataFrame.
         timestamp : str or pyarrow.compute.Expression
@@ -750,6 +753,10 @@ class StreamExecutionEnvironment(WithFormerMethods):
         ------
         ConfigurationError
             If a setting is invalid.
+
+        Notes
+        -----
+        A job reports the version or snapshot of a table that it has read: ``result.report.tables``.
         """
         if not is_expression(timestamp):
             _require_column(timestamp, "timestamp", " or a pyarrow expression")
@@ -873,9 +880,10 @@ class StreamExecutionEnvironment(WithFormerMethods):
 
         Parameters
         ----------
-        table : pyiceberg.table.Table or str
+        table : pyiceberg.table.Table, str or os.PathLike
             ``catalog.load_table("logs.clicks")``; or the name of a table in the default catalog; or path or URI of a
-            metadata file.
+            metadata file; or path of the local directory of a table, whose newest metadata file is read if their names
+            or ``version-hint.text`` tell for certain which it is.
         timestamp, arrival, split, rate, arrival_start_ms, filesystem, on_bad_row, position
             As of :meth:`from_delta`.
         snapshot : int, str or datetime, optional
@@ -890,9 +898,12 @@ class StreamExecutionEnvironment(WithFormerMethods):
         from flinkcore.datastream.lake_tables import IcebergTable
 
         library("pyiceberg", "iceberg", "from_iceberg")
+        if isinstance(table, PathLike):
+            table = absolute_location(table)
         if not (isinstance(table, str) and table) and not hasattr(table, "snapshot_by_id"):
             raise ConfigurationError(
-                "from_iceberg takes a pyiceberg.table.Table, the name of a table or the path of a metadata file, not "
+                "from_iceberg takes a pyiceberg.table.Table, the name of a table, or the path of its directory or of a "
+                "metadata file, not "
                 f"{reprlib.repr(table)}"
             )
         if isinstance(snapshot, bool) or not isinstance(snapshot, int | str | datetime | None):
@@ -913,10 +924,9 @@ class StreamExecutionEnvironment(WithFormerMethods):
     def _from_lake_table(
         self, table: LakeTable, *, split: str | SplitOrigin | None, **settings: Any
     ) -> DataStream:
-        if split is FILE:
-            raise ConfigurationError(
-                "the files of a table are no splits, since compacting it changes them: name a column, or none"
-            )
+        from flinkcore.datastream.lake_tables import refuse_files_as_splits
+
+        refuse_files_as_splits(split)
         return self.from_event_log(table, split=split, **settings)
 
     def set_runtime_mode(self: S, execution_mode: RuntimeExecutionMode) -> S:
@@ -1168,6 +1178,9 @@ def _data(path_or_table: Any) -> Any:
         isinstance(path_or_table, Sequence) and any(isinstance(each, Mapping) for each in path_or_table[:1])
     )
     hint = ""
+    for method, call in (("get_add_actions", "from_delta"), ("snapshot_by_id", "from_iceberg")):
+        if hasattr(path_or_table, method):
+            hint = f": give it to {call}"
     if records:
         table = (
             "pyarrow.table(data)" if isinstance(path_or_table, Mapping) else "pyarrow.Table.from_pylist(data)"

@@ -79,14 +79,15 @@ class LocalExecutor:
         )
 
     def explain_execution(self, graph: StreamGraph, configuration: ExecutionConfig) -> list[str]:
-        """Return how paths split logs; else a job runs as its steps say."""
+        """Return how paths split logs, and which versions of tables are read; else a job runs as its steps say."""
+        from flinkcore.replay.log.lake_files import shown_tables
         from flinkcore.replay.plans.job_plan import make_plan
 
-        if graph.needs_rows:
-            return []
-        with suppress(FlinkcoreError):  # a job that is refused does not run
-            return make_plan(graph, configuration).split_origins
-        return []
+        split_origins: list[str] = []
+        if not graph.needs_rows:
+            with suppress(FlinkcoreError):  # a job that is refused does not run
+                split_origins = make_plan(graph, configuration).split_origins
+        return [*split_origins, *shown_tables(graph)]
 
     def execution_plan(self, job: ElementJob, configuration: ExecutionConfig) -> str:
         """Return the operators of a job that runs element by element as JSON."""

@@ -23,6 +23,7 @@ from flinkcore.datastream.python_dependencies import PythonArchive
 from flinkcore.datastream.transformations import EventLogSource, StreamGraph
 from flinkcore.errors import ConfigurationError, FlinkcoreError
 from flinkcore.replay.log.joined_batches import empty_table
+from flinkcore.replay.log.lake_files import shown_tables
 from flinkcore.replay.log.log_sources import TableSource
 from flinkcore.replay.plans.job_plan import JobPlan, log_sources, make_plan
 from flinkcore.replay.plans.log_plan import LogPlan
@@ -287,13 +288,13 @@ class SparkExecutor:
         ]
 
     def explain_execution(self, graph: StreamGraph, configuration: ExecutionConfig) -> list[str]:
-        """Return whether tasks merge events before the shuffle, how they read each DataFrame, and why so."""
+        """Return whether tasks merge events before the shuffle, and how they read each DataFrame and table."""
         plan = None
         if not graph.needs_rows:
             with suppress(FlinkcoreError):  # of a refused job nobody knows how it would run
                 plan = make_plan(graph, configuration)
         of_plan = [] if plan is None else [_explained_merging(plan), *plan.split_origins]
-        return [*of_plan, *_explained_logs(graph, plan)]
+        return [*of_plan, *_explained_logs(graph, plan), *shown_tables(graph)]
 
     def execution_plan(self, job: ElementJob, configuration: ExecutionConfig) -> str:
         """Return the operators of a job that runs element by element as JSON."""

@@ -125,11 +125,14 @@ class Races(Sequence[Race]):
         Those that the job was replayed in.
     untried : dict of str to str
         Of the kinds that were wanted, why one was not tried, or not wholly.
+    tables : list of str
+        Names of the tables of lakes that are logs, with the versions or snapshots that were read.
     """
 
     found: list[Race]
     tried: list[History]
     untried: dict[str, str]
+    tables: list[str]
 
     @overload
     def __getitem__(self, index: int) -> Race: ...
@@ -148,7 +151,8 @@ class Races(Sequence[Race]):
         counts = Counter(history.kind for history in self.tried)
         kinds = ", ".join(f"{kind} ({count})" if count > 1 else kind for kind, count in counts.items())
         same = f"no race: the results are the same in {n_tried} other {'histories' if n_tried > 1 else 'history'}"
-        lines = [f"tried: {kinds}", *(f"not tried: {kind}: {why}" for kind, why in self.untried.items())]
+        lines = [*(f"read as {table}" for table in self.tables), f"tried: {kinds}"]
+        lines += [f"not tried: {kind}: {why}" for kind, why in self.untried.items()]
         return "\n\n".join([*(map(str, self.found) if self.found else [same]), "\n".join(lines)])
 
     __repr__ = __str__
@@ -213,23 +217,21 @@ def find_races(
     wanted = _wanted(histories)
     if not isinstance(on_bad_row, str) or on_bad_row not in ("fail", "drop"):
         raise ConfigurationError(f'on_bad_row= is "fail" or "drop" here, not {on_bad_row!r}')
-    logs = [
-        _Log.read(
-            EventLog.of(
-                each,
-                timestamp=_NO_TIME,
-                arrival=arrival,
-                split=split,
-                format=format,
-                format_options=format_options,
-                filesystem=filesystem,
-                on_bad_row=on_bad_row,
-                ordered_by=() if position is None else sort_keys(position),
-            ),
-            timestamp,
+    described = [
+        EventLog.of(
+            each,
+            timestamp=_NO_TIME,
+            arrival=arrival,
+            split=split,
+            format=format,
+            format_options=format_options,
+            filesystem=filesystem,
+            on_bad_row=on_bad_row,
+            ordered_by=() if position is None else sort_keys(position),
         )
         for each in (log if isinstance(log, tuple) else (log,))
     ]
+    logs = [_Log.read(each, timestamp) for each in described]
     settings = {
         "timestamp": timestamp,
         "rate": rate,
@@ -260,7 +262,8 @@ def find_races(
             outcome = trials.outcome(logs, history)
             if outcome != expected:
                 races.append(trials.race(logs, history, expected, outcome))
-    return Races(races, tried, untried)
+    tables = dict.fromkeys(each.table_name for each in described if each.table_name is not None)
+    return Races(races, tried, untried, list(tables))
 
 
 def _wanted(histories: Collection[str] | None) -> list[str]:
@@ -334,9 +337,9 @@ class _Log:
             ["the log" if value is None else f"split {value!r}" for value in known],
         )
         read = cls(rows.select(log.source.schema.names), times)
-        if not log.ordered_by:
+        if not log.by_arrival:
             return read
-        columns = [times.split, rows.column(POSITION).to_numpy()]
+        columns = [times.split, *([rows.column(POSITION).to_numpy()] if log.ordered_by else [])]
         if times.arrival_ms is not None:
             columns.append(times.arrival_ms)
         return read.take(np.lexsort(columns).tolist())

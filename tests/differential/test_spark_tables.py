@@ -25,7 +25,7 @@ from pyspark.sql import functions as F
 from flinkcore.common import Duration, Time, WatermarkStrategy
 from flinkcore.datastream import DataStream, StreamExecutionEnvironment, TumblingEventTimeWindows
 from flinkcore.datastream.aggregates import collect, count, first, last, sum_
-from flinkcore.errors import ConfigurationError, DataError, SchemaError, WorkerLostError
+from flinkcore.errors import ConfigurationError, DataError, SchemaError, SourceError, WorkerLostError
 from flinkcore.replay.log.column_ops import COMPUTED_PREFIX
 from flinkcore.spark import SparkExecutionEnvironment, replay
 from flinkcore.spark.elements import job_sources
@@ -519,6 +519,25 @@ def test_tasks_read_the_files_of_a_delta_table_at_a_version(spark: Any, tmp_path
     )
     two_thirds = table.filter(pc.field("third") != 1)
     assert content(per_minute(log.filter(pc.field("third") != 1)).to_arrow()) == expected(two_thirds)
+
+
+def test_the_directory_of_a_table_is_that_table_on_spark(spark: Any, tmp_path: Path) -> None:
+    path, table = tmp_path / "rides", rides(60)
+    deltalake.write_deltalake(path, rides())
+    deltalake.write_deltalake(path, table, mode="overwrite")
+    environment = SparkExecutionEnvironment(spark)
+    log = environment.from_event_log(path, timestamp=pc.field("ended") * 1000, arrival="received")
+    job = per_minute(log)
+    assert (
+        f"     {path}: read as Delta table {path} at version 1, in order of arrival"
+        in job.explain().splitlines()
+    )
+    result = job.execute()
+    assert content(result.to_arrow()) == expected(table)
+    assert result.report.tables == [f"Delta table {path} at version 1"]
+    for inside in (path / "*.parquet", tmp_path):
+        with pytest.raises(SourceError, match="still hold rows that were removed"):
+            environment.from_event_log(inside, timestamp="ended", arrival="received").to_arrow()
 
 
 def test_tasks_leave_out_the_rows_that_a_delta_table_has_no_longer(spark: Any, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 from unittest.mock import patch
 from urllib.parse import quote
 
+import deltalake
 import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
@@ -30,6 +31,7 @@ from models.unordered_rows import UnorderedRows
 from flinkcore.common import OutputTag
 from flinkcore.datastream import FILE, DataStream, StreamExecutionEnvironment
 from flinkcore.errors import FlinkcoreError
+from flinkcore.replay.log.plain_columns import plain_schema
 from flinkcore.replay.stages import result_batches
 from flinkcore.spark import SparkExecutionEnvironment
 
@@ -50,7 +52,8 @@ class Way:
     parallelism
         Of each part of the run, the last one for all that follow.
     source
-        "table", "reader", which gives its rows only once, "dataframe", or a format of files.
+        "table", "reader", which gives its rows only once, "dataframe", "delta", the directory of a table, or a format
+        of files.
     read_rows
         Most rows of a batch that is read, and about as many that functions give at once.
     cuts
@@ -438,6 +441,11 @@ def _source_of(log: Log, rows: list[int], way: Way, folder: Path, session: Any) 
                 rows_of_frame = pa.Table.from_batches(copied, rows_of_frame.schema)
             return Source(session.createDataFrame(rows_of_frame), column)
         return None if frame is None else Source(frame, column)
+    if way.source == "delta":
+        # Nothing says in which order its writer leaves rows.
+        is_ordered = log.has_arrivals or way.shuffled > 0
+        is_written = is_ordered and write_delta(log.table(rows), folder, way.files)
+        return Source(str(folder), column) if is_written else None
     parts = rows_of_files(log, rows, way)
     if parts is None:
         return None
@@ -511,6 +519,20 @@ def write(tables: dict[Path, pa.Table], way: Way) -> dict[str, Any] | None:
     return types_to_tell(tables) if way.source == "csv" else {}
 
 
+def write_delta(table: pa.Table, path: Path, files: int) -> bool:
+    """Write a Delta table in whose directory there are also files of rows that were removed; False: it has no such."""
+    bounds = [table.num_rows * part // files for part in range(files + 1)]
+    try:
+        deltalake.write_deltalake(path, table)
+        for start, stop in pairwise(bounds):
+            mode = "append" if start else "overwrite"
+            deltalake.write_deltalake(path, table.slice(start, stop - start), mode=mode)
+    except Exception:  # of a type that it does not know, deltalake says no more
+        return False
+    written = pa.schema(deltalake.DeltaTable(path).schema().to_arrow())
+    return bool(plain_schema(written) == plain_schema(table.schema))
+
+
 def types_to_tell(tables: dict[Path, pa.Table]) -> dict[str, Any] | None:
     """Which types a reader of CSV must be told, if it finds others by itself; None if it cannot read them at all."""
     schema = next(iter(tables.values())).schema
@@ -570,6 +592,14 @@ ways = perhaps_shuffled(
             batches,
             files=st.sampled_from([1, 1, 2, 3]),
             splits=st.sampled_from(["column", "column", "file", "folder"]),
+        ),
+        st.builds(
+            Way,
+            st.sampled_from(["embedded", "spark"]),
+            st.tuples(parallelisms),
+            st.just("delta"),
+            batches,
+            files=st.sampled_from([1, 2, 3]),
         ),
         st.builds(
             Way,

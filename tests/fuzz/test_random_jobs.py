@@ -151,7 +151,7 @@ def check_all_ways(fuzz: Fuzz, scenario: Scenario, session: Any = None) -> None:
                 if way.shuffled:
                     fuzz.count("(rows in no order)")
                 source = "table" if way.shuffled else way.source
-                if of_elements or source == "dataframe":
+                if of_elements or source in UNORDERED:
                     plain = expected_of(scenario, way.parallelism[0] if of_elements else 1, source)
                 compare(found, plain, way)
         other_path = scenario.job.other_path
@@ -164,12 +164,16 @@ def check_all_ways(fuzz: Fuzz, scenario: Scenario, session: Any = None) -> None:
                 assert other.counts.get(name, expected.counts[name]) == expected.counts[name]
 
 
+UNORDERED = ("dataframe", "delta")
+"""Sources whose rows have no positions."""
+
+
 def expected_of(scenario: Scenario, parallelism: int, source: str = "table") -> Outcome:
     """What the plain way gives: a table, embedded; only of single elements does it depend on the parallelism.
 
-    Of a DataFrame, arrival orders the rows: the plain way is then a table without positions.
+    Of a DataFrame or a lake's table, arrival orders the rows: the plain way is then a table without positions.
     """
-    source = "dataframe" if source == "dataframe" else "table"
+    source = "dataframe" if source in UNORDERED else "table"
     expected = outcome_of(scenario, Way(parallelism=(parallelism,), source=source))
     assert expected is not None
     return expected

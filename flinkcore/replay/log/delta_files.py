@@ -1,6 +1,8 @@
 """The data files of a Delta table at a version, as the library `deltalake` finds them in the table's log."""
 
 import json
+from dataclasses import replace
+from datetime import datetime, timezone
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -10,7 +12,7 @@ from pyarrow import fs
 
 from flinkcore.common.extras import library
 from flinkcore.datastream.lake_tables import DeltaTable
-from flinkcore.errors import SourceError
+from flinkcore.errors import ConfigurationError, SourceError
 from flinkcore.replay.log.arrays import Int64s
 from flinkcore.replay.log.files import LogFile, file_system_of
 from flinkcore.replay.log.stored_columns import StoredColumns
@@ -24,8 +26,8 @@ _READ = frozenset(
 )
 
 
-def delta_files(table: DeltaTable) -> tuple[list[LogFile], pa.Schema, StoredColumns]:
-    """Return a table's files, its columns, and how the files hold these.
+def delta_files(table: DeltaTable) -> tuple[list[LogFile], pa.Schema, StoredColumns, DeltaTable]:
+    """Return a table's files, its columns, how the files hold these, and the table at the version that is read.
 
     Files are in the order of their times of modification. Rows that a deletion vector removes are deleted from their
     file; columns of a table with column mapping are found by their ids or physical names.
@@ -72,7 +74,7 @@ def delta_files(table: DeltaTable) -> tuple[list[LogFile], pa.Schema, StoredColu
             "it with Spark, and give from_event_log the DataFrame"
         )
     files.sort(key=lambda each: (each[0], each[1].path))
-    return [file for _, file in files], schema, stored
+    return [file for _, file in files], schema, stored, replace(table, version=opened.version())
 
 
 def opened_table(table: DeltaTable) -> Any:
@@ -81,22 +83,37 @@ def opened_table(table: DeltaTable) -> Any:
     Raises
     ------
     ConfigurationError
-        If deltalake is not installed.
+        If deltalake is not installed, or the text of a version is not a time.
     SourceError
         If there is no such table or version, or its log cannot be read.
     """
     if not isinstance(table.table, str):
         return table.table
-    deltalake = library("deltalake", "delta", "from_delta")
+    deltalake = library("deltalake", "delta", table.name)
+    version = _number_or_instant(table.version)
     options = None if table.storage_options is None else dict(table.storage_options)
     try:
         opened = deltalake.DeltaTable(table.table, storage_options=options)
-        if table.version is not None:
-            opened.load_as_version(table.version)
+        if version is not None:
+            opened.load_as_version(version)
     except (deltalake.exceptions.DeltaError, OSError, ValueError) as error:
         reason = str(error).strip().partition("\n")[0]
         raise SourceError(f"{table.name} cannot be read: {reason}") from error
     return opened
+
+
+def _number_or_instant(version: Any) -> Any:
+    """Return a version as deltalake takes it: a time with its zone, which is UTC if it has none."""
+    if isinstance(version, str):
+        try:
+            version = datetime.fromisoformat(version.replace("Z", "+00:00"))
+        except ValueError:
+            raise ConfigurationError(
+                f"{version!r} is not a version of a table. Give its number, or a time such as 2026-05-04T12:00:00Z"
+            ) from None
+    if isinstance(version, datetime) and version.tzinfo is None:
+        return version.replace(tzinfo=timezone.utc)
+    return version
 
 
 def _refuse_unknown_features(table: DeltaTable, opened: Any) -> None:

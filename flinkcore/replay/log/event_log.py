@@ -14,10 +14,10 @@ from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.sort_keys import SortKey
 from flinkcore.common.split_origin import FILE, PARTITION, SplitOrigin
 from flinkcore.datastream.arrow_data import ArrowData
-from flinkcore.datastream.lake_tables import LakeTable
+from flinkcore.datastream.lake_tables import LakeTable, refuse_files_as_splits
 from flinkcore.errors import ConfigurationError, SchemaError
 from flinkcore.replay.log.chunks import Chunk
-from flinkcore.replay.log.lake_files import table_files
+from flinkcore.replay.log.lake_files import log_of_paths, table_files
 from flinkcore.replay.log.log_sources import LogFiles, TableSource
 from flinkcore.replay.log.row_order import POSITION, RowOrder, check_position_type, ranked_chunks
 from flinkcore.replay.log.text_formats import CsvFormat
@@ -130,9 +130,9 @@ class EventLog:
         Parameters
         ----------
         data : str, path, sequence of these, LakeTable, LogFiles, ArrowData, or Arrow data
-            Paths as :func:`~flinkcore.replay.log.files.discover_files` takes them; a table, or its files; otherwise
-            anything with ``__arrow_c_stream__`` or ``__arrow_c_array__``, as ``TableSource.of`` takes it, or
-            `ArrowData` of that.
+            Paths as :func:`~flinkcore.replay.log.files.discover_files` takes them, of which a directory may be a
+            table; a table, or its files; otherwise anything with ``__arrow_c_stream__`` or ``__arrow_c_array__``, as
+            ``TableSource.of`` takes it, or `ArrowData` of that.
         timestamp, arrival, split, rate, arrival_start_ms, on_bad_row, has_positions, position, ordered_by
             See :class:`EventLog`. A log whose paths name no partition is one split also with ``PARTITION``.
         format : str, optional
@@ -149,7 +149,7 @@ class EventLog:
         Raises
         ------
         SourceError
-            If there is no file, or its format is not clear.
+            If there is no file, its format is not clear, or paths name files of a table.
         SchemaError
             If a column of arrivals, splits or positions is missing, or has values that have no order.
         """
@@ -164,12 +164,10 @@ class EventLog:
                     "format=, filesystem= and format_options= have no meaning for in-memory data"
                 )
             source = data.imported(TableSource.of)
-        elif isinstance(data, LakeTable):
-            source = table_files(data)
-        elif isinstance(data, LogFiles):
-            source = data
+        elif isinstance(data, LakeTable | LogFiles):
+            source = _table_or_files(data, split)
         elif isinstance(data, str | os.PathLike | Iterable):
-            source = LogFiles.discover(data, format, filesystem, format_options)
+            source = _table_or_files(log_of_paths(data, format, filesystem, format_options), split)
         else:
             raise ConfigurationError(
                 "an event log is read from paths or from Arrow data (__arrow_c_stream__), not from "
@@ -178,6 +176,7 @@ class EventLog:
         if split is PARTITION:
             partitioned = source.by_partition() if isinstance(source, LogFiles) else None
             source, split = (source, None) if partitioned is None else (partitioned, split)
+        is_table = source.table_name is not None
         log = cls(
             source,
             timestamp,
@@ -186,7 +185,7 @@ class EventLog:
             rate,
             arrival_start_ms,
             on_bad_row,
-            has_positions and not ordered_by,
+            has_positions and not ordered_by and not is_table,
             POSITION if ordered_by else position,
             ordered_by,
         )
@@ -205,6 +204,11 @@ class EventLog:
         """
         schema = self.source.schema
         return schema.append(pa.field(POSITION, pa.int64())) if self.ordered_by else schema
+
+    @property
+    def table_name(self) -> str | None:
+        """Name of the table of a lake that it is, with the version or snapshot that is read; None if it is none."""
+        return self.source.table_name
 
     @property
     def row_order(self) -> RowOrder:
@@ -294,3 +298,10 @@ class EventLog:
             raise ConfigurationError(f"the number of chunks is at least 1, not {target}")
         chunks = self.source.chunks(target)
         return ranked_chunks(self.row_order, chunks) if self.ordered_by else chunks
+
+
+def _table_or_files(data: LakeTable | LogFiles, split: object) -> LogFiles:
+    if isinstance(data, LogFiles):
+        return data
+    refuse_files_as_splits(split)
+    return table_files(data)

@@ -5,13 +5,14 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
-from typing import Any
+from typing import Any, NoReturn
 from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 from pyarrow import fs
 
 from flinkcore.common.locations import utf_8_paths
+from flinkcore.common.table_directories import TableDirectory, TableSearch, how_to_read, tables_among
 from flinkcore.errors import ConfigurationError, FlinkcoreError, SchemaError, SourceError
 from flinkcore.replay.log.arrays import Int64s
 
@@ -63,7 +64,7 @@ class LogFile:
         """Its path, or a URI where it is not local, also if the user gave the filesystem or one that wraps another."""
         if "://" in self.name:
             return self.name
-        scheme, path = _in_store(self.filesystem, self.path)
+        _, scheme, path = _in_store(self.filesystem, self.path)
         return path if scheme in _LOCAL else f"{scheme}://{path}"
 
     def check_unchanged(self) -> None:
@@ -89,19 +90,19 @@ class LogFile:
         )
 
 
-def _in_store(filesystem: Any, path: str) -> tuple[str, str]:
-    """What kind of store a path of a filesystem is in, and its path there: wrappers are taken off."""
+def _in_store(filesystem: Any, path: str) -> tuple[Any, str, str]:
+    """Return the store that a path of a filesystem is in, its kind, and the path there: wrappers are taken off."""
     while True:
         if isinstance(filesystem, fs.SubTreeFileSystem):
             filesystem, path = filesystem.base_fs, f"{filesystem.base_path.rstrip('/')}/{path}"
             continue
         handler = filesystem.handler if isinstance(filesystem, fs.PyFileSystem) else None
         if not isinstance(handler, fs.FSSpecHandler):
-            return filesystem.type_name, path
+            return filesystem, filesystem.type_name, path
         protocol = handler.fs.protocol
         kind = protocol if isinstance(protocol, str) else protocol[0]
         if kind != "dir":
-            return kind, path
+            return fs.LocalFileSystem() if kind in _LOCAL else filesystem, kind, path
         filesystem, path = fs.PyFileSystem(fs.FSSpecHandler(handler.fs.fs)), f"{handler.fs.path}/{path}"
 
 
@@ -136,8 +137,27 @@ def files_now(files: Sequence[LogFile]) -> list[LogFile]:
     ]
 
 
+class PathOfTable(SourceError):
+    """The refusal to read the files of a table that the paths of a log name, and nothing besides.
+
+    Attributes
+    ----------
+    table : TableDirectory
+        The table; its path is a URI where it is not local.
+    """
+
+    def __init__(self, table: TableDirectory) -> None:
+        super().__init__(
+            f"{table.path!r} is {table.kind}, whose files still hold rows that were removed. Read it with "
+            f"{how_to_read(table)}"
+        )
+        self.table = table
+
+
 def discover_files(
-    paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], filesystem: Any = None
+    paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    filesystem: Any = None,
+    of_tables: bool = False,
 ) -> tuple[LogFile, ...]:
     """Find the files of a log.
 
@@ -156,6 +176,8 @@ def discover_files(
         What to read.
     filesystem : pyarrow.fs.FileSystem or fsspec filesystem, optional
         If given, the paths are paths within it and not URIs.
+    of_tables : bool
+        Whether paths may name files of a table, one by one.
 
     Returns
     -------
@@ -166,8 +188,8 @@ def discover_files(
     Raises
     ------
     SourceError
-        If a path does not exist or is not UTF-8, a glob matches nothing, a directory holds no file, or the filesystem
-        cannot be reached.
+        If a path does not exist or is not UTF-8, a glob matches nothing, a directory holds no file, the filesystem
+        cannot be reached, or files belong to a table; `PathOfTable` if the paths name just that table.
     ConfigurationError
         If the sequence is empty, an item is not a path, or the items are on different filesystems.
     """
@@ -176,6 +198,8 @@ def discover_files(
         raise ConfigurationError("an event log needs at least one path, got an empty sequence")
     given = None if filesystem is None else _as_arrow_filesystem(filesystem)
     found: dict[str, LogFile] = {}
+    tables: dict[str, TableDirectory] = {}
+    search = TableSearch()
     used: Any = None
     for item in items:
         if not isinstance(item, str | os.PathLike):
@@ -191,11 +215,26 @@ def discover_files(
             )
         used = where
         with utf_8_paths():
-            base, infos = _expand(where, path, os.fspath(item))
+            base, infos, named = _expand(where, path, os.fspath(item), search, of_tables)
+        for table in named:
+            _, kind, inside = _in_store(where, path.rstrip("/"))
+            location = table.path if kind in _LOCAL else f"{prefix or f'{kind}://'}{table.path}"
+            is_given = bool(prefix) and table.path == inside
+            tables[table.path] = replace(table, path=os.fspath(item) if is_given else location)
         for info in infos:
             name = prefix + info.path
             partition = _partition(_below_base(info.path, base))
             found.setdefault(name, LogFile(where, info.path, name, info.size, partition, info.mtime_ns))
+    if len(tables) == 1 and not found:
+        raise PathOfTable(next(iter(tables.values())))
+    if tables:
+        *_, table = tables.values()
+        others = [other for other in tables.values() if other is not table]
+        besides = f"of {others[0].kind} {others[0].path!r}" if others else f"such as {next(iter(found))!r}"
+        raise SourceError(
+            f"the paths of a log name {table.kind}, {table.path!r}, and files besides, {besides}. Read the table with "
+            f"{how_to_read(table)}, the rest as another log, and unite both streams with union()"
+        )
     return tuple(found.values())
 
 
@@ -293,8 +332,10 @@ def _locate(path: str, given: Any) -> tuple[Any, str, str]:
     return where, inside + rest, "" if local else scheme.group(0)
 
 
-def _expand(where: Any, path: str, given: str) -> tuple[str, list[Any]]:
-    """The directory below which directories are partitions, and the files."""
+def _expand(
+    where: Any, path: str, given: str, search: TableSearch, of_tables: bool
+) -> tuple[str, list[Any], list[TableDirectory]]:
+    """The directory below which directories are partitions, the files, and the tables that are named as a whole."""
     try:
         info = where.get_file_info(path)
         base = path if info.type == fs.FileType.Directory else path.rpartition("/")[0]
@@ -315,20 +356,25 @@ def _expand(where: Any, path: str, given: str) -> tuple[str, list[Any]]:
                     f"{match.path!r} is neither a file nor a directory but a pipe, a socket or a device: write what it "
                     "gives to a file first"
                 )
+        is_allowed = of_tables and info.type == fs.FileType.File
+        named = {} if is_allowed else _named_tables(where, matches, given, search)
         files = [
             file
             for match in matches
-            for file in (_below(where, match.path) if match.type == fs.FileType.Directory else [match])
+            if match.path not in named
+            for file in (_below(where, match.path, given) if match.type == fs.FileType.Directory else [match])
         ]
+        if not is_allowed:
+            _refuse_links_into_tables(where, files, given, search)
     except FlinkcoreError:
         raise
     except (pa.ArrowException, OSError) as error:
         raise SourceError(f"{given!r} cannot be listed: {error}") from error
-    if not files:
+    if not files and not named:
         raise SourceError(
             f"{given!r} holds no file to read (names that start with '_' or '.' are passed over)"
         )
-    return base, sorted(files, key=lambda file: _natural(file.path))
+    return base, sorted(files, key=lambda file: _natural(file.path)), list(named.values())
 
 
 def _natural(path: str) -> tuple[list[str | int], str]:
@@ -337,8 +383,43 @@ def _natural(path: str) -> tuple[list[str | int], str]:
     return [int(part) if at % 2 else part for at, part in enumerate(parts)], path
 
 
-def _below(where: Any, directory: str) -> list[Any]:
+def _named_tables(
+    where: Any, matches: Sequence[Any], given: str, search: TableSearch
+) -> dict[str, TableDirectory]:
+    """The tables that matches of a path are, by their paths; raise a SourceError if one only lies in a table."""
+    named = {}
+    for match in matches:
+        store, _, inside = _in_store(where, match.path)
+        table = search.around(store, inside, match.type == fs.FileType.File)
+        if table is not None and table.path != inside.rstrip("/"):
+            _refuse_files_of(table, given, "lies in")
+        if table is not None:
+            named[match.path] = table
+    return named
+
+
+def _refuse_links_into_tables(where: Any, files: Sequence[Any], given: str, search: TableSearch) -> None:
+    """Raise a SourceError if links have led to files of a table; only local files are behind links."""
+    for file in files:
+        store, kind, inside = _in_store(where, file.path)
+        table = search.around(store, inside, True) if kind in _LOCAL else None
+        if table is not None:
+            _refuse_files_of(table, given, "leads to")
+
+
+def _refuse_files_of(table: TableDirectory, given: str, how: str) -> NoReturn:
+    raise SourceError(
+        f"{given!r} {how} {table.kind}, {table.path!r}, whose files still hold rows that were removed. Read the table "
+        f"with {how_to_read(table)}, and filter its rows. To read files of it as they are, give "
+        "from_event_log a list of them and their format="
+    )
+
+
+def _below(where: Any, directory: str, given: str) -> list[Any]:
     infos = where.get_file_info(fs.FileSelector(directory, recursive=True))
+    for table in tables_among(info.path for info in infos):
+        if not any(map(_hidden, _below_base(table.path, directory))):
+            _refuse_files_of(table, given, "holds")
     return [
         info
         for info in infos

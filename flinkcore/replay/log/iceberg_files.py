@@ -1,8 +1,12 @@
 """The data files of an Iceberg table in a snapshot, as the library `pyiceberg` finds them in the table's metadata."""
 
 import math
+import os
+import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime, timezone
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,10 +22,12 @@ from flinkcore.replay.log.files import LogFile, file_system_of
 from flinkcore.replay.log.stored_columns import StoredColumns
 
 _WITH_SPARK = "read it with Spark, and give from_event_log the DataFrame"
+_METADATA_FILE = re.compile(r"\.metadata\.json(\.gz)?$")
+_NUMBERED = re.compile(r"(v(?P<version>\d+)|(?P<number>\d+)-[^/]*?)(\.gz)?\.metadata\.json")
 
 
-def iceberg_files(table: IcebergTable) -> tuple[list[LogFile], pa.Schema, StoredColumns]:
-    """Return a table's files, its columns in that snapshot, and how the files hold these.
+def iceberg_files(table: IcebergTable) -> tuple[list[LogFile], pa.Schema, StoredColumns, IcebergTable]:
+    """Return a table's files and columns in a snapshot, how the files hold these, and the table at that snapshot.
 
     Files are in the order of their paths. Columns are found by their field ids; those by whose values the table is
     partitioned have the value that the metadata give. Rows of position deletes and deletion vectors are deleted from
@@ -66,7 +72,9 @@ def iceberg_files(table: IcebergTable) -> tuple[list[LogFile], pa.Schema, Stored
         )
         size, rows = task.file.file_size_in_bytes, deleted.get(location)
         files.append(LogFile(filesystem, path, location, size, partition, None, rows))
-    return files, schema, _stored_columns(opened, projected)
+    snapshot = scan.snapshot()
+    read = table if snapshot is None else replace(table, snapshot=snapshot.snapshot_id)
+    return files, schema, _stored_columns(opened, projected), read
 
 
 def opened_table(table: IcebergTable) -> Any:
@@ -77,15 +85,18 @@ def opened_table(table: IcebergTable) -> Any:
     ConfigurationError
         If pyiceberg is not installed.
     SourceError
-        If there is no such table.
+        If there is no such table, or a directory does not tell its newest metadata file for certain.
     """
     if not isinstance(table.table, str):
         return table.table
-    catalogs = _module("catalog")
+    catalogs = _module("catalog", table.name)
+    location = table.table
+    if "/" in location and not _METADATA_FILE.search(location):
+        location = _newest_metadata(table, location)
     try:
-        if "/" in table.table:
-            return _table_of_metadata(table.table)
-        return catalogs.load_catalog().load_table(table.table)
+        if "/" in location:
+            return _table_of_metadata(location)
+        return catalogs.load_catalog(table.catalog).load_table(location)
     except Exception as error:
         raise SourceError(
             f"{table.name} cannot be opened: {error}. Give the path of a metadata file, the name of a table in the "
@@ -109,8 +120,43 @@ def _table_of_metadata(location: str) -> Any:
     )
 
 
-def _module(name: str) -> Any:
-    return library(f"pyiceberg.{name}", "iceberg", "from_iceberg")
+def _newest_metadata(table: IcebergTable, location: str) -> str:
+    """Return the newest metadata file of a local directory, as version-hint.text or the numbers of the files say."""
+    way_out = "Name the metadata file, or the table in its catalog: from_iceberg(catalog.load_table(name))"
+    if "://" in location and not location.startswith("file://"):
+        raise SourceError(
+            f"{table.name} is not in a local directory, and only its catalog knows which metadata it has. {way_out}"
+        )
+    folder = Path(file_system_of(location)[1], "metadata")
+    try:
+        names = sorted(name for name in os.listdir(folder) if _METADATA_FILE.search(name))
+        hint = folder / "version-hint.text"
+        hinted = hint.read_text().strip() if hint.exists() else None
+    except OSError as error:
+        raise SourceError(f"{table.name} cannot be opened: {error}. {way_out}") from error
+    found = [(name, _NUMBERED.match(name)) for name in names]
+    versions = {int(each["version"]): name for name, each in found if each and each["version"]}
+    numbers = [(int(each["number"]), name) for name, each in found if each and each["number"]]
+    newest = []
+    if hinted is None and len(versions) == len(names) and names:
+        newest = [versions[max(versions)]]
+    elif hinted is None and len(numbers) == len(names):
+        newest = [name for number, name in numbers if number == max(numbers)[0]]
+    elif hinted is not None and hinted.isdecimal() and not numbers:
+        # Who commits writes the file first and the hint after it.
+        later = [number for number in versions if number >= int(hinted)]
+        newest = [versions[max(later)]] if int(hinted) in later else []
+    if len(newest) == 1:
+        return str(folder / newest[0])
+    candidates = ", ".join(newest or names) or "there is none"
+    says = "" if hinted is None else f", and version-hint.text says {hinted!r}"
+    raise SourceError(
+        f"{table.name} does not tell for certain which metadata file is its newest ({candidates}{says}). {way_out}"
+    )
+
+
+def _module(name: str, needed_by: str = "from_iceberg") -> Any:
+    return library(f"pyiceberg.{name}", "iceberg", needed_by)
 
 
 def file_system_of_table(opened: Any, location: str, given: Any) -> tuple[Any, str]:

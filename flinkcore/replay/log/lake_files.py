@@ -1,14 +1,19 @@
 """The data files of a table of a lake, whichever its format, as those of a log."""
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
 
 import pyarrow as pa
 
+from flinkcore.common.table_directories import DELTA, ICEBERG
 from flinkcore.datastream.lake_tables import DeltaTable, IcebergTable, LakeTable
-from flinkcore.errors import ConfigurationError
+from flinkcore.datastream.transformations import EventLogSource, StreamGraph
+from flinkcore.errors import ConfigurationError, FlinkcoreError
 from flinkcore.replay.log.column_ops import Filter, output_schema
 from flinkcore.replay.log.delta_files import delta_files
-from flinkcore.replay.log.files import LogFile
+from flinkcore.replay.log.files import LogFile, PathOfTable
 from flinkcore.replay.log.iceberg_files import iceberg_files
 from flinkcore.replay.log.log_sources import LogFiles
 from flinkcore.replay.log.plain_columns import plain_schema
@@ -30,11 +35,89 @@ def table_files(table: LakeTable) -> LogFiles:
     files: Sequence[LogFile]
     schema: pa.Schema
     stored: StoredColumns
+    read: LakeTable
     if isinstance(table, DeltaTable):
-        files, schema, stored = delta_files(table)
+        files, schema, stored, read = delta_files(table)
     elif isinstance(table, IcebergTable):
-        files, schema, stored = iceberg_files(table)
+        files, schema, stored, read = iceberg_files(table)
     else:
         raise ConfigurationError(f"{table} is neither a Delta table nor an Iceberg table")
     output_schema(map(Filter, table.where), plain_schema(schema))
-    return LogFiles.of_table(files, schema, where=table.where, stored=stored)
+    return LogFiles.of_table(files, schema, where=table.where, stored=stored, table_name=read.name)
+
+
+def log_of_paths(
+    paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    format: str | None = None,
+    filesystem: Any = None,
+    format_options: Mapping[str, Any] | None = None,
+) -> LogFiles | LakeTable:
+    """Return the files that paths name, or the table, if they name the directory of one.
+
+    Parameters
+    ----------
+    paths, format, filesystem, format_options
+        As of `LogFiles.discover`. Files of a table that a list names one by one are read as files if there is a format.
+
+    Raises
+    ------
+    SourceError
+        If the paths name files of a table, a table and files besides, or a table that cannot be read by its path.
+    ConfigurationError
+        If there is a format, and the paths name a table.
+    """
+    is_list = not isinstance(paths, str | os.PathLike)
+    try:
+        return LogFiles.discover(
+            paths, format, filesystem, format_options, of_tables=is_list and format is not None
+        )
+    except PathOfTable as of_table:
+        if format is not None or format_options:
+            table = of_table.table
+            raise ConfigurationError(
+                f"format= and format_options= are of files, and {table.path!r} is {table.kind}. Leave them out to read "
+                "the table. To read files of it as they are, give from_event_log a list of them and their format="
+            ) from None
+        return table_at(of_table, filesystem)
+
+
+def table_at(of_table: PathOfTable, filesystem: Any = None) -> LakeTable:
+    """Return the table that paths name, at its current version.
+
+    Parameters
+    ----------
+    of_table : PathOfTable
+        How they were refused.
+    filesystem : pyarrow.fs.FileSystem or fsspec filesystem, optional
+        File system of the paths, if it was given.
+
+    Raises
+    ------
+    PathOfTable
+        If more than the path is needed to read it: a Hudi table, one of several formats, an Iceberg table that is not
+        local, a Delta table in a file system that was given.
+    """
+    table = of_table.table
+    is_local = "://" not in table.path
+    if table.formats == (DELTA,) and (is_local or filesystem is None):
+        return DeltaTable(table.path)
+    if table.formats == (ICEBERG,) and is_local:
+        return IcebergTable(table.path)
+    raise of_table
+
+
+def shown_tables(graph: StreamGraph) -> list[str]:
+    """Return a line for each log of a job that is a table: which version or snapshot is read, and in which order."""
+    lines = []
+    for step in graph.transformations():
+        if not isinstance(step, EventLogSource):
+            continue
+        data = step.data
+        with suppress(FlinkcoreError):  # a log that is refused is not read at all
+            if isinstance(data, str | list):
+                data = log_of_paths(data, step.format, step.filesystem, step.format_options)
+            if isinstance(data, LakeTable):
+                order = "in order of arrival" if step.arrival is not None else f"in {data.order}"
+                order = "" if step.ordered_by or data is step.data else f", {order}"
+                lines.append(f"{step.data}: read as {table_files(data).table_name}{order}")
+    return lines

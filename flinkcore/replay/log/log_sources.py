@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate, pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 
@@ -47,12 +47,15 @@ class LogFiles:
     where : tuple of pyarrow.compute.Expression
         Conditions over columns: the log has the rows for which all are true. A row that does not meet them has no
         position.
+    table_name : str or None
+        What messages call the table of a lake, with the version or snapshot that is read; None: these are files.
     """
 
     files: tuple[LogFile, ...]
     format: FileFormat
     table: LogSchema | None = None
     where: tuple[Expression, ...] = ()
+    table_name: str | None = None
 
     @classmethod
     def discover(
@@ -61,9 +64,10 @@ class LogFiles:
         format: str | None = None,
         filesystem: Any = None,
         format_options: Mapping[str, Any] | None = None,
+        of_tables: bool = False,
     ) -> "LogFiles":
         """Find the files; see :func:`~flinkcore.replay.log.files.discover_files` and ``file_format``."""
-        files = discover_files(paths, filesystem)
+        files = discover_files(paths, filesystem, of_tables)
         return cls(files, file_format(files, format, format_options))
 
     @classmethod
@@ -75,6 +79,7 @@ class LogFiles:
         columns: Sequence[str] | None = None,
         where: Iterable[Expression] = (),
         stored: StoredColumns = StoredColumns(),  # noqa: B008, it cannot be changed
+        table_name: str | None = None,
     ) -> "LogFiles":
         """Take the Parquet files of a table, as its catalog lists them.
 
@@ -93,6 +98,8 @@ class LogFiles:
             values of their partitions, and row groups by their statistics.
         stored : StoredColumns
             By what names the files have the columns.
+        table_name : str, optional
+            Name of the table of a lake, with its version.
         """
         plain = plain_schema(schema)
         conditions = tuple(where)
@@ -104,7 +111,7 @@ class LogFiles:
             stored,
             pa.schema([field for field in plain if field.name not in names]),
         )
-        return cls(kept, ParquetFormat(), table, conditions)
+        return cls(kept, ParquetFormat(), table, conditions, table_name)
 
     @cached_property
     def log_schema(self) -> LogSchema:
@@ -241,6 +248,8 @@ class TableSource:
     table : pyarrow.Table
         Rows in log order.
     """
+
+    table_name: ClassVar[None] = None
 
     table: pa.Table
 

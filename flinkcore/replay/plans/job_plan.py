@@ -95,6 +95,11 @@ class JobPlan:
         )
 
     @property
+    def tables(self) -> list[str]:
+        """Names of the tables of lakes that are logs, with the versions or snapshots that are read."""
+        return list(dict.fromkeys(log.log.table_name for log in self.logs if log.log.table_name is not None))
+
+    @property
     def is_chain(self) -> bool:
         """Whether the first operator takes all logs, and each other one only what one operator gives."""
         return self.streams.is_chain

@@ -16,6 +16,7 @@ from pyarrow import fs
 
 from flinkcore.common.extras import library
 from flinkcore.common.locations import absolute_location
+from flinkcore.common.table_directories import TableSearch
 from flinkcore.errors import ConfigurationError, SourceError
 from flinkcore.replay.log.files import file_system_of
 from flinkcore.replay.results.result_files import require_mode
@@ -130,6 +131,11 @@ class DeltaOutput(TableOutputs):
         super().__init__(TableFiles(name, filesystem, directory.rstrip("/"), folder, schema, fields, False))
 
     def _require_empty(self, filesystem: Any, directory: str) -> None:
+        around = TableSearch().around(filesystem, directory.rstrip("/"), is_file=False)
+        if around is not None:
+            raise ConfigurationError(
+                f"{self._location} lies in {around.path}, which is {around.kind}. Give a path outside of it"
+            )
         info = filesystem.get_file_info(directory)
         if info.type == fs.FileType.File or (
             info.type == fs.FileType.Directory and filesystem.get_file_info(fs.FileSelector(directory))

@@ -55,6 +55,11 @@ class IcebergOutput(TableOutputs):
             raise ConfigurationError(
                 f"write_iceberg takes a pyiceberg.table.Table, or the name of a table, not {table!r}"
             )
+        if isinstance(table, str) and "/" in table:
+            raise ConfigurationError(
+                f"write_iceberg commits through a catalog, and {table!r} is a path. Give the name of the table in the "
+                "default catalog, or catalog.load_table(name)"
+            )
         named = IcebergTable(table)
         self._table = opened_table(named)
         self._mode = mode

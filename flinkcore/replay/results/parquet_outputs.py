@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 from flinkcore.common import OutputTag
 from flinkcore.common.locations import absolute_location, utf_8_paths
 from flinkcore.common.required_values import null_fault, refused_null_of
+from flinkcore.common.table_directories import TableSearch
 from flinkcore.common.user_warnings import warn_user
 from flinkcore.errors import ConfigurationError, DataError, SchemaError, SourceError
 from flinkcore.replay.plans.job_plan import JobPlan
@@ -186,7 +187,7 @@ class ParquetOutput:
         Raises
         ------
         ConfigurationError
-            If the directory already has something in it that is not replaced, or is a file.
+            If the directory already has something in it that is not replaced, is a file, or belongs to a table.
         SourceError
             If it cannot be made.
         """
@@ -195,6 +196,13 @@ class ParquetOutput:
             info = filesystem.get_file_info(directory)
             if info.type == fs.FileType.File:
                 raise ConfigurationError(f"{self.path} is a file; give a directory for the Parquet files")
+            table = TableSearch().around(filesystem, directory, is_file=False)
+            if table is not None:
+                where = "is" if table.path == directory else f"lies in {table.path}, which is"
+                raise ConfigurationError(
+                    f"{self.path} {where} {table.kind}, and Parquet files beside its own are no rows of it. Give "
+                    "another directory, or write into the table with write_delta or write_iceberg"
+                )
             old: list[str] = []
             if info.type == fs.FileType.Directory:
                 old = self._replaceable(filesystem.get_file_info(fs.FileSelector(directory)))

@@ -108,6 +108,8 @@ class ReplayReport:
         What orders the events of a split, in words, for each log without an arrival or without positions.
     split_origins
         How the paths of its files split a log that has no `split`: a line for each such log.
+    tables
+        Names of the tables of lakes that are logs, with the versions or snapshots that were read.
     later_operators
         Of a job with several operators, what each after the first did: its `events_read` are the results of those
         before that come to it, and events that the first has passed on; what became of them is counted likewise.
@@ -143,6 +145,7 @@ class ReplayReport:
     warnings: list[str] = field(default_factory=list)
     orders: list[str] = field(default_factory=list, compare=False)
     split_origins: list[str] = field(default_factory=list, compare=False)
+    tables: list[str] = field(default_factory=list, compare=False)
     later_operators: list[ReplayReport] = field(default_factory=list)
     _has_windows: bool = field(default=True, repr=False, compare=False)
     _is_chain: bool = field(default=True, repr=False, compare=False)
@@ -168,6 +171,7 @@ class ReplayReport:
         report, *later = (cls() for _ in plan.stages)
         for number, (log, time_plane) in enumerate(zip(plan.logs, time_planes, strict=True)):
             report._add_log(None if plan.is_single else number, log, time_plane)
+        report.tables = plan.tables
         report.timeline_steps = len(timeline.clock_ms)
         report.watermark_ms = timeline.watermark_before_end
         report.later_operators = later
@@ -342,12 +346,9 @@ class ReplayReport:
             first, last = map(format_timestamp, (self.min_timestamp_ms, self.max_timestamp_ms))
             head += f", event time {first} to {last}"
         warnings = [f"warning: {warning}" for warning in self.warnings]
-        return [
-            *warnings,
-            head,
-            *self.split_origins,
-            *(f"order of the events{order}" for order in self.orders),
-        ]
+        tables = [f"read as {table}" for table in self.tables]
+        orders = [f"order of the events{order}" for order in self.orders]
+        return [*warnings, head, *tables, *self.split_origins, *orders]
 
     def _time_lines(self) -> list[str]:
         lines = []

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 from flinkcore.common.locations import utf_8_paths
+from flinkcore.common.table_directories import TableSearch, how_to_read, tables_among
 from flinkcore.common.typeinfo import TypeInformation, Types
 from flinkcore.datastream.connectors.base import Source, SourceSplit
 from flinkcore.errors import (
@@ -219,7 +220,7 @@ def files_of(path: str) -> list[tuple[Any, str]]:
     Raises
     ------
     SourceError
-        If the path does not exist, or is not UTF-8.
+        If the path does not exist, or is not UTF-8; or if the directory is a table, lies in one or holds one.
     """
     from pyarrow import fs
 
@@ -234,6 +235,13 @@ def files_of(path: str) -> list[tuple[Any, str]]:
             if found.type is fs.FileType.File:
                 return [(filesystem, local)]
             inside = filesystem.get_file_info(fs.FileSelector(local, recursive=True))
+            around = TableSearch().around(filesystem, found.path, is_file=False)
+            for table in (around, *tables_among(info.path for info in inside)):
+                if table is not None:
+                    raise SourceError(
+                        f"{path} has files of {table.kind}, {table.path}, which still hold rows that were removed. "
+                        f"Read the table with {how_to_read(table)}, or give the source the paths of files one by one"
+                    )
             names = sorted(info.path for info in inside if info.type is fs.FileType.File)
     except SourceError:
         raise
