@@ -8,13 +8,14 @@ since that takes longer than what they do.
 from types import GeneratorType, GenericAlias
 
 import cython
-from cpython.dict cimport PyDict_SetItem
+from cpython.dict cimport PyDict_Contains, PyDict_GetItemWithError, PyDict_SetItem
 from cpython.long cimport PyLong_AsLongLongAndOverflow
 from cpython.object cimport PyObject
 from libc.stdint cimport INT64_MAX, int64_t
 
-from flinkcore.errors import LifecycleError
+from flinkcore.errors import DataError, LifecycleError, SchemaError
 
+from flinkcore._native.keys cimport dictionary_key, dictionary_key_as, given_items, given_keys
 from flinkcore._native.timers cimport CurrentKey
 
 cdef extern from "Python.h":
@@ -299,6 +300,195 @@ cdef class CurrentKeyValues:
         if self.refuse is not None and not self.accepts(value):
             self.refuse(value)
         self._set_value(value)
+
+
+@cython.final
+cdef class MapKeys:
+    """The keys of a map state as its dictionaries hold them: keys that are equal in Java are one, as keys of streams are.
+
+    Parameters
+    ----------
+    state_name : str
+        Name of the state in errors.
+    conversion : callable, optional
+        Conversion to the declared type, in which keys are compared. A key that it refuses is compared as it is.
+    plain_classes : frozenset of type
+        Classes whose direct instances the conversion does not change.
+
+    Notes
+    -----
+    Flink's states hold their entries in a ``HashMap``, which keeps the first of equal keys.
+    """
+
+    cdef object _state_name
+    cdef object _conversion
+    cdef frozenset _plain_classes
+
+    def __cinit__(self, state_name, conversion=None, frozenset plain_classes not None=frozenset()):
+        self._state_name = state_name
+        self._conversion = conversion
+        self._plain_classes = plain_classes
+
+    def __call__(self, key):
+        """Return what stands for a key in a dictionary; a key that can be neither hashed nor pickled is a SchemaError."""
+        return self.held(key)
+
+    def hold_all(self, entries, check=None):
+        """Return a new dictionary of entries, by what stands for their keys.
+
+        Parameters
+        ----------
+        entries : mapping, or iterable of pairs
+        check : callable, optional
+            Takes a key and a value, and returns the value to hold.
+
+        Raises
+        ------
+        SchemaError
+            If these are no entries, or a key can be neither hashed nor pickled.
+        """
+        cdef dict found = {}
+        cdef list pairs
+        cdef object key, value
+        try:
+            if hasattr(entries, "items"):
+                entries = entries.items()
+            pairs = [(key, value) for key, value in entries]
+        except (TypeError, ValueError) as failure:
+            raise SchemaError(
+                f"the map state {self._state_name!r} takes a mapping or pairs of key and value, not {entries!r}"
+            ) from failure
+        for key, value in pairs:
+            if check is not None:
+                value = check(key, value)
+            found[self.held(key)] = value
+        return found
+
+    cdef object held(self, object key):
+        cdef object converted
+        try:
+            if self._conversion is None or type(key) in self._plain_classes:
+                return dictionary_key(key)
+            try:
+                converted = self._conversion(key)
+            except DataError:
+                return dictionary_key(key)
+            return dictionary_key(key) if converted is key else dictionary_key_as(key, converted)
+        except TypeError as failure:
+            raise SchemaError(
+                f"{key!r} cannot be a map key of the state {self._state_name!r}: {failure}. Take such a part of it as a "
+                "text, a number or a tuple of them"
+            ) from failure
+
+
+cdef class MapEntries:
+    """Entries of a map, by what stands for their keys.
+
+    Parameters
+    ----------
+    entries : dict
+        By what `keys` returns for a key.
+    keys : MapKeys
+
+    Attributes
+    ----------
+    check_entry : callable or None
+        Takes a key and a value, and returns the value to put; None: all entries are accepted.
+    """
+
+    cdef readonly dict _entries
+    cdef readonly MapKeys _keys
+    cdef public object check_entry
+
+    def __cinit__(self, dict entries not None, MapKeys keys not None, *arguments, **named):
+        self._entries = entries
+        self._keys = keys
+
+    @cython.binding(False)
+    def get(self, key):
+        """Return the value of a key; None if there is none."""
+        return _value_of(self._entries, self._keys, key)
+
+    @cython.binding(False)
+    def contains(self, key):
+        """Return whether there is an entry of the key."""
+        return bool(PyDict_Contains(self._entries, self._keys.held(key)))
+
+    @cython.binding(False)
+    def put_entry(self, key, value):
+        """Set the value of a key; a key that is equal to an earlier one does not replace it."""
+        if self.check_entry is not None:
+            value = self.check_entry(key, value)
+        self._entries[self._keys.held(key)] = value
+
+
+cdef inline object _value_of(dict entries, MapKeys keys, object key):
+    cdef PyObject* found = PyDict_GetItemWithError(entries, keys.held(key))
+    return None if found is NULL else <object> found
+
+
+cdef class CurrentKeyEntries(CurrentKeyValues):
+    """Maps of one namespace of a state, by key id, of which the current key's is read and changed.
+
+    Attributes
+    ----------
+    map_keys : MapKeys
+    check_entry : callable or None
+        Takes a key and a value, and returns the value to put; None: all entries are accepted.
+
+    Notes
+    -----
+    The values are dictionaries, which are not empty, by what `map_keys` returns for a key.
+    """
+
+    cdef public MapKeys map_keys
+    cdef public object check_entry
+
+    @cython.binding(False)
+    def get_entry(self, key):
+        """Return the value of a map key; None if there is none."""
+        cdef object entries = self._value()
+        return None if entries is None else _value_of(<dict> entries, self.map_keys, key)
+
+    @cython.binding(False)
+    def contains_entry(self, key):
+        """Return whether there is an entry of the map key."""
+        cdef object entries = self._value()
+        return entries is not None and bool(PyDict_Contains(entries, self.map_keys.held(key)))
+
+    @cython.binding(False)
+    def put_entry(self, key, value):
+        """Set the value of a map key; a key that is equal to an earlier one does not replace it."""
+        cdef object entries, held
+        if self.check_entry is not None:
+            value = self.check_entry(key, value)
+        entries = self._value()
+        held = self.map_keys.held(key)
+        if entries is None:
+            self._set_value({held: value})
+        else:
+            (<dict> entries)[held] = value
+
+    @cython.binding(False)
+    def remove_entry(self, key):
+        """Remove a map key, if it is there."""
+        cdef object entries = self._value()
+        if entries is not None:
+            (<dict> entries).pop(self.map_keys.held(key), None)
+            if not <dict> entries:
+                self.clear()
+
+    @cython.binding(False)
+    def entries(self):
+        """Return pairs of map key and value, in a new list."""
+        cdef object entries = self._value()
+        return [] if entries is None else given_items(entries)
+
+    @cython.binding(False)
+    def entry_keys(self):
+        """Return the map keys in a new list."""
+        cdef object entries = self._value()
+        return [] if entries is None else given_keys(entries)
 
 
 # ---- results -----------------------------------------------------------------------------------------------------

@@ -843,6 +843,84 @@ cpdef object canonical_key(object key):
     return _of_other(key, kind)
 
 
+@cython.final
+cdef class CanonicalKey:
+    """A key that dictionaries compare by its canonical form, which is another object than the key.
+
+    Attributes
+    ----------
+    key : object
+        As it was given.
+    form : hashable
+        Its :func:`canonical_key`.
+    """
+
+    cdef readonly object key
+    cdef readonly object form
+
+    def __cinit__(self, key, form):
+        self.key = key
+        self.form = form
+
+    def __hash__(self):
+        return hash(self.form)
+
+    def __eq__(self, other):
+        return self.form == ((<CanonicalKey> other).form if type(other) is CanonicalKey else other)
+
+    def __reduce__(self):
+        return dictionary_key, (self.key,)
+
+    def __repr__(self):
+        return repr(self.key)
+
+
+cpdef object dictionary_key(object key):
+    """Return what stands for a key in a dictionary, so that keys of equal canonical form are one.
+
+    :func:`given_keys` returns the key again.
+
+    Returns
+    -------
+    hashable
+        The key itself if it is its canonical form, or a CanonicalKey.
+
+    Raises
+    ------
+    TypeError
+        As :func:`canonical_key`.
+    """
+    return dictionary_key_as(key, key)
+
+
+cdef object dictionary_key_as(object key, object converted):
+    # A key as what stands for its conversion to a type.
+    cdef object form = canonical_key(converted)
+    return key if form is key else CanonicalKey(key, form)
+
+
+cpdef list given_keys(object keys):
+    """Return the keys that were given, in a new list, from what stands for them in a dictionary."""
+    cdef list found = list(keys)
+    cdef Py_ssize_t i
+    for i in range(len(found)):
+        if type(found[i]) is CanonicalKey:
+            found[i] = (<CanonicalKey> found[i]).key
+    return found
+
+
+cpdef list given_items(dict entries):
+    """Return the entries of a dictionary as pairs of the key that was given and the value, in a new list."""
+    cdef list found = list(entries.items())
+    cdef tuple entry
+    cdef Py_ssize_t i
+    for i in range(len(found)):
+        entry = <tuple> found[i]
+        if type(entry[0]) is CanonicalKey:
+            found[i] = ((<CanonicalKey> entry[0]).key, entry[1])
+    return found
+
+
 cdef object _of_float(double number):
     if number != number:
         return NAN
@@ -917,6 +995,8 @@ cdef object _of_class(object key, object kind):
     if isinstance(key, bytearray):
         return Content, bytes(key)
     if kind.__hash__ is None or (kind.__hash__ is object.__hash__ and kind.__eq__ is object.__eq__):
+        return Content, _content(key, kind)
+    if (isinstance(key, complex) or kind.__module__ == "numpy") and key != key:  # such as numpy's NaT
         return Content, _content(key, kind)
     return key
 

@@ -134,3 +134,9 @@ cdef bint keys_are_alike(KeyEncoder a, KeyEncoder b)
 
 # The canonical form of a key that is a Python object.
 cpdef object canonical_key(object key)
+
+# What stands for a key in a dictionary, so that keys of equal canonical form are one; and the keys that were given.
+cpdef object dictionary_key(object key)
+cdef object dictionary_key_as(object key, object converted)
+cpdef list given_keys(object keys)
+cpdef list given_items(dict entries)

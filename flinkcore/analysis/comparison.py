@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -23,6 +24,7 @@ from flinkcore.analysis.result_tables import (
     ids_of_keys,
     names_each_row,
     names_of,
+    with_room_for,
 )
 from flinkcore.common.html_text import html_lines
 from flinkcore.common.user_warnings import warn_user
@@ -524,9 +526,9 @@ class _Differences:
         )
         kind = self._comparison.types.field(name).type
         if pa.types.is_nested(kind) or pa.types.is_null(kind) or pa.types.is_interval(kind):
-            return np.array(
-                [a == b for a, b in zip(first.to_pylist(), second.to_pylist(), strict=True)], np.bool_
-            )
+            tolerances = self._comparison.rel_tol, self._comparison.abs_tol
+            pairs = zip(first.to_pylist(), second.to_pylist(), strict=True)
+            return np.array([_are_alike(a, b, *tolerances) for a, b in pairs], np.bool_)
         valid = first.is_valid().to_numpy(), second.is_valid().to_numpy()
         if pa.types.is_floating(kind):
             values = [pc.fill_null(side, 0.0).to_numpy().astype(np.float64) for side in (first, second)]
@@ -680,6 +682,21 @@ def _are_close(
     return equal
 
 
+def _are_alike(first: Any, second: Any, rel_tol: float, abs_tol: float) -> bool:
+    """Whether two values of one nested type are equal; numbers with fractions as :func:`_are_close`."""
+    if isinstance(first, float) and isinstance(second, float):
+        return math.isclose(first, second, rel_tol=rel_tol, abs_tol=abs_tol) or (
+            first != first and second != second
+        )
+    if isinstance(first, dict) and isinstance(second, dict):
+        first, second = list(first.items()), list(second.items())
+    if isinstance(first, (list, tuple)) and isinstance(second, (list, tuple)):
+        return len(first) == len(second) and all(
+            _are_alike(a, b, rel_tol, abs_tol) for a, b in zip(first, second, strict=True)
+        )
+    return bool(first == second)
+
+
 def _combined(column: pa.ChunkedArray | pa.Array) -> pa.Array:
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
@@ -694,7 +711,8 @@ def _common_type(name: str, expected: pa.DataType, found: pa.DataType) -> pa.Dat
     if pa.types.is_timestamp(expected) and pa.types.is_timestamp(found):  # without a zone they are UTC
         return pa.timestamp(max(expected.unit, found.unit, key=_UNITS.index), found.tz or expected.tz)
     try:
-        fields = [pa.schema([(name, kind)]) for kind in (found, expected)]
+        sides = with_room_for(found, expected), with_room_for(expected, found)
+        fields = [pa.schema([(name, kind)]) for kind in sides]
         common: pa.DataType = pa.unify_schemas(fields, promote_options="permissive").field(name).type
     except (pa.ArrowTypeError, pa.ArrowInvalid) as failure:
         raise SchemaError(

@@ -11,7 +11,15 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flinkcore.analysis.result_tables import NO_KEY, as_table, cast_to, check_names, ids_of_keys, names_of
+from flinkcore.analysis.result_tables import (
+    NO_KEY,
+    as_table,
+    cast_to,
+    check_names,
+    ids_of_keys,
+    names_of,
+    with_room_for,
+)
 from flinkcore.common import Duration, Time
 from flinkcore.common.time import interval_or_ms
 from flinkcore.datastream.columnar_windows import ROW_KIND
@@ -312,7 +320,7 @@ def _common_key_type(name: str, questions: pa.DataType, features: pa.DataType) -
     try:
         if None in kinds or (kinds[0] != kinds[1] and "null" not in kinds) or kinds == ["null", "null"]:
             raise pa.ArrowTypeError("both have to be plain values of one kind")
-        sides = _with_room(features, questions), _with_room(questions, features)
+        sides = with_room_for(features, questions), with_room_for(questions, features)
         schemas = [pa.schema([(name, side)]) for side in sides]
         common: pa.DataType = pa.unify_schemas(schemas, promote_options="permissive").field(0).type
     except (pa.ArrowTypeError, pa.ArrowInvalid) as failure:
@@ -321,23 +329,6 @@ def _common_key_type(name: str, questions: pa.DataType, features: pa.DataType) -
             f"{failure}"
         ) from failure
     return common
-
-
-def _with_room(kind: pa.DataType, other: pa.DataType) -> pa.DataType:
-    """A type of the same kind, of which Arrow finds one that holds all values of both."""
-    types = pa.types
-    if types.is_struct(kind) and types.is_struct(other):
-        return pa.struct(
-            [
-                (field.name, _with_room(field.type, other_field.type))
-                for field, other_field in zip(kind, other, strict=True)
-            ]
-        )
-    if types.is_timestamp(kind):
-        return pa.timestamp(kind.unit, "UTC" if kind.tz else None)
-    if types.is_integer(kind) and types.is_integer(other) and pa.uint64() in (kind, other) and kind != other:
-        return pa.decimal128(20)  # an int64 has no room for the values of a uint64 from 2**63 on
-    return kind
 
 
 def _kind_of_key(kind: pa.DataType) -> Any:

@@ -74,6 +74,31 @@ def cast_to(table: pa.Table, types: pa.Schema, side: str) -> pa.Table:
     return pa.table(columns, schema=types)
 
 
+def with_room_for(kind: pa.DataType, other: pa.DataType) -> pa.DataType:
+    """Return a type of the same kind, of which Arrow finds one that holds all values of both types."""
+    types = pa.types
+    if types.is_struct(kind) and types.is_struct(other) and _names(kind) == _names(other):
+        fields = zip(kind, other, strict=True)
+        return pa.struct(
+            [(field.name, with_room_for(field.type, of_other.type)) for field, of_other in fields]
+        )
+    if types.is_map(kind) and types.is_map(other):
+        parts = (kind.key_type, other.key_type), (kind.item_type, other.item_type)
+        return pa.map_(*(with_room_for(*part) for part in parts))
+    for is_list, make in ((types.is_list, pa.list_), (types.is_large_list, pa.large_list)):
+        if is_list(kind) and is_list(other):
+            return make(with_room_for(kind.value_type, other.value_type))
+    if types.is_timestamp(kind) and types.is_timestamp(other):
+        return pa.timestamp(kind.unit, "UTC" if kind.tz else None)
+    if types.is_integer(kind) and types.is_integer(other) and pa.uint64() in (kind, other) and kind != other:
+        return pa.decimal128(20)  # an int64 has no room for the values of a uint64 from 2**63 on
+    return kind
+
+
+def _names(struct: pa.StructType) -> list[str]:
+    return [field.name for field in struct]
+
+
 def differences(first: pa.ChunkedArray, second: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return the second of two columns of numbers, of one type, less the first: exact for integers and decimals."""
     kind, exact = first.type, pa.float64()

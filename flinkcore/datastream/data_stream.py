@@ -1285,6 +1285,7 @@ class DataStream(ConfiguredStream):
         config = self._environment.get_config()
         parallelism = config.get_parallelism()
         graph, executor = StreamGraph(self._transformation), self._environment.executor
+        self._environment._settle_sinks()
         needs_rows = graph.needs_rows
         head = (
             f"{executor.name} {'job, element by element' if needs_rows else 'replay'}, "

@@ -59,6 +59,7 @@ from flinkcore.datastream.state_backend import StateBackend
 from flinkcore.datastream.time_characteristic import TimeCharacteristic
 from flinkcore.datastream.timestamps import as_watermark_strategy
 from flinkcore.datastream.transformations import EventLogSource, LogData, Transformation
+from flinkcore.datastream.waiting_sinks import WaitingSinks
 from flinkcore.errors import ArgumentTypeError, ConfigurationError
 
 if TYPE_CHECKING:
@@ -109,6 +110,10 @@ class StreamExecutionEnvironment(WithFormerMethods):
         self._time_characteristic = TimeCharacteristic.EventTime
         self._sinks: list[SinkTransformation] = []
         self._steps: list[Transformation] = []
+        # `flinkcore run` has a message of its own.
+        self._waiting_sinks = (
+            WaitingSinks() if StreamExecutionEnvironment._new_context_environment is None else None
+        )
 
     @staticmethod
     def get_execution_environment(configuration: Configuration | None = None) -> StreamExecutionEnvironment:
@@ -501,6 +506,8 @@ class StreamExecutionEnvironment(WithFormerMethods):
 
     def _add_sink(self, sink: SinkTransformation) -> None:
         self._sinks.append(sink)
+        if self._waiting_sinks is not None:
+            self._waiting_sinks.add()
 
     def _add_step(self, step: Transformation) -> None:
         """Note a step, which `execute` runs even if no sink reads it."""
@@ -550,6 +557,7 @@ class StreamExecutionEnvironment(WithFormerMethods):
         not there; each function is an operator, as in PyFlink without ``python.operator-chaining.enabled``.
         """
         self._require_steps()
+        self._settle_sinks()
         job = self._planned_job(None, None)
         return self.executor.execution_plan(job, self._config.for_job(job.is_bounded))
 
@@ -566,6 +574,12 @@ class StreamExecutionEnvironment(WithFormerMethods):
         """Forget the sinks and steps that were not executed."""
         self._sinks.clear()
         self._steps.clear()
+        self._settle_sinks()
+
+    def _settle_sinks(self) -> None:
+        """Say nothing of the current sinks when the script ends."""
+        if self._waiting_sinks is not None:
+            self._waiting_sinks.clear()
 
     @property
     def executor(self) -> PipelineExecutor:

@@ -657,6 +657,7 @@ class KeyedTestHarness(Generic[K]):
         -------
         object
             A copy of the value, list or dictionary, or the result of an aggregating state; None if there is no value.
+            A map with keys that no dictionary tells apart or holds, such as 0.0 and -0.0, or lists, is a list of pairs.
             It is no access to the time to live.
 
         Raises

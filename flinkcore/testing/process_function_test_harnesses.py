@@ -21,6 +21,12 @@ from flinkcore.datastream.functions import (
 )
 from flinkcore.datastream.interval_join_operation import IntervalJoinOperation
 from flinkcore.datastream.state import MapStateDescriptor
+from flinkcore.datastream.timestamps import (
+    AssignerWithPeriodicWatermarks,
+    AssignerWithPunctuatedWatermarks,
+    StrategyOrAssigner,
+    as_watermark_strategy,
+)
 from flinkcore.datastream.window import WindowOperation
 from flinkcore.errors import ConfigurationError
 from flinkcore.runtime.operators import (
@@ -298,7 +304,7 @@ def for_interval_join(
 
 
 def for_watermark_strategy(
-    watermark_strategy: WatermarkStrategy, auto_watermark_interval_ms: int = 200
+    watermark_strategy: StrategyOrAssigner, auto_watermark_interval_ms: int = 200
 ) -> OneInputStreamOperatorTestHarness[Any, Any]:
     """Return an open harness of a watermark strategy.
 
@@ -306,7 +312,7 @@ def for_watermark_strategy(
 
     Parameters
     ----------
-    watermark_strategy : WatermarkStrategy
+    watermark_strategy : WatermarkStrategy, AssignerWithPeriodicWatermarks or AssignerWithPunctuatedWatermarks
         Its timestamp assigner must take elements, not name a column.
     auto_watermark_interval_ms : int
         0: no periodic watermarks.
@@ -318,11 +324,13 @@ def for_watermark_strategy(
     UserCodeError
         If its generator cannot be created.
     """
-    _require(watermark_strategy, WatermarkStrategy)
+    if not isinstance(watermark_strategy, AssignerWithPeriodicWatermarks | AssignerWithPunctuatedWatermarks):
+        _require(watermark_strategy, WatermarkStrategy)
+    strategy = as_watermark_strategy(watermark_strategy)
 
     def make_operator(given: StreamOperatorParameters) -> TimestampsAndWatermarksOperator:
         return TimestampsAndWatermarksOperator(
-            watermark_strategy, given.output, given.processing_time_service, auto_watermark_interval_ms
+            strategy, given.output, given.processing_time_service, auto_watermark_interval_ms
         )
 
     return _opened(OneInputStreamOperatorTestHarness(make_operator))

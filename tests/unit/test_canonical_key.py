@@ -56,6 +56,8 @@ ONE_KEY = [
     (Row(a=math.nan, b=1), Row(a=ODD_NAN, b=1), Row(math.nan, 1)),
     (1.5, np.float64(1.5)),
     (np.float32("nan"), -np.float32("nan")),
+    (np.datetime64("NaT", "s"), np.datetime64("NaT", "s")),
+    (complex("nan"), complex("nan")),
     ("red", Color.RED, Name("red")),
     (("x", 2), Point("x", 2)),
     (Decimal("0.0"), Decimal("-0.0")),

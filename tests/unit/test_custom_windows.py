@@ -189,8 +189,16 @@ def test_merging_cannot_make_a_window_late(around: Surroundings) -> None:
     operator.process_watermark(Watermark(4))
     operator.process_element(record("a", 1, 20))
     with pytest.raises(
-        UserCodeError, match=r"TimeWindow\(start=0, end=5\), which ended before the current watermark 4"
+        UserCodeError,
+        match=r"TimeWindow\(start=0, end=5\), which ended before the current watermark 4, "
+        "with an allowed lateness of 0 ms: merging cannot make a window late",
     ):
+        operator.process_element(record("a", 1, 30))
+    late = Surroundings()
+    operator = late.windows(windows_of(OnceTwo(10), allowed_lateness_ms=7))
+    operator.process_watermark(Watermark(11))
+    operator.process_element(record("a", 1, 20))
+    with pytest.raises(UserCodeError, match="the current watermark 11, with an allowed lateness of 7 ms"):
         operator.process_element(record("a", 1, 30))
 
 

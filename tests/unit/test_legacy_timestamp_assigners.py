@@ -106,6 +106,21 @@ def test_the_legacy_bound_never_wraps_around(delay: int) -> None:
         assert watermark(extractor) == max(timestamp - delay, MIN_TIMESTAMP)
 
 
+@pytest.mark.parametrize(
+    ("base", "method"),
+    [
+        (BoundedOutOfOrdernessTimestampExtractor, "extract_element_timestamp"),
+        (AscendingTimestampExtractor, "extract_ascending_timestamp"),
+        (LegacyBounded, "extract_element_timestamp"),
+    ],
+)
+def test_an_extractor_that_overrides_the_wrong_method_says_which_is_right(base: type, method: str) -> None:
+    with pytest.raises(
+        ConfigurationError, match=rf"Mine overrides extract_timestamp.* Override {method}\(element\)"
+    ):
+        type("Mine", (base,), {"extract_timestamp": lambda self, element: element, "__module__": "program"})
+
+
 def test_a_negative_legacy_bound_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="max_out_of_orderness cannot be negative"):
         LegacyBounded(Duration.of_millis(-1))

@@ -4,12 +4,14 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from models.golden_generators import LegacyBounded
 from models.operators import Forward, Union
 
 from flinkcore.common import (
     MAX_TIMESTAMP,
     Duration,
     OutputTag,
+    Time,
     TimestampAssigner,
     Watermark,
     WatermarkStrategy,
@@ -26,6 +28,7 @@ from flinkcore.datastream.state import (
     MapStateDescriptor,
     ValueStateDescriptor,
 )
+from flinkcore.datastream.timestamps import AssignerWithPunctuatedWatermarks
 from flinkcore.errors import ConfigurationError, DataError, LifecycleError, TimerError, UserCodeError
 from flinkcore.testing import (
     BroadcastOperatorTestHarness,
@@ -203,6 +206,26 @@ def test_a_value_is_shown_as_it_was_when_it_was_emitted() -> None:
         harness.process_element(2)
         assert harness.extract_output_values() == [[1], [1, 2]]
         assert [record.value for record in harness.get_side_output(SIDE)] == [{"seen": [1]}, {"seen": [1, 2]}]
+
+
+def test_the_harness_of_watermarks_takes_legacy_assigners() -> None:
+    assigner = LegacyBounded(Time.milliseconds(10))
+    with for_watermark_strategy(assigner, 100) as harness:
+        harness.process_element(50)
+        harness.advance_time(100)
+        assert harness.get_output() == [StreamRecord(50, 50), Watermark(40)]
+    with for_watermark_strategy(MarkedElements()) as harness:
+        harness.process_element(7)
+        assert harness.get_output() == [StreamRecord(7, 7), Watermark(7)]
+    assert assigner.largest_timestamp_ms == LegacyBounded(Time.milliseconds(10)).largest_timestamp_ms
+
+
+class MarkedElements(AssignerWithPunctuatedWatermarks):
+    def extract_timestamp(self, value: int, record_timestamp: int) -> int:
+        return value
+
+    def check_and_get_next_watermark(self, last_element: int, extracted_timestamp: int) -> Watermark:
+        return Watermark(extracted_timestamp)
 
 
 def test_a_record_of_the_test_is_not_changed() -> None:

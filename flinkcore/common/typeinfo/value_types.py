@@ -79,11 +79,11 @@ class BasicTypeInfo(TypeInformation):
 
     def __init__(self, basic_type: BasicType) -> None:
         self.basic_type = basic_type
-        self._is_whole = basic_type in _WHOLE
+        self.is_whole = basic_type in _WHOLE
         self._end = 1 << _BITS[basic_type] - 1 if basic_type in _BITS else None
 
     def accepts(self, value: Any) -> bool:
-        if self._is_whole:
+        if self.is_whole:
             if type(value) is not int and not hasattr(value, "__index__"):
                 return False
             return self._end is None or -self._end <= index(value) < self._end
@@ -104,7 +104,7 @@ class BasicTypeInfo(TypeInformation):
         if not self.accepts(value):
             bits = _BITS.get(self.basic_type) if hasattr(value, "__index__") else None
             raise DataError(f"{value!r} is no {self!r}" + (f", which has {bits} bits" if bits else ""))
-        return index(value) if self._is_whole else value
+        return index(value) if self.is_whole else value
 
     def plain_classes(self) -> frozenset[type]:
         if self.basic_type is BasicType.FLOAT or self.basic_type in _BITS:

@@ -3,14 +3,14 @@
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.common.shown_times import dated
 from flinkcore.common.time import Duration, Time, bound_ms
 from flinkcore.common.timestamp_assigner import ClockedTimestampAssigner, TimestampAssigner
 from flinkcore.common.watermark import Watermark
-from flinkcore.errors import DataError, SchemaError, UnsupportedOperationError
+from flinkcore.errors import ConfigurationError, DataError, SchemaError, UnsupportedOperationError
 
 
 class _AssignerWithWatermarks(TimestampAssigner):
@@ -138,6 +138,15 @@ class ColumnTimestampExtractor(AssignerWithPeriodicWatermarks):
     """
 
     largest_timestamp_ms: int
+    _own_method: ClassVar[str] = ""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if cls._own_method and cls.__module__ != __name__ and "extract_timestamp" in cls.__dict__:
+            raise ConfigurationError(
+                f"{cls.__qualname__} overrides extract_timestamp, which keeps track of the largest timestamp. "
+                f"Override {cls._own_method}(element), which returns the element's timestamp in ms since the epoch"
+            )
 
     @abstractmethod
     def note_timestamp(self, timestamp: int) -> None:
@@ -164,6 +173,8 @@ class AscendingTimestampExtractor(ColumnTimestampExtractor):
     Flink 1.20's ``AscendingTimestampExtractor``. Before the first element, and as long as the largest timestamp
     is -2**63, the watermark is -2**63.
     """
+
+    _own_method = "extract_ascending_timestamp"
 
     def __init__(self) -> None:
         self.largest_timestamp_ms = MIN_TIMESTAMP
@@ -213,6 +224,8 @@ class BoundedOutOfOrdernessTimestampExtractor(ColumnTimestampExtractor):
     Flink 1.20's ``BoundedOutOfOrdernessTimestampExtractor``, whose overloaded ``extractTimestamp(element)`` is
     `extract_element_timestamp` here. Sums never overflow 64 bits.
     """
+
+    _own_method = "extract_element_timestamp"
 
     def __init__(self, max_out_of_orderness: Duration | Time) -> None:
         self._max_out_of_orderness_ms = bound_ms(max_out_of_orderness, "max_out_of_orderness")

@@ -19,7 +19,7 @@ from flinkcore.datastream.state import StateDescriptor, StateTtlConfig
 from flinkcore.errors import SchemaError
 from flinkcore.runtime.checkpoint.checkpoint_table import CheckpointTable, TableColumns
 from flinkcore.runtime.checkpoint.operator_snapshot import SplitPosition
-from flinkcore.runtime.checkpoint.value_decoding import Decode, decode
+from flinkcore.runtime.checkpoint.value_decoding import Decode, decode, decode_maps
 from flinkcore.runtime.checkpoint.value_encoding import Encode, encode
 from flinkcore.runtime.checkpoint.value_shape import has_serialized
 from flinkcore.runtime.state import DistributionMode, KeyedStateSnapshot, OperatorStateSnapshot
@@ -98,7 +98,7 @@ def keyed_state_of_table(table: CheckpointTable, decode_keys: Decode = decode) -
     type = StateDescriptor.Type(table.attributes["type"])
     ttl_time = table.attributes["ttl_time"]
     characteristic = None if ttl_time is None else StateTtlConfig.TtlTimeCharacteristic[ttl_time]
-    values = table.values("value")
+    values = table.values("value", decode_maps if type is StateDescriptor.Type.MAP else decode)
     container = {StateDescriptor.Type.LIST: list, StateDescriptor.Type.MAP: dict}.get(type)
     if container is not None and not set(map(builtins.type, values)) <= {container}:
         raise SchemaError(f"a {type.value} state of a checkpoint has values that are no {container.__name__}")

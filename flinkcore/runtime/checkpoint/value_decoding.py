@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pyarrow as pa
 
+from flinkcore._native.keys import dictionary_key
 from flinkcore.common.row import Row, rows_of_columns
 from flinkcore.common.row_kind import RowKind
 from flinkcore.datastream.functions.join_functions import TaggedUnion
@@ -44,6 +45,17 @@ def _decode_nullable(array: pa.Array, shape: Shape) -> list[Any]:
     if decoder is None:
         raise SchemaError(f"a column of a checkpoint holds {shape!r}, which this version does not know")
     return decoder(array, parts, shape)
+
+
+def decode_maps(array: pa.Array, shape: Shape) -> list[Any]:
+    """Return the dictionaries of a column, as a map state holds them; other values as :func:`decode`."""
+    if shape[0] != "dict":
+        return decode(array, shape)
+    _expect_values(array, shape)
+    return [
+        {dictionary_key(key): value for key, value in entries}
+        for entries in _entries(array, shape[1:], shape)
+    ]
 
 
 class EqualColumnsOnce:
@@ -165,6 +177,10 @@ def _tuples(array: pa.Array, parts: list[Any], shape: Shape) -> list[Any]:
 
 
 def _dict(array: pa.Array, parts: list[Any], shape: Shape) -> list[Any]:
+    return list(map(dict, _entries(array, parts, shape)))
+
+
+def _entries(array: pa.Array, parts: Any, shape: Shape) -> list[list[Any]]:
     _expect(
         pa.types.is_large_list(array.type) and pa.types.is_struct(array.type.value_type) and len(parts) == 2,
         array,
@@ -172,7 +188,7 @@ def _dict(array: pa.Array, parts: list[Any], shape: Shape) -> list[Any]:
     )
     _expect_values(array.values, shape)
     entries = _tuple(array.values, parts, shape)
-    return [dict(entries[start:end]) for start, end in pairwise(array.offsets.to_pylist())]
+    return [entries[start:end] for start, end in pairwise(array.offsets.to_pylist())]
 
 
 def _serialized(array: pa.Array, names: list[Any], shape: Shape) -> list[Any]:

@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pyarrow as pa
 
+from flinkcore._native.keys import given_keys
 from flinkcore.common.row import Row
 from flinkcore.common.row_kind import RowKind
 from flinkcore.datastream.functions.join_functions import TaggedUnion
@@ -223,7 +224,8 @@ def _rows(values: Sequence[Row], what: str, depth: int) -> Encoded:
 
 
 def _dicts(values: Sequence[Any], what: str, depth: int) -> Encoded:
-    keys, key_shape = encode(list(chain.from_iterable(values)), what, depth + 1)
+    # A map state's dictionaries hold for some keys what compares them as Java does.
+    keys, key_shape = encode(given_keys(chain.from_iterable(values)), what, depth + 1)
     items, shape = encode(list(chain.from_iterable(map(dict.values, values))), what, depth + 1)
     entries = pa.StructArray.from_arrays([keys, items], ["key", "value"])
     return pa.LargeListArray.from_arrays(_offsets(values), entries), ["dict", key_shape, shape]

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any, Generic, TypeVar
 
-from flinkcore._native.element_calls import CurrentKeyValues
+from flinkcore._native.element_calls import CurrentKeyEntries, CurrentKeyValues, MapKeys
 from flinkcore.datastream.functions import AggregateFunction
 from flinkcore.datastream.state import (
     AggregatingState,
@@ -200,8 +200,18 @@ class HeapListState(HeapMergingState, ListState[T]):
         return first
 
 
-class HeapMapState(HeapState, MapState[K, V]):
+class HeapMapState(HeapState, CurrentKeyEntries, MapState[K, V]):
     """A :class:`MapState` on a table, which holds dictionaries that are not empty.
+
+    Keys are one where keys of a stream are: every NaN is the same key, -0.0 and 0.0 are two.
+
+    Parameters
+    ----------
+    name, key_context, table
+        As of :class:`HeapState`.
+    check : EntryCheck
+    keys : MapKeys, optional
+        By default those of the check.
 
     Notes
     -----
@@ -210,45 +220,39 @@ class HeapMapState(HeapState, MapState[K, V]):
 
     _check: EntryCheck
 
-    def get(self, key: K) -> V | None:
-        entries: dict[K, V | None] | None = self.get_internal()
-        return None if entries is None else entries.get(key)
+    def __init__(
+        self,
+        name: str,
+        key_context: KeyContext,
+        table: StateTable,
+        check: EntryCheck,
+        keys: MapKeys | None = None,
+    ) -> None:
+        super().__init__(name, key_context, table, check)
+        self.map_keys = keys or check.keys
+        if not check.accepts_all:
+            self.check_entry = check.checked
 
-    def put(self, key: K, value: V | None) -> None:
-        value = self._check(key, value)
-        entries = self.get_internal()
-        if entries is None:
-            self.update_internal({key: value})
-        else:
-            entries[key] = value
+    get = CurrentKeyEntries.get_entry
+    put = CurrentKeyEntries.put_entry
+    remove = CurrentKeyEntries.remove_entry
+    contains = CurrentKeyEntries.contains_entry
+    items = CurrentKeyEntries.entries
+    keys = CurrentKeyEntries.entry_keys
 
     def put_all(self, dict_value: Mapping[K, V | None] | Iterable[tuple[K, V | None]]) -> None:
-        added = self._check.all(dict_value)
+        self.update_entries(self._check.all(dict_value))
+
+    def update_entries(self, added: dict[Hashable, Any]) -> None:
+        """Put entries by what dictionaries hold for their keys; the dictionary becomes the state's own."""
         entries = self.get_internal()
         if entries is not None:
             entries.update(added)
         elif added:
             self.update_internal(added)
 
-    def remove(self, key: K) -> None:
-        entries = self.get_internal()
-        if entries is not None:
-            entries.pop(key, None)
-            if not entries:
-                self.clear()
-
-    def contains(self, key: K) -> bool:
-        return key in (self.get_internal() or ())
-
-    def items(self) -> list[tuple[K, V | None]]:
-        entries: dict[K, V | None] | None = self.get_internal()
-        return [] if entries is None else list(entries.items())
-
-    def keys(self) -> list[K]:
-        return list(self.get_internal() or ())
-
     def values(self) -> list[V | None]:
-        return [value for _, value in self.items()]
+        return list((self.get_internal() or {}).values())
 
     def is_empty(self) -> bool:
         return self.get_internal() is None

@@ -7,6 +7,7 @@ from functools import partial
 from itertools import compress
 from typing import TYPE_CHECKING, Any
 
+from flinkcore._native.keys import given_items
 from flinkcore.common.constants import MIN_TIMESTAMP
 from flinkcore.datastream.state import AggregatingStateDescriptor, StateDescriptor, StateTtlConfig
 from flinkcore.errors import ConfigurationError, DataError, LifecycleError
@@ -194,8 +195,9 @@ class KeyedStateBackend:
         Returns
         -------
         object
-            A value, a copy of a list or of a dictionary, or the result of an aggregating state; None if there is no
-            value.
+            A value, a copy of a list, a dictionary, or the result of an aggregating state; None if there is no value.
+            A map with keys that no dictionary tells apart or holds, such as 0.0 and -0.0, or lists, is a list of
+            pairs.
 
         Raises
         ------
@@ -213,7 +215,7 @@ class KeyedStateBackend:
         descriptor, _ = self._states.get(name, (None, None))
         if isinstance(descriptor, AggregatingStateDescriptor):
             return descriptor.get_agg_function().get_result(value)
-        return value
+        return _map_of(value) if table.type is StateDescriptor.Type.MAP else value
 
     def _table(self, name: str) -> StateTable:
         table = self._tables.get(name)
@@ -410,6 +412,15 @@ def _copies(type: StateDescriptor.Type, values: Sequence[Any]) -> Sequence[Any]:
     if type is StateDescriptor.Type.LIST or type is StateDescriptor.Type.MAP:
         return [held.copy() for held in values]
     return values
+
+
+def _map_of(entries: dict[Any, Any]) -> dict[Any, Any] | list[tuple[Any, Any]]:
+    pairs = given_items(entries)
+    try:
+        found = dict(pairs)
+    except TypeError:
+        return pairs
+    return found if len(found) == len(pairs) else pairs
 
 
 def _no_cleanup() -> None:

@@ -1,8 +1,10 @@
 """The operator states of one instance, on the heap."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, NoReturn, TypeVar
 
+from flinkcore._native.element_calls import MapEntries, MapKeys
+from flinkcore._native.keys import given_items, given_keys
 from flinkcore.datastream.state import (
     BroadcastState,
     ListState,
@@ -22,31 +24,28 @@ V = TypeVar("V")
 T = TypeVar("T")
 
 
-class ReadOnlyHeapBroadcastState(ReadOnlyBroadcastState[K, V]):
+class ReadOnlyHeapBroadcastState(MapEntries, ReadOnlyBroadcastState[K, V]):
     """A broadcast state as the keyed side of a broadcast function sees it.
 
     Parameters
     ----------
-    name : str
     entries : dict
-        Shared with the state, whose changes it shows.
+        By what it holds for their keys; shared with the state, whose changes it shows.
+    keys : MapKeys
+    name : str
     """
 
-    def __init__(self, name: str, entries: dict[Any, Any]) -> None:
+    def __init__(self, entries: dict[Hashable, Any], keys: MapKeys, name: str) -> None:
         self._name = name
-        self._entries = entries
 
-    def get(self, key: K) -> V | None:
-        return self._entries.get(key)
-
-    def contains(self, key: K) -> bool:
-        return key in self._entries
+    get = MapEntries.get
+    contains = MapEntries.contains
 
     def items(self) -> list[tuple[K, V]]:
-        return list(self._entries.items())
+        return given_items(self._entries)
 
     def keys(self) -> list[K]:
-        return list(self._entries)
+        return given_keys(self._entries)
 
     def values(self) -> list[V]:
         return list(self._entries.values())
@@ -62,13 +61,14 @@ class ReadOnlyHeapBroadcastState(ReadOnlyBroadcastState[K, V]):
 
 
 class HeapBroadcastState(ReadOnlyHeapBroadcastState[K, V], BroadcastState[K, V]):
-    """A :class:`BroadcastState` on a dictionary.
+    """A :class:`BroadcastState` on a dictionary; its keys are one where those of a `HeapMapState` are.
 
     Parameters
     ----------
-    name : str
     entries : dict
-        Its contents; they become the state's own.
+        Its contents, by what the check's keys are held as; they become the state's own.
+    keys : MapKeys
+    name : str
     check : EntryCheck
 
     Notes
@@ -76,19 +76,19 @@ class HeapBroadcastState(ReadOnlyHeapBroadcastState[K, V], BroadcastState[K, V])
     Flink's ``org.apache.flink.runtime.state.HeapBroadcastState``.
     """
 
-    def __init__(self, name: str, entries: dict[Any, Any], check: EntryCheck) -> None:
-        super().__init__(name, entries)
+    def __init__(self, entries: dict[Hashable, Any], keys: MapKeys, name: str, check: EntryCheck) -> None:
+        super().__init__(entries, keys, name)
         self._check = check
+        if not check.accepts_all:
+            self.check_entry = check.checked
 
-    def put(self, key: K, value: V) -> None:
-        value = self._check(key, value)
-        self._entries[key] = value
+    put = MapEntries.put_entry
 
     def put_all(self, dict_value: Mapping[K, V] | Iterable[tuple[K, V]]) -> None:
         self._entries.update(self._check.all(dict_value))
 
     def remove(self, key: K) -> None:
-        self._entries.pop(key, None)
+        self._entries.pop(self._keys(key), None)
 
     def clear(self) -> None:  # type: ignore[override]
         """Remove all map keys."""
@@ -96,7 +96,7 @@ class HeapBroadcastState(ReadOnlyHeapBroadcastState[K, V], BroadcastState[K, V])
 
     def read_only(self) -> ReadOnlyHeapBroadcastState[K, V]:
         """Return a read-only view, which shows every change."""
-        return ReadOnlyHeapBroadcastState(self._name, self._entries)
+        return ReadOnlyHeapBroadcastState(self._entries, self._keys, self._name)
 
 
 class PartitionableListState(ListState[T]):
@@ -244,7 +244,7 @@ class OperatorStateBackend(OperatorStateStore):
         state: Any
         if isinstance(descriptor, MapStateDescriptor):
             entry_check = EntryCheck(descriptor)
-            state = HeapBroadcastState(name, entry_check.all(elements), entry_check)
+            state = HeapBroadcastState(entry_check.all(elements), entry_check.keys, name, entry_check)
         else:
             element_check = ElementCheck(name, descriptor.type_info)
             state = PartitionableListState(element_check.all(elements), element_check)

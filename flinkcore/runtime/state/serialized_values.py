@@ -1,17 +1,18 @@
 """Values as their serializers write them: what snapshots hold until a descriptor names the serializer again."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from flinkcore._native.keys import dictionary_key, given_items
 from flinkcore.common.serializer import Serializer
 from flinkcore.datastream.state import MapStateDescriptor, StateDescriptor
 from flinkcore.datastream.state.state_descriptor import StateType
 from flinkcore.errors import ConfigurationError, UserCodeError
 from flinkcore.runtime.state.state_table import StateTable
 from flinkcore.runtime.state.time_to_live import map_values
-from flinkcore.runtime.state.value_checks import value_check
+from flinkcore.runtime.state.value_checks import map_keys, value_check
 
 Conversion = Callable[[Any], Any]
 
@@ -135,7 +136,9 @@ def serialized_values(descriptor: StateDescriptor, values: Sequence[Any], are_st
     """
     of_value = serialization(descriptor.name, descriptor.type_info)
     of_key = serialization(descriptor.name, _key_type(descriptor))
-    return [_converted(descriptor.type, held, of_key, of_value, are_stamped) for held in values]
+    return [
+        _converted(descriptor.type, held, of_key, of_value, are_stamped, dictionary_key) for held in values
+    ]
 
 
 def adopt_restored(descriptor: StateDescriptor, table: StateTable) -> None:
@@ -156,7 +159,8 @@ def adopt_restored(descriptor: StateDescriptor, table: StateTable) -> None:
     of_key = _adoption(descriptor, "map keys", _key_type(descriptor))
     are_stamped = table.ttl_time is not None
     namespaces, key_ids, values = table.columns()
-    adopted = [_converted(table.type, held, of_key, of_value, are_stamped) for held in values]
+    held_key = map_keys(descriptor) if isinstance(descriptor, MapStateDescriptor) else dictionary_key
+    adopted = [_converted(table.type, held, of_key, of_value, are_stamped, held_key) for held in values]
     table.put_all(namespaces, key_ids, adopted)
     table.is_serialized = False
 
@@ -210,10 +214,15 @@ def _with_stamp(of_value: Conversion, stamped: Any) -> Any:
 
 
 def _converted(
-    type: StateDescriptor.Type, held: Any, of_key: Conversion, of_value: Conversion, are_stamped: bool
+    type: StateDescriptor.Type,
+    held: Any,
+    of_key: Conversion,
+    of_value: Conversion,
+    are_stamped: bool,
+    held_key: Callable[[Any], Hashable],
 ) -> Any:
     function = partial(_with_stamp, of_value) if are_stamped else of_value
     converted = map_values(type, held, function)
     if type is StateDescriptor.Type.MAP and of_key is not unchanged:
-        return {of_key(key): value for key, value in converted.items()}
+        return {held_key(of_key(key)): value for key, value in given_items(converted)}
     return converted

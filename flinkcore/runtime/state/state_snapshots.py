@@ -32,7 +32,8 @@ class KeyedStateSnapshot:
         user's value and the time of its last access, in ms since the epoch of this kind of time. As an event time,
         -2**63 is an access before the first watermark.
     keys, namespaces, values : sequence of object
-        By entry, each ``(n_entries,)``; a namespace of None is the void namespace.
+        By entry, each ``(n_entries,)``; a namespace of None is the void namespace. Dictionaries of a map state have
+        what :func:`dictionary_key` returns for map keys.
     key_groups : int array (n_entries,)
         By entry.
     is_serialized : bool

@@ -169,15 +169,16 @@ class TtlMapState(TtlState[HeapMapState[K, Stamped]], MapState[K, V]):
 
     def put(self, key: K, value: V | None) -> None:
         self._on_access()
-        value = self._check(key, value)
+        value = self._check.checked(key, value)
         self._original.put(key, None if value is None else self._life.stamp(value))
 
     def put_all(self, dict_value: Mapping[K, V | None] | Iterable[tuple[K, V | None]]) -> None:
         self._on_access()
         now_ms = self._life.now()
         added = self._check.all(dict_value)
-        for key, value in added.items():
-            self._original.put(key, None if value is None else (value, now_ms))
+        self._original.update_entries(
+            {key: None if value is None else (value, now_ms) for key, value in added.items()}
+        )
 
     def remove(self, key: K) -> None:
         self._on_access()
@@ -355,9 +356,12 @@ def ttl_state(
         stamped_list: HeapListState[Stamped] = HeapListState(name, key_context, table, ElementCheck(name))
         return TtlListState(stamped_list, life, on_access, ElementCheck(name, descriptor.type_info))
     if isinstance(descriptor, MapStateDescriptor):
+        entry_check = EntryCheck(descriptor)
         any_entry = EntryCheck(MapStateDescriptor(name))
-        stamped_map: HeapMapState[Any, Stamped] = HeapMapState(name, key_context, table, any_entry)
-        return TtlMapState(stamped_map, life, on_access, EntryCheck(descriptor))
+        stamped_map: HeapMapState[Any, Stamped] = HeapMapState(
+            name, key_context, table, any_entry, entry_check.keys
+        )
+        return TtlMapState(stamped_map, life, on_access, entry_check)
     if isinstance(descriptor, ReducingStateDescriptor):
         reduce = TtlReduce(descriptor.get_reduce_function(), life, check)
         return TtlReducingState(HeapReducingState(name, key_context, table, reduce), life, on_access, check)

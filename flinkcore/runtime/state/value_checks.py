@@ -3,10 +3,11 @@
 They return what the state keeps.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, TypeVar
 
-from flinkcore.common.typeinfo import ListTypeInfo
+from flinkcore._native.element_calls import MapKeys
+from flinkcore.common.typeinfo import BasicTypeInfo, ListTypeInfo, TypeInformation
 from flinkcore.datastream.state import MapStateDescriptor
 from flinkcore.datastream.state.state_descriptor import StateType
 from flinkcore.errors import SchemaError
@@ -89,28 +90,46 @@ class ElementCheck:
         return [self(element) for element in values]
 
 
-class EntryCheck:
-    """Refuses map keys and values of another type than the declared ones."""
+def map_keys(descriptor: MapStateDescriptor[Any, Any]) -> MapKeys:
+    """Return what makes of the keys of a map state what its dictionaries hold."""
+    key_type = descriptor.key_type_info
+    if not isinstance(key_type, TypeInformation):
+        return MapKeys(descriptor.name)
+    plain_classes = key_type.plain_classes()
+    if isinstance(key_type, BasicTypeInfo) and key_type.is_whole:
+        plain_classes |= {int}  # those of too many bits are refused, and not changed
+    return MapKeys(descriptor.name, key_type.conversion(), plain_classes)
 
-    __slots__ = ("_key_check", "_state_name", "_value_check")
+
+class EntryCheck:
+    """Refuses map keys and values of another type than the declared ones.
+
+    Parameters
+    ----------
+    descriptor : MapStateDescriptor
+
+    Attributes
+    ----------
+    keys : MapKeys
+        Makes of map keys what dictionaries hold.
+    accepts_all : bool
+        Whether no type is declared.
+    """
+
+    __slots__ = ("_key_check", "_value_check", "accepts_all", "keys")
 
     def __init__(self, descriptor: MapStateDescriptor[Any, Any]) -> None:
-        self._state_name = descriptor.name
+        self.keys = map_keys(descriptor)
+        self.accepts_all = descriptor.key_type_info is None and descriptor.type_info is None
         self._key_check = value_check(descriptor.name, "map keys", descriptor.key_type_info)
         self._value_check = value_check(descriptor.name, "values", descriptor.type_info)
 
-    def __call__(self, key: Any, value: Any) -> Any:
+    def checked(self, key: Any, value: Any) -> Any:
         """Check an entry, and return its value as it is kept."""
         if self._key_check is not None:
             self._key_check(key)
         return value if self._value_check is None else self._value_check(value)
 
-    def all(self, entries: Mapping[Any, Any] | Iterable[tuple[Any, Any]]) -> dict[Any, Any]:
-        """Check all entries, and return them as a new dictionary."""
-        try:
-            added = dict(entries)
-        except (TypeError, ValueError) as failure:
-            raise SchemaError(
-                f"the map state {self._state_name!r} takes a mapping or pairs of key and value, not {entries!r}"
-            ) from failure
-        return {key: self(key, value) for key, value in added.items()}
+    def all(self, entries: Mapping[Any, Any] | Iterable[tuple[Any, Any]]) -> dict[Hashable, Any]:
+        """Check all entries, and return them in a new dictionary by what it holds for their keys."""
+        return self.keys.hold_all(entries, None if self.accepts_all else self.checked)

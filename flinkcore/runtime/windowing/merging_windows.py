@@ -236,7 +236,7 @@ class MergingWindows:
         if late_for is not None:
             raise UserCodeError(
                 f"{type(self._assigner).__qualname__}.merge_windows has made {result!r}, which ended before "
-                f"{late_for}: merging cannot make a window late"
+                f"{late_for}: merging cannot make a window late. Let it return a window that covers those it merges"
             )
         self._trigger_calls.on_merge(result, merged)
         for window in merged:

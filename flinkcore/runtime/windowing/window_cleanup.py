@@ -52,7 +52,9 @@ class WindowCleanup:
             is_late = window.max_timestamp() <= time
         if not is_late:
             return None
-        return f"the current {'watermark' if self._is_event_time else 'processing time'} {time}"
+        if not self._is_event_time:
+            return f"the current processing time {time}"
+        return f"the current watermark {time}, with an allowed lateness of {self._lateness_ms} ms"
 
     def register(self, window: Window) -> None:
         """Set the timer that drops a window of the current key."""
