@@ -44,7 +44,7 @@ cdef struct KeyTree:
     uint64_t mask
     int64_t others
     int64_t left_out
-    int64_t lines
+    int64_t line  # that is being scanned
 
 
 cdef extern from *:
@@ -133,7 +133,7 @@ cdef int32_t _find(KeyTree* tree, int32_t parent, const uint8_t* key, int64_t le
         tree.others += 1
         number = _add(tree, parent, key, length, VALUE, False)
         _node(tree, number).meant = meant
-        _node(tree, number).first_line = tree.lines
+        _node(tree, number).first_line = tree.line
     node = _node(tree, number)
     if node.is_known:
         return number
@@ -204,7 +204,7 @@ cdef int64_t _scan(KeyTree* tree, const uint8_t* text, int64_t n, bint* has_null
                 if not is_key_next:
                     value = _node(tree, frames[depth]).first_child
         elif c == b"\n":
-            tree.lines += 1
+            tree.line += 1
         elif c == b"n" and depth == 0 and at + 1 < n and text[at + 1] == b"u":
             has_null[0] = True
         at += 1
@@ -238,7 +238,7 @@ cdef class JsonKeys:
         if self.tree.slots == NULL:
             raise MemoryError(f"{slots * sizeof(int32_t)} bytes for the keys of JSON")
         self.tree.mask = slots - 1
-        self.tree.lines = 1
+        self.tree.line = 1
         for parent, key, kind in known:
             if not -1 <= parent < len(last) or (parent < 0) != (len(last) == 0) or not VALUE <= kind <= ARRAY:
                 raise ValueError("a value is within one before it")
@@ -291,6 +291,11 @@ cdef class JsonKeys:
                 key = (<const char*> self.tree.text.data)[node.key_start : node.key_start + node.key_bytes]
                 found.append((node.parent, key, node.count, node.first_line))
         return found
+
+    @property
+    def line(self):
+        """The number of the line that comes next, from 1."""
+        return self.tree.line
 
     @property
     def left_out(self):

@@ -13,7 +13,7 @@ from time import monotonic, sleep
 from typing import Any, Final
 from weakref import ref
 
-from flinkcore._native.event_log import json_structure
+from flinkcore._native.json_lines import JsonKeys
 from flinkcore.errors import DataError
 
 LET_GO_SECONDS = 60
@@ -99,6 +99,8 @@ class CsvRows:
 
     Attributes
     ----------
+    names : list of str
+        Of the columns, from the header.
     is_empty : bool
         Whether the file has nothing but line breaks, which Arrow refuses.
     ends_within_line : bool
@@ -119,7 +121,8 @@ class CsvRows:
         self._block = self._filled_block(block_bytes)
         refuse_other_encodings(self._block)
         self.is_empty = not self._block
-        self._end_row = delimiter.encode() * self._header_columns(delimiter) + b"\n"
+        self.names = self._header(delimiter)
+        self._end_row = delimiter.encode() * len(self.names) + b"\n"
         self._end_rows, self._has_ended = 0, False
         self.ends_within_line = False
         self.line_breaks = 0
@@ -130,11 +133,12 @@ class CsvRows:
                 return block
         return b""
 
-    def _header_columns(self, delimiter: str) -> int:
-        text = io.TextIOWrapper(io.BytesIO(self._block), "latin-1", newline="")
+    def _header(self, delimiter: str) -> list[str]:
+        block = self._block.removeprefix(codecs.BOM_UTF8)
+        text = io.TextIOWrapper(io.BytesIO(block), "latin-1", newline="")
         rows = csv.reader(text, delimiter=delimiter)
         try:
-            return len(next(filter(None, rows), ()))
+            return [name.encode("latin-1").decode(errors="replace") for name in next(filter(None, rows), ())]
         except csv.Error as error:
             raise _invalid(f"its header is no row of CSV: {error}") from error
 
@@ -289,13 +293,19 @@ MOST_LEVELS = 100
 """The number of levels that Arrow allows in Parquet files; type inference is recursive, and deeper ones crash it."""
 
 
-def json_fault(block: bytes) -> str | None:
+def json_fault(block: bytes, keys: JsonKeys | None = None) -> str | None:
     """Return what is wrong with a block of JSON lines that Arrow's reader would not notice, or crash at; None: nothing.
 
     Levels are counted across lines: Arrow allows an object to span several. Of a null in place of an object it makes a
     row of nulls; in place of the first one, it crashes.
+
+    Parameters
+    ----------
+    block : bytes
+    keys : JsonKeys, optional
+        Counts the keys of the block that are not among its known ones.
     """
-    levels, has_null = json_structure(block)
+    levels, has_null = (keys or JsonKeys()).scan(block)
     if levels > MOST_LEVELS:
         return f"arrays and objects that are more than {MOST_LEVELS} levels deep"
     return "null where an object belongs" if has_null else None

@@ -75,6 +75,7 @@ def others(*blocks):
     for block in blocks:
         keys.scan(block)
     assert keys.left_out == 0
+    assert keys.line == 1 + sum(block.count(b"\n") for block in blocks)
     return keys.others()
 
 
@@ -108,7 +109,10 @@ def test_other_keys_are_counted_with_the_line_of_the_first():
 
 
 def test_lines_are_counted_over_blocks_and_blank_ones():
-    assert others(b'{"ts": 1}\n\n\r\n', b'\n{"a": 1}\n', b'{"b": 1, "a": 2}') == [(0, b"a", 2, 5), (0, b"b", 1, 6)]
+    assert others(b'{"ts": 1}\n\n\r\n', b'\n{"a": 1}\n', b'{"b": 1, "a": 2}') == [
+        (0, b"a", 2, 5),
+        (0, b"b", 1, 6),
+    ]
 
 
 def test_keys_that_escapes_spell_are_others_as_spelt():
@@ -122,7 +126,11 @@ def test_keys_that_escapes_spell_are_others_as_spelt():
 def test_very_many_other_keys_are_counted_without_their_names():
     keys = JsonKeys(KNOWN)
     for number in range(3000):
-        keys.scan(json.dumps({"ts": 1, f"key{number}": 1, "gr\u00f6\u00dfe": 1, "payload": {"gr\u00f6\u00dfe": 1}}).encode())
+        keys.scan(
+            json.dumps(
+                {"ts": 1, f"key{number}": 1, "gr\u00f6\u00dfe": 1, "payload": {"gr\u00f6\u00dfe": 1}}
+            ).encode()
+        )
     found = keys.others()
     assert len(found) + 1 == 1000  # and the other spelling of a known key
     assert sum(count for _, _, count, _ in found) + keys.left_out == 6000
@@ -132,7 +140,9 @@ def test_keys_are_not_looked_at_in_levels_without_measure():
     assert others(b'{"items": ' + b"[" * 300 + b'{"a": 1}' + b"]" * 300 + b', "b": 1}') == [(0, b"b", 1, 1)]
 
 
-@pytest.mark.parametrize("known", [[(0, b"", 1)], [(-1, b"", 1), (1, b"a", 0)], [(-1, b"", 3)], [(-1, b"", 1), (-1, b"", 0)]])
+@pytest.mark.parametrize(
+    "known", [[(0, b"", 1)], [(-1, b"", 1), (1, b"a", 0)], [(-1, b"", 3)], [(-1, b"", 1), (-1, b"", 0)]]
+)
 def test_values_that_lie_in_none_before_them_are_refused(known):
     with pytest.raises(ValueError, match="within one before it"):
         JsonKeys(known)

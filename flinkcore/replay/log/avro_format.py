@@ -26,6 +26,7 @@ class AvroFormat:
 
     name = "avro"
     is_columnar = False
+    of_further_files = None
     _advice = "The file is truncated, damaged or not Avro: write it again, or take it out of the log"
 
     def schema(self, file: LogFile) -> pa.Schema | None:

@@ -111,11 +111,15 @@ class Chunk(ABC):
         SchemaError
             If a column is missing in the file or has another type than in the log's first file.
         """
-        return self._read(columns, batch_rows, dictionary_columns, [] if warnings is None else warnings)
+        return self._read(columns, batch_rows, dictionary_columns, warnings)
 
     @abstractmethod
     def _read(
-        self, columns: Sequence[str] | None, batch_rows: int, encoded: Sequence[str], warnings: list[str]
+        self,
+        columns: Sequence[str] | None,
+        batch_rows: int,
+        encoded: Sequence[str],
+        warnings: list[str] | None,
     ) -> Iterator[pa.RecordBatch]:
         """As `read`, which has the defaults."""
 
@@ -157,7 +161,11 @@ class FileChunk(Chunk):
     where: tuple[Expression, ...] = ()
 
     def _read(
-        self, columns: Sequence[str] | None, batch_rows: int, encoded: Sequence[str], warnings: list[str]
+        self,
+        columns: Sequence[str] | None,
+        batch_rows: int,
+        encoded: Sequence[str],
+        warnings: list[str] | None,
     ) -> Iterator[pa.RecordBatch]:
         expected = self.log_schema.read
         names = list(self.log_schema.schema.names if columns is None else columns)
@@ -175,7 +183,8 @@ class FileChunk(Chunk):
             self.log_schema.origins,
             tuple(encoded_here),
             batch_rows,
-            warnings,
+            [] if warnings is None else warnings,
+            None if warnings is None or self.log_schema.stored is not None else self.log_schema.schema,
             self.log_schema.stored,
             self.where,
         )
@@ -247,7 +256,11 @@ class TableChunk(Chunk):
     table: pa.Table
 
     def _read(
-        self, columns: Sequence[str] | None, batch_rows: int, encoded: Sequence[str], warnings: list[str]
+        self,
+        columns: Sequence[str] | None,
+        batch_rows: int,
+        encoded: Sequence[str],
+        warnings: list[str] | None,
     ) -> Iterator[pa.RecordBatch]:
         table = self.table if columns is None else self.table.select(list(columns))
         decoded = [name for name in table.column_names if name not in encoded]

@@ -37,6 +37,7 @@ class ParquetFormat:
 
     name = "parquet"
     is_columnar = True
+    of_further_files = None
     _advice = "The file is truncated, damaged or not Parquet: write it again, or take it out of the log"
 
     def __init__(self, int96_unit: str = "us") -> None:
@@ -344,6 +345,7 @@ class ArrowFormat:
 
     name = "arrow"
     is_columnar = True
+    of_further_files = None
     _advice = (
         "The file is truncated, damaged or not an Arrow IPC file, stream or Feather V2 file: write it again, "
         "or take it out of the log"

@@ -1,7 +1,7 @@
 """What every file format of an event log offers, and how its faults are named."""
 
 import errno
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -31,6 +31,8 @@ class ColumnsToRead:
         Rows that a batch had better have, about.
     warnings : list of str
         Takes what a format finds suspicious of the file; each names it.
+    known : pyarrow.Schema or None
+        All columns of the log, of which others that the file has are reported in `warnings`; None: they are not.
     stored : StoredColumns or None
         How the files hold the columns of a table; None: by these names and types.
     where : tuple of pyarrow.compute.Expression
@@ -42,6 +44,7 @@ class ColumnsToRead:
     dictionary_columns: tuple[str, ...]
     batch_rows: int
     warnings: list[str] = field(default_factory=list)
+    known: pa.Schema | None = None
     stored: StoredColumns | None = None
     where: tuple[Expression, ...] = ()
 
@@ -70,7 +73,7 @@ class ColumnsToRead:
         return {name: name for name in self.names}
 
     def check(self, found: pa.Schema, found_in: str) -> None:
-        """Check that a file has the columns that the log's first file says it has.
+        """Check that a file has the columns that the log's first file says it has; warn of those that only it has.
 
         Parameters
         ----------
@@ -101,7 +104,21 @@ class ColumnsToRead:
                     f"column {name!r} is {wanted} in {self.origins[name]} but {actual} in {found_in}; "
                     "write the files anew with one type, or replay them as separate logs"
                 )
+        self.warn_of_others(found.names, found_in)
 
+    def warn_of_others(self, names: Sequence[str], found_in: str) -> None:
+        """Warn of columns of a file that the log does not have."""
+        others = [] if self.known is None else [name for name in names if name not in self.known.names]
+        if others:
+            shown = ", ".join(map(repr, others[:_MOST_OTHERS]))
+            more = f" and {len(others) - _MOST_OTHERS:,} more" if len(others) > _MOST_OTHERS else ""
+            self.warnings.append(
+                f"{found_in} has columns that the log's first file does not have, so they are left out: {shown}{more}. "
+                "If they are needed, write the first file with them, too"
+            )
+
+
+_MOST_OTHERS = 10
 
 _MAY_NOT_READ = "Give this process, and on Spark the executors, the right to read it"
 _REMEDIES = {
@@ -120,10 +137,15 @@ class FileFormat(Protocol):
     """What an event log asks of a file format; implementations are small and picklable.
 
     ``is_columnar``: whether some columns are read without decoding the others.
+    ``of_further_files``: the format as which further files are looked at for columns that the log's first file lacks;
+    None if all files must have the columns of the first.
     """
 
     name: str
     is_columnar: bool
+
+    @property
+    def of_further_files(self) -> "FileFormat | None": ...
 
     def schema(self, file: LogFile) -> pa.Schema | None:
         """Return the plain schema from the footer or the first block; None if the file is empty and has
