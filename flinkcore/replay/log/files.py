@@ -11,6 +11,7 @@ from urllib.parse import unquote, urlsplit
 import pyarrow as pa
 from pyarrow import fs
 
+from flinkcore.common.local_tree import leads_back, local_tree, target_of
 from flinkcore.common.locations import utf_8_paths
 from flinkcore.errors import ConfigurationError, FlinkcoreError, SchemaError, SourceError
 from flinkcore.replay.log.arrays import Int64s
@@ -141,7 +142,8 @@ def discover_files(
     A path may be a file, a directory (read recursively), a glob (``*`` and ``?`` within a name, ``**`` over
     directories, ``[...]``) or a URI that pyarrow knows (``file://``, ``s3://``, ``gs://``, ``hdfs://``), glob
     or not. In directories, and under wildcards, names that start with ``_`` or ``.`` are passed over, except
-    a ``_name=value`` partition directory.
+    a ``_name=value`` partition directory. Links of the local file system are followed, except to a directory that
+    contains them, and a file to which several paths lead is read once: by the one without links, or else by the first.
 
     A directory ``name=value`` gives a column to the files in it if it lies below the given path, or from the first
     wildcard of a glob on: ``logs/date=*`` has a column ``date``, ``logs/date=2001-01-01`` has none, whatever the
@@ -163,8 +165,8 @@ def discover_files(
     Raises
     ------
     SourceError
-        If a path does not exist or is not UTF-8, a glob matches nothing, a directory holds no file, or the filesystem
-        cannot be reached.
+        If a path does not exist or is not UTF-8, a glob matches nothing, a directory holds no file, a link leads to
+        nothing, or the filesystem cannot be reached.
     ConfigurationError
         If the sequence is empty, an item is not a path, or the items are on different filesystems.
     """
@@ -189,10 +191,10 @@ def discover_files(
         used = where
         with utf_8_paths():
             base, infos = _expand(where, path, os.fspath(item))
-        for info in infos:
+        for real, info in infos.items():
             name = prefix + info.path
             partition = _partition(_below_base(info.path, base))
-            found.setdefault(name, LogFile(where, info.path, name, info.size, partition, info.mtime_ns))
+            found.setdefault(real, LogFile(where, info.path, name, info.size, partition, info.mtime_ns))
     return tuple(found.values())
 
 
@@ -290,8 +292,8 @@ def _locate(path: str, given: Any) -> tuple[Any, str, str]:
     return where, inside + rest, "" if local else scheme.group(0)
 
 
-def _expand(where: Any, path: str, given: str) -> tuple[str, list[Any]]:
-    """The directory below which directories are partitions, and the files."""
+def _expand(where: Any, path: str, given: str) -> tuple[str, dict[str, Any]]:
+    """The directory below which directories are partitions, and the files by their paths without links."""
     try:
         info = where.get_file_info(path)
         base = path if info.type == fs.FileType.Directory else path.rpartition("/")[0]
@@ -317,15 +319,16 @@ def _expand(where: Any, path: str, given: str) -> tuple[str, list[Any]]:
             for match in matches
             for file in (_below(where, match.path) if match.type == fs.FileType.Directory else [match])
         ]
+        once = _once(where, base, sorted(files, key=lambda file: _natural(file.path)))
     except FlinkcoreError:
         raise
     except (pa.ArrowException, OSError) as error:
         raise SourceError(f"{given!r} cannot be listed: {error}") from error
-    if not files:
+    if not once:
         raise SourceError(
             f"{given!r} holds no file to read (names that start with '_' or '.' are passed over)"
         )
-    return base, sorted(files, key=lambda file: _natural(file.path))
+    return base, once
 
 
 def _natural(path: str) -> tuple[list[str | int], str]:
@@ -335,12 +338,39 @@ def _natural(path: str) -> tuple[list[str | int], str]:
 
 
 def _below(where: Any, directory: str) -> list[Any]:
+    return [info for info in _tree(where, directory) if info.type == fs.FileType.File]
+
+
+def _tree(where: Any, directory: str) -> list[Any]:
+    """What is below a directory, but for hidden names; local links are followed, and nothing comes twice."""
+    store, path = _in_store(where, directory)
+    if store in _LOCAL:
+        return list(
+            where.get_file_info(
+                [f"{directory.rstrip('/')}/{entry.path}" for entry in local_tree(path, _hidden)]
+            )
+        )
     infos = where.get_file_info(fs.FileSelector(directory, recursive=True))
-    return [
-        info
-        for info in infos
-        if info.type == fs.FileType.File and not any(map(_hidden, _below_base(info.path, directory)))
-    ]
+    return [info for info in infos if not any(map(_hidden, _below_base(info.path, directory)))]
+
+
+def _once(where: Any, base: str, files: Iterable[Any]) -> dict[str, Any]:
+    """Files by their paths without links, each once: by its path without links below a directory, or the first."""
+    store, directory = _in_store(where, base)
+    if store not in _LOCAL:
+        return {file.path: file for file in files}
+    found: dict[str, Any] = {}
+    folders: dict[str, str] = {}
+    root = os.path.realpath(directory)
+    for file in files:
+        path = _in_store(where, file.path)[1]
+        folder, _, name = path.rpartition("/")
+        if folder not in folders:
+            folders[folder] = os.path.realpath(folder)
+        real = target_of(path) if os.path.islink(path) else os.path.join(folders[folder], name)
+        if real not in found or real == os.path.join(root, *_below_base(file.path, base)):
+            found[real] = file
+    return found
 
 
 def _below_base(path: str, base: str) -> list[str]:
@@ -360,22 +390,31 @@ def _glob(where: Any, base: str, names: Sequence[str]) -> list[Any]:
         level = []
         for directory in directories:
             if name == "**":
-                level.append(directory)
-                infos = where.get_file_info(fs.FileSelector(directory.path, recursive=True))
-                level.extend(
-                    info for info in infos if not any(map(_hidden, _below_base(info.path, directory.path)))
-                )
+                level += [directory, *_tree(where, directory.path)]
             elif _WILDCARD.search(name):
                 expression = re.compile(_name_expression(name))
-                infos = where.get_file_info(fs.FileSelector(directory.path))
-                for info in infos:
+                for info in _within(where, directory.path):
                     last = info.path.rpartition("/")[2]  # an error of base_name would not tell the whole path
-                    if expression.fullmatch(last) and (name[0] in "._" or not _hidden(last)):
+                    is_match = expression.fullmatch(last) and (name[0] in "._" or not _hidden(last))
+                    if is_match and not _leads_back(where, info.path):
                         level.append(info)
             else:
                 info = where.get_file_info(f"{directory.path.rstrip('/')}/{name}")
                 level.extend([] if info.type == fs.FileType.NotFound else [info])
     return level
+
+
+def _within(where: Any, directory: str) -> list[Any]:
+    """What is in a directory, local links that lead to nothing included."""
+    store, path = _in_store(where, directory)
+    if store in _LOCAL:
+        return list(where.get_file_info([f"{directory.rstrip('/')}/{name}" for name in os.listdir(path)]))
+    return list(where.get_file_info(fs.FileSelector(directory)))
+
+
+def _leads_back(where: Any, path: str) -> bool:
+    store, local = _in_store(where, path)
+    return store in _LOCAL and leads_back(local)
 
 
 def _name_expression(name: str) -> str:

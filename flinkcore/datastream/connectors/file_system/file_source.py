@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
+from flinkcore.common.local_tree import local_tree
 from flinkcore.common.locations import utf_8_paths
 from flinkcore.common.typeinfo import TypeInformation, Types
 from flinkcore.datastream.connectors.base import Source, SourceSplit
@@ -216,10 +217,12 @@ class FileSourceBuilder:
 def files_of(path: str) -> list[tuple[Any, str]]:
     """Return the file of a path, or those of a directory in the order of their names, with their file system.
 
+    Local links are followed as those of event logs: see `local_tree`.
+
     Raises
     ------
     SourceError
-        If the path does not exist, or is not UTF-8.
+        If the path does not exist or is not UTF-8, or a link leads to nothing.
     """
     from pyarrow import fs
 
@@ -233,7 +236,11 @@ def files_of(path: str) -> list[tuple[Any, str]]:
                 raise SourceError(f"there is no file and no directory {path}")
             if found.type is fs.FileType.File:
                 return [(filesystem, local)]
-            inside = filesystem.get_file_info(fs.FileSelector(local, recursive=True))
+            if isinstance(filesystem, fs.LocalFileSystem):
+                below = [f"{local.rstrip('/')}/{entry.path}" for entry in local_tree(local, _is_hidden)]
+                inside = filesystem.get_file_info(below)
+            else:
+                inside = filesystem.get_file_info(fs.FileSelector(local, recursive=True))
             names = sorted(info.path for info in inside if info.type is fs.FileType.File)
     except SourceError:
         raise
