@@ -344,7 +344,7 @@ def _decompressor(codec: bytes) -> Callable[[bytes], bytes]:
     found = _CODECS.get(codec)
     if found is None:
         known = ", ".join(name.decode() for name in _CODECS)
-        raise DataError(f"it is compressed by {codec!r:.40}; known are {known}")
+        raise DataError(f"it is compressed by {codec!r:.40}, which is not supported; supported are {known}")
     return found
 
 

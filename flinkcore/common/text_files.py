@@ -27,22 +27,35 @@ def read_block(stream: Any, n_bytes: int) -> bytes:
     return block
 
 
-_OTHER_ENCODING: Final = (
+OTHER_ENCODING: Final = (
     "it is no UTF-8, but UTF-16 or UTF-32, or no text: write it as UTF-8, such as by iconv -f UTF-16 -t UTF-8"
 )
 
 
+COMPRESSED: Final = (
+    "it is compressed, but its name does not say so: rename it to end in .gz, .bz2, .zst or .lz4"
+)
+_COMPRESSED_MARKS: Final = (
+    *(b"BZh%d1AY&SY" % level for level in range(1, 10)),
+    b"\x1f\x8b",
+    b"\x28\xb5\x2f\xfd",
+    b"\x04\x22\x4d\x18",
+)
+
+
 def refuse_other_encodings(block: bytes) -> None:
-    """Check that the first block of a text file is not UTF-16 or UTF-32.
+    """Check that the first block of a text file is not UTF-16 or UTF-32, or compressed.
 
     Raises
     ------
     pyarrow.ArrowInvalid
         If it begins with a mark of these, or has zero bytes in its first line, which UTF-8 has none of.
     """
+    if block.startswith(_COMPRESSED_MARKS):
+        raise _invalid(COMPRESSED)
     line = block[:4096].split(b"\n", 1)[0]
     if block.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in line:
-        raise _invalid(_OTHER_ENCODING)
+        raise _invalid(OTHER_ENCODING)
 
 
 _MARKS: Final = {
@@ -73,7 +86,7 @@ def text_blocks(stream: Any) -> Iterator[str]:
     block = read_block(stream, _TEXT_BLOCK_BYTES)
     encoding = next((encoding for mark, encoding in _MARKS.items() if block.startswith(mark)), None)
     if encoding is None and b"\0" in block[:4096].split(b"\n", 1)[0]:
-        raise DataError(_OTHER_ENCODING)
+        raise DataError(OTHER_ENCODING)
     decoder = codecs.getincrementaldecoder(encoding or "utf-8")()
     while block:
         text = decoder.decode(block)

@@ -9,7 +9,7 @@ import pyarrow as pa
 from flinkcore.common.avro_files import AvroFile, avro_library, raw_schema
 from flinkcore.common.avro_types import AvroTypes
 from flinkcore.errors import ConfigurationError, DataError, SchemaError, SourceError
-from flinkcore.replay.log.file_format import ColumnsToRead, source_faults
+from flinkcore.replay.log.file_format import ColumnsToRead, remedy, source_faults
 from flinkcore.replay.log.files import LogFile
 from flinkcore.replay.log.plain_columns import plain_schema
 
@@ -62,7 +62,8 @@ class AvroFormat:
             try:
                 yield AvroFile(stream)
             except DataError as failure:
-                raise SourceError(f"{file.name} cannot be read: {failure}. {self._advice}") from failure
+                advice = remedy(failure) or self._advice
+                raise SourceError(f"{file.name} cannot be read: {failure}. {advice}") from failure
             except ConfigurationError as failure:
                 raise SchemaError(f"{file.name}: {failure}") from failure
 

@@ -13,7 +13,7 @@ from flinkcore.replay.log.column_ops import Filter, apply_ops, expression_column
 from flinkcore.replay.log.file_format import ColumnsToRead, FileFormat
 from flinkcore.replay.log.files import LogFile
 from flinkcore.replay.log.joined_batches import compacted
-from flinkcore.replay.log.plain_columns import fitting_pieces, plain_column, plain_type
+from flinkcore.replay.log.plain_columns import fitting_pieces, narrowest, plain_column, plain_type
 from flinkcore.replay.log.stored_columns import StoredColumns
 
 
@@ -176,7 +176,7 @@ class FileChunk(Chunk):
         in_file = [name for name in taken if name not in partition]
         if not in_file:
             # Only partition columns are asked for: any column of the file has as many rows.
-            in_file = [name for name in expected.names if name not in partition][:1]
+            in_file = narrowest(pa.schema([field for field in expected if field.name not in partition]))
         encoded_here = [name for name in encoded if name in in_file]
         to_read = ColumnsToRead(
             pa.schema([expected.field(name) for name in in_file]),

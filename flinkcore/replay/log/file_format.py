@@ -1,6 +1,7 @@
 """What every file format of an event log offers, and how its faults are named."""
 
 import errno
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -9,6 +10,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from flinkcore.common.expressions import Expression
+from flinkcore.common.text_files import COMPRESSED, OTHER_ENCODING
 from flinkcore.errors import FlinkcoreError, SchemaError, SourceError
 from flinkcore.replay.log.files import LogFile
 from flinkcore.replay.log.plain_columns import plain_type
@@ -168,6 +170,29 @@ class FileFormat(Protocol):
         """
 
 
+_ENCRYPTED = re.compile(r"encrypt|decrypt", re.IGNORECASE)
+_UNSUPPORTED = re.compile(
+    r"not (yet )?(implemented|supported)|NotImplemented|unsupported|not built", re.IGNORECASE
+)
+
+
+def remedy(error: BaseException) -> str | None:
+    """Return what to do about a file that is sound, but not one that is read here; None if it may be damaged."""
+    if str(error) in (OTHER_ENCODING, COMPRESSED):
+        return "Take it out of the log if it is not a part of it"
+    if _ENCRYPTED.search(str(error)):
+        return (
+            "The file is encrypted, or a column that the job reads is, and there are no keys here: write it without "
+            "encryption. Columns that are encrypted may also be left out by select(...)"
+        )
+    if isinstance(error, pa.ArrowNotImplementedError) or _UNSUPPORTED.search(str(error)):
+        return (
+            "Arrow does not read this: write the file with another compression, encoding or type, or take it out of "
+            "the log"
+        )
+    return None
+
+
 @contextmanager
 def source_faults(name: str, advice: str) -> Iterator[None]:
     """Turn what pyarrow and the filesystem raise into a SourceError that names the file and what to do."""
@@ -182,5 +207,5 @@ def source_faults(name: str, advice: str) -> Iterator[None]:
         raise
     except (pa.ArrowException, OSError, EOFError, ValueError) as error:
         reason = " ".join(str(error).split()).rstrip(". ")
-        advice = _REMEDIES.get(getattr(error, "errno", None) or 0, advice)
+        advice = _REMEDIES.get(getattr(error, "errno", None) or 0) or remedy(error) or advice
         raise SourceError(f"{name} cannot be read: {reason}. {advice}") from error

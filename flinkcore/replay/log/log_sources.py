@@ -147,6 +147,11 @@ class LogFiles:
                 break
         if not types:
             number = len(self.files)
+            if probed:
+                raise SchemaError(
+                    f"the log has no columns: {self.files[0].name}{' and so on' if number > 1 else ''} may have rows, "
+                    "but a row without columns has no timestamp. Give a log with a column of timestamps"
+                )
             raise SourceError(
                 f"the log has no columns, for {'its file is' if number == 1 else f'all its {number} files are'} "
                 f"empty: {self.files[0].name}{' and so on' if number > 1 else ''}. Skip the replay, or add a file that "

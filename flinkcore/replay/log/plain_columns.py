@@ -81,6 +81,25 @@ def _plain_type_of_any(arrow_type: pa.DataType) -> pa.DataType:
     )  # refused where it is read
 
 
+def narrowest(schema: pa.Schema) -> list[str]:
+    """Return the name of the column that takes least to read, for the number of rows alone; none if there is none."""
+    columns = [
+        field for field in schema if depth_of(field.type) <= MOST_DEPTH and not has_no_arrays(field.type)
+    ]
+    return [min(columns, key=_width).name] if columns else []
+
+
+def _width(field: pa.Field) -> tuple[bool, int]:
+    kind = field.type
+    is_nested = kind.num_fields > 0
+    if is_nested or pa.types.is_null(kind):
+        return is_nested, 0
+    try:
+        return False, kind.bit_width
+    except ValueError:  # text
+        return False, 1 << 16
+
+
 def require_readable(fields: Iterable[pa.Field]) -> None:
     """Check that pyarrow has arrays of the types of columns that are read.
 
