@@ -21,6 +21,7 @@ MODULES = (
     "element_calls",
     "event_log",
     "exchange",
+    "json_lines",
     "key_dictionary",
     "key_groups",
     "key_lists",

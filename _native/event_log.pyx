@@ -10,44 +10,6 @@ from flinkcore.errors import ConfigurationError, DataError
 MAX_ARRIVAL_MS = MAX_ARRIVAL
 
 
-# ---- JSON lines --------------------------------------------------------------------------------------------------
-
-
-def json_structure(const uint8_t[::1] text not None):
-    """Return how deep arrays and objects are nested, and whether a null stands outside of them. O(n).
-
-    Parameters
-    ----------
-    text : bytes
-        Need not be JSON: a string that a line break cuts off ends there, as no string goes over lines.
-
-    Returns
-    -------
-    levels : int
-    has_null : bool
-    """
-    cdef int64_t i, n = text.shape[0], depth = 0, most = 0
-    cdef bint in_string = False, is_escaped = False, has_null = False
-    cdef uint8_t c
-    with nogil:
-        for i in range(n):
-            c = text[i]
-            if in_string:
-                if c == b"\n" or (c == b'"' and not is_escaped):
-                    in_string = False
-                is_escaped = c == b"\\" and not is_escaped
-            elif c == b'"':
-                in_string, is_escaped = True, False
-            elif c == b"{" or c == b"[":
-                depth += 1
-                most = max(most, depth)
-            elif c == b"}" or c == b"]":
-                depth -= 1
-            elif c == b"n" and depth == 0 and i + 1 < n and text[i + 1] == b"u":
-                has_null = True
-    return most, has_null
-
-
 # ---- splits of rows ----------------------------------------------------------------------------------------------
 
 

@@ -10,7 +10,6 @@ _TimestampsT = TypeVar("_TimestampsT", _Int64s, None)
 
 MAX_ARRIVAL_MS: Final[int]
 
-def json_structure(text: bytes) -> tuple[int, bool]: ...
 def integer_codes(
     values: npt.NDArray[np.integer[Any]], most_range: int
 ) -> tuple[_Int32s, _Int64s] | None: ...

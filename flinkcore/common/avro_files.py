@@ -23,6 +23,7 @@ _STEP_BYTES: Final = 1 << 20
 _ARRAY_END: Final = b"\x00"
 _MOST_TYPES: Final = 1 << 14
 _PRIMITIVES: Final = {"null", "boolean", "int", "long", "float", "double", "bytes", "string"}
+_COMPLEX: Final = {"record", "error", "enum", "fixed", "array", "map"}
 
 
 def avro_library() -> Any:
@@ -50,11 +51,33 @@ def parsed_schema(schema: Any) -> Any:
     """
     parse = avro_library().parse_schema
     try:
-        parsed = parse(schema)
+        parsed = parse(_unwrapped(schema))
     except Exception as failure:  # of any kind, as the library does not check all that it takes
         raise ConfigurationError(f"{_shown(schema)} is no schema of Avro: {failure}") from failure
     _extent(parsed, {}, 0)
     return parsed
+
+
+def _unwrapped(schema: Any) -> Any:
+    """Return a schema without objects that only hold another type, a name or null, which the library does not take."""
+    if isinstance(schema, list):
+        return [_unwrapped(branch) for branch in schema]
+    if not isinstance(schema, dict):
+        return schema
+    kind = schema.get("type")
+    if isinstance(kind, dict | list) or kind == "null":
+        return _unwrapped(kind)
+    if isinstance(kind, str) and kind not in _PRIMITIVES | _COMPLEX:
+        return kind
+    inner = {key: _unwrapped(schema[key]) for key in ("items", "values") if key in schema}
+    if isinstance(schema.get("fields"), list):
+        inner["fields"] = [
+            {**field, "type": _unwrapped(field["type"])}
+            if isinstance(field, dict) and "type" in field
+            else field
+            for field in schema["fields"]
+        ]
+    return {**schema, **inner}
 
 
 def _shown(schema: Any) -> str:
@@ -156,6 +179,19 @@ def with_pyflinks_values(schema: Any) -> Any:
         key: with_pyflinks_values(value)
         for key, value in schema.items()
         if not (key.startswith("__") or (key == "logicalType" and value not in _LOGICAL_TYPES))
+    }
+
+
+def raw_schema(schema: Any) -> Any:
+    """Return a schema without logical types, as which any bytes of its records can be decoded."""
+    if isinstance(schema, list):
+        return [raw_schema(branch) for branch in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        key: raw_schema(value)
+        for key, value in schema.items()
+        if not (key.startswith("__") or key == "logicalType")
     }
 
 
@@ -308,7 +344,7 @@ def _decompressor(codec: bytes) -> Callable[[bytes], bytes]:
     found = _CODECS.get(codec)
     if found is None:
         known = ", ".join(name.decode() for name in _CODECS)
-        raise DataError(f"it is compressed by {codec!r:.40}; known are {known}")
+        raise DataError(f"it is compressed by {codec!r:.40}, which is not supported; supported are {known}")
     return found
 
 

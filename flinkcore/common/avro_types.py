@@ -5,7 +5,8 @@ from __future__ import annotations
 import datetime
 import uuid
 from collections.abc import Callable
-from decimal import Decimal
+from decimal import Context, Decimal
+from functools import partial
 from itertools import combinations
 from typing import Any, Final
 
@@ -32,8 +33,12 @@ _LOGICAL: Final = {
     ("long", "timestamp-micros"): ("timestamp", "us", "UTC"),
     ("long", "local-timestamp-millis"): ("timestamp", "ms"),
     ("long", "local-timestamp-micros"): ("timestamp", "us"),
+    ("long", "timestamp-nanos"): ("timestamp", "ns", "UTC"),
+    ("long", "local-timestamp-nanos"): ("timestamp", "ns"),
 }
 _MOST_DIGITS: Final = 76
+_MOST_BITS: Final = 256
+_EXACT: Final = Context(prec=100)
 _CLASSES: Final[dict[str, tuple[type, ...]]] = {
     "boolean": (bool,),
     "int": (int, datetime.date, datetime.time),
@@ -170,7 +175,7 @@ class AvroTypes:
             make = pa.decimal128 if schema["precision"] <= 38 else pa.decimal256
             return make(schema["precision"], schema.get("scale", 0))
         if kind == "fixed":
-            return pa.binary()
+            return pa.string() if _is_uuid(schema) else pa.binary()
         made = _LOGICAL.get((kind, logical))
         if made is not None:
             return getattr(pa, made[0])(*made[1:])
@@ -178,18 +183,29 @@ class AvroTypes:
 
     def to_arrow(self, schema: Any) -> Conversion | None:
         """Return the conversion of a value for Arrow: maps to pairs, UUIDs to texts, values of unions to structs."""
-        return self._conversion(schema, lambda map_: list(map_.items()), str, self._to_union)
+        return self._conversion(
+            schema,
+            lambda map_: list(map_.items()),
+            lambda leaf: str if _is_uuid(leaf) else None,
+            partial(self._to_union, self.to_arrow),
+        )
+
+    def raw_to_arrow(self, schema: Any) -> Conversion | None:
+        """Return what `to_arrow` does, for values that were decoded without logical types: times are numbers."""
+        return self._conversion(
+            schema, lambda map_: list(map_.items()), _of_raw, partial(self._to_union, self.raw_to_arrow)
+        )
 
     def from_arrow(self, schema: Any) -> Conversion | None:
         """Return the conversion of a value from Arrow: pairs to maps, structs to values of unions."""
-        return self._conversion(schema, dict, None, self._from_union)
+        return self._conversion(schema, dict, lambda leaf: None, self._from_union)
 
-    def _to_union(self, branches: list[Any]) -> Conversion:
+    def _to_union(self, of_branch: Callable[[Any], Conversion | None], branches: list[Any]) -> Conversion:
         classes = self._classes_of_union(branches)
         if not any(int in each for each in classes):  # an integer is a fraction then
             classes = [each | {int} if float in each else each for each in classes]
         members = [
-            (f"member{index}", tuple(each), bool in each, self.to_arrow(branch))
+            (f"member{index}", tuple(each), bool in each, of_branch(branch))
             for index, (branch, each) in enumerate(zip(branches, classes, strict=True))
         ]
 
@@ -217,7 +233,7 @@ class AvroTypes:
         self,
         schema: Any,
         of_map: Conversion,
-        of_uuid: Conversion | None,
+        of_leaf: Callable[[dict[str, Any]], Conversion | None],
         of_union: Callable[[list[Any]], Conversion],
     ) -> Conversion | None:
         schema, _ = self._resolved(schema)
@@ -230,20 +246,45 @@ class AvroTypes:
             fields = {
                 field["name"]: convert
                 for field in schema["fields"]
-                if (convert := self._conversion(field["type"], of_map, of_uuid, of_union)) is not None
+                if (convert := self._conversion(field["type"], of_map, of_leaf, of_union)) is not None
             }
             return None if not fields else lambda record: _with_fields(record, fields)
         if kind == "array":
-            item = self._conversion(schema["items"], of_map, of_uuid, of_union)
+            item = self._conversion(schema["items"], of_map, of_leaf, of_union)
             if item is None:
                 return None
             return lambda values: [None if value is None else item(value) for value in values]
         if kind == "map":
-            value = self._conversion(schema["values"], of_map, of_uuid, of_union)
+            value = self._conversion(schema["values"], of_map, of_leaf, of_union)
             if value is None:
                 return of_map
             return lambda pairs: _with_values(of_map(pairs), value)
-        return of_uuid if kind == "string" and schema.get("logicalType") == "uuid" else None
+        return of_leaf(schema)
+
+
+def _is_uuid(schema: dict[str, Any]) -> bool:
+    is_known = schema["type"] == "string" or (schema["type"] == "fixed" and schema["size"] == 16)
+    return is_known and schema.get("logicalType") == "uuid"
+
+
+def _of_raw(schema: dict[str, Any]) -> Conversion | None:
+    """Return the conversion of a value that was decoded without its logical type."""
+    if _is_uuid(schema):
+        return _uuid_text if schema["type"] == "string" else lambda raw: str(uuid.UUID(bytes=raw))
+    if schema["type"] in ("bytes", "fixed") and schema.get("logicalType") == "decimal":
+        return partial(_decimal, schema.get("scale", 0))
+    return None
+
+
+def _uuid_text(text: str) -> str:
+    return str(uuid.UUID(text))
+
+
+def _decimal(scale: int, raw: bytes) -> Decimal:
+    number = int.from_bytes(raw, "big", signed=True)
+    if number.bit_length() > _MOST_BITS:
+        raise ValueError(f"a decimal of {len(raw)} bytes has more than {_MOST_DIGITS} digits")
+    return Decimal(number).scaleb(-scale, _EXACT)
 
 
 def _listed(schemas: list[Any]) -> str:

@@ -16,7 +16,8 @@ ICEBERG: Final = "Iceberg"
 HUDI: Final = "Hudi"
 """Formats of tables, as messages call them."""
 
-_FOLDERS: Final = {"_delta_log": DELTA, ".hoodie": HUDI}
+TABLE_FOLDERS: Final = {"_delta_log": DELTA, ".hoodie": HUDI}
+"""Hidden directories of tables, and their formats."""
 _METADATA: Final = "metadata"
 _ICEBERG_FILE: Final = re.compile(r".*\.metadata\.json(\.gz)?|version-hint\.text")
 
@@ -85,11 +86,11 @@ class TableSearch:
 
 def _formats(filesystem: Any, directory: str) -> tuple[str, ...]:
     """Return the formats of the table that a directory is; none where it may not be looked into."""
-    names = (*_FOLDERS, _METADATA)
+    names = (*TABLE_FOLDERS, _METADATA)
     try:
         infos = filesystem.get_file_info([f"{directory}/{name}" for name in names])
         there = [name for name, info in zip(names, infos, strict=True) if info.type == fs.FileType.Directory]
-        formats = [_FOLDERS[name] for name in there if name in _FOLDERS]
+        formats = [TABLE_FOLDERS[name] for name in there if name in TABLE_FOLDERS]
         if _METADATA in there:
             inside = filesystem.get_file_info(fs.FileSelector(f"{directory}/{_METADATA}"))
             if any(_ICEBERG_FILE.fullmatch(info.base_name) for info in inside):
@@ -105,8 +106,8 @@ def tables_among(paths: Iterable[str]) -> Iterator[TableDirectory]:
         if "_delta_log" in path or ".hoodie" in path or _METADATA in path:
             names = path.split("/")
             for at, name in enumerate(names):
-                if name in _FOLDERS:
-                    yield TableDirectory("/".join(names[:at]), (_FOLDERS[name],))
+                if name in TABLE_FOLDERS:
+                    yield TableDirectory("/".join(names[:at]), (TABLE_FOLDERS[name],))
             if len(names) > 1 and names[-2] == _METADATA and _ICEBERG_FILE.fullmatch(names[-1]):
                 yield TableDirectory("/".join(names[:-2]), (ICEBERG,))
 

@@ -13,7 +13,7 @@ from time import monotonic, sleep
 from typing import Any, Final
 from weakref import ref
 
-from flinkcore._native.event_log import json_structure
+from flinkcore._native.json_lines import JsonKeys
 from flinkcore.errors import DataError
 
 LET_GO_SECONDS = 60
@@ -27,22 +27,35 @@ def read_block(stream: Any, n_bytes: int) -> bytes:
     return block
 
 
-_OTHER_ENCODING: Final = (
+OTHER_ENCODING: Final = (
     "it is no UTF-8, but UTF-16 or UTF-32, or no text: write it as UTF-8, such as by iconv -f UTF-16 -t UTF-8"
 )
 
 
+COMPRESSED: Final = (
+    "it is compressed, but its name does not say so: rename it to end in .gz, .bz2, .zst or .lz4"
+)
+_COMPRESSED_MARKS: Final = (
+    *(b"BZh%d1AY&SY" % level for level in range(1, 10)),
+    b"\x1f\x8b",
+    b"\x28\xb5\x2f\xfd",
+    b"\x04\x22\x4d\x18",
+)
+
+
 def refuse_other_encodings(block: bytes) -> None:
-    """Check that the first block of a text file is not UTF-16 or UTF-32.
+    """Check that the first block of a text file is not UTF-16 or UTF-32, or compressed.
 
     Raises
     ------
     pyarrow.ArrowInvalid
         If it begins with a mark of these, or has zero bytes in its first line, which UTF-8 has none of.
     """
+    if block.startswith(_COMPRESSED_MARKS):
+        raise _invalid(COMPRESSED)
     line = block[:4096].split(b"\n", 1)[0]
     if block.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in line:
-        raise _invalid(_OTHER_ENCODING)
+        raise _invalid(OTHER_ENCODING)
 
 
 _MARKS: Final = {
@@ -73,7 +86,7 @@ def text_blocks(stream: Any) -> Iterator[str]:
     block = read_block(stream, _TEXT_BLOCK_BYTES)
     encoding = next((encoding for mark, encoding in _MARKS.items() if block.startswith(mark)), None)
     if encoding is None and b"\0" in block[:4096].split(b"\n", 1)[0]:
-        raise DataError(_OTHER_ENCODING)
+        raise DataError(OTHER_ENCODING)
     decoder = codecs.getincrementaldecoder(encoding or "utf-8")()
     while block:
         text = decoder.decode(block)
@@ -99,6 +112,8 @@ class CsvRows:
 
     Attributes
     ----------
+    names : list of str
+        Of the columns, from the header.
     is_empty : bool
         Whether the file has nothing but line breaks, which Arrow refuses.
     ends_within_line : bool
@@ -119,7 +134,8 @@ class CsvRows:
         self._block = self._filled_block(block_bytes)
         refuse_other_encodings(self._block)
         self.is_empty = not self._block
-        self._end_row = delimiter.encode() * self._header_columns(delimiter) + b"\n"
+        self.names = self._header(delimiter)
+        self._end_row = delimiter.encode() * len(self.names) + b"\n"
         self._end_rows, self._has_ended = 0, False
         self.ends_within_line = False
         self.line_breaks = 0
@@ -130,11 +146,12 @@ class CsvRows:
                 return block
         return b""
 
-    def _header_columns(self, delimiter: str) -> int:
-        text = io.TextIOWrapper(io.BytesIO(self._block), "latin-1", newline="")
+    def _header(self, delimiter: str) -> list[str]:
+        block = self._block.removeprefix(codecs.BOM_UTF8)
+        text = io.TextIOWrapper(io.BytesIO(block), "latin-1", newline="")
         rows = csv.reader(text, delimiter=delimiter)
         try:
-            return len(next(filter(None, rows), ()))
+            return [name.encode("latin-1").decode(errors="replace") for name in next(filter(None, rows), ())]
         except csv.Error as error:
             raise _invalid(f"its header is no row of CSV: {error}") from error
 
@@ -289,13 +306,19 @@ MOST_LEVELS = 100
 """The number of levels that Arrow allows in Parquet files; type inference is recursive, and deeper ones crash it."""
 
 
-def json_fault(block: bytes) -> str | None:
+def json_fault(block: bytes, keys: JsonKeys | None = None) -> str | None:
     """Return what is wrong with a block of JSON lines that Arrow's reader would not notice, or crash at; None: nothing.
 
     Levels are counted across lines: Arrow allows an object to span several. Of a null in place of an object it makes a
     row of nulls; in place of the first one, it crashes.
+
+    Parameters
+    ----------
+    block : bytes
+    keys : JsonKeys, optional
+        Counts the keys of the block that are not among its known ones.
     """
-    levels, has_null = json_structure(block)
+    levels, has_null = (keys or JsonKeys()).scan(block)
     if levels > MOST_LEVELS:
         return f"arrays and objects that are more than {MOST_LEVELS} levels deep"
     return "null where an object belongs" if has_null else None

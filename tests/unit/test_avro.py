@@ -9,6 +9,7 @@ import uuid
 import zlib
 from collections.abc import Callable, Iterator
 from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from flinkcore.common import Configuration, Duration, Instant, Row, Time, Types, WatermarkStrategy, avro_files
-from flinkcore.common.avro_files import AvroFile
+from flinkcore.common.avro_files import AvroFile, raw_schema
 from flinkcore.datastream import StreamExecutionEnvironment, TumblingEventTimeWindows
 from flinkcore.datastream.aggregates import count
 from flinkcore.datastream.connectors.file_system import BucketAssigner, FileSink, FileSource, StreamFormat
@@ -441,12 +442,12 @@ def test_columns_of_every_type_are_those_of_arrow(tmp_path: Path) -> None:
         (container([{"a": None}], record("r", a=["null"])), SchemaError, "has one type beside null"),
         (container([1], "int"), SchemaError, "rows need a schema of records"),
         (
-            container([{"a": 2**31 - 1}], record("r", a=logical("int", "date"))),
+            container([{"a": "no uuid"}], record("r", a=logical("string", "uuid"))),
             SourceError,
-            "a block cannot be decoded|is not date",
+            r"column 'a' of .*a\.avro has a value that is not string: badly formed",
         ),
     ],
-    ids=["no schema", "a null type", "integers", "a date that is none"],
+    ids=["no schema", "a null type", "integers", "a UUID that is none"],
 )
 def test_a_log_that_cannot_be_read_is_an_error(
     content: bytes, error: type[Exception], message: str, tmp_path: Path
@@ -476,6 +477,199 @@ def test_a_file_with_a_decimal_that_is_refused_is_named(
         SchemaError, match=r"a\.avro: field 'a': a decimal has up to 76 digits in Arrow, not 77"
     ):
         log_of(tmp_path / "a.avro")
+
+
+LOGICAL_TYPES = {
+    "date": (logical("int", "date"), pa.date32()),
+    "time-millis": (logical("int", "time-millis"), pa.time32("ms")),
+    "time-micros": (logical("long", "time-micros"), pa.time64("us")),
+    "timestamp-millis": (logical("long", "timestamp-millis"), pa.timestamp("ms", "UTC")),
+    "timestamp-micros": (logical("long", "timestamp-micros"), pa.timestamp("us", "UTC")),
+    "timestamp-nanos": (logical("long", "timestamp-nanos"), pa.timestamp("ns", "UTC")),
+    "local-timestamp-millis": (logical("long", "local-timestamp-millis"), pa.timestamp("ms")),
+    "local-timestamp-micros": (logical("long", "local-timestamp-micros"), pa.timestamp("us")),
+    "local-timestamp-nanos": (logical("long", "local-timestamp-nanos"), pa.timestamp("ns")),
+    "decimal": (logical("bytes", "decimal", precision=38, scale=3), pa.decimal128(38, 3)),
+    "large decimal": (logical("bytes", "decimal", precision=76, scale=70), pa.decimal256(76, 70)),
+    "fixed decimal": (
+        {**logical("fixed", "decimal", precision=18, scale=0, size=8), "name": "Exact"},
+        pa.decimal128(18, 0),
+    ),
+    "uuid": (logical("string", "uuid"), pa.string()),
+    "fixed uuid": ({**logical("fixed", "uuid", size=16), "name": "Id"}, pa.string()),
+    "duration": ({**logical("fixed", "duration", size=12), "name": "Span"}, pa.binary()),
+    "unknown": (logical("long", "of-tomorrow"), pa.int64()),
+    "timestamp on text": (logical("string", "timestamp-millis"), pa.string()),
+}
+
+
+def stored_values(kind: str) -> list[Any]:
+    """Extreme values of a logical type as they are stored."""
+    definition, arrow_type = LOGICAL_TYPES[kind]
+    if definition["type"] in ("int", "long"):
+        bits = 31 if definition["type"] == "int" else 63
+        return [0, 1, -1, 2**bits - 1, -(2**bits)]
+    if "decimal" in kind:
+        digits = [0, 1, -1, 10**arrow_type.precision - 1, 1 - 10**arrow_type.precision]
+        size = definition.get("size", 33)
+        return [number.to_bytes(size, "big", signed=True) for number in digits]
+    if kind == "uuid":
+        return [str(uuid.UUID(int=number)) for number in (0, 2**128 - 1)]
+    if definition["type"] == "string":
+        return ["", "x"]
+    return [bytes(definition["size"]), b"\xff" * definition["size"]]
+
+
+def expected_values(kind: str) -> list[Any]:
+    """The same values as Arrow has them: times are numbers."""
+    arrow_type = LOGICAL_TYPES[kind][1]
+    stored = stored_values(kind)
+    if pa.types.is_decimal(arrow_type):
+        exact = 10**arrow_type.scale
+        return [Fraction(int.from_bytes(value, "big", signed=True), exact) for value in stored]
+    return [str(uuid.UUID(bytes=value)) for value in stored] if kind == "fixed uuid" else stored
+
+
+def numbers_of(column: pa.ChunkedArray) -> list[Any]:
+    if pa.types.is_temporal(column.type):
+        column = column.cast(pa.int32() if column.type.bit_width == 32 else pa.int64())
+    values = column.to_pylist()
+    if not pa.types.is_decimal(column.type):
+        return values
+    return [None if value is None else Fraction(value) for value in values]
+
+
+def stored_container(records: list[Any], definition: Any) -> bytes:
+    """A file whose values are stored without a look at their logical types."""
+    block = io.BytesIO()
+    for each in records:
+        fastavro.schemaless_writer(block, fastavro.parse_schema(raw_schema(definition)), each)
+    sizes = io.BytesIO()
+    fastavro.schemaless_writer(sizes, "long", len(records))
+    fastavro.schemaless_writer(sizes, "long", len(block.getvalue()))
+    return with_schema(definition) + sizes.getvalue() + block.getvalue() + b"m" * 16
+
+
+def in_forms(definition: Any, value: Any) -> Iterator[tuple[Any, Any, Callable[[Any], Any]]]:
+    """A type within others: their definition, the stored value, and what finds it in the value that is read."""
+    yield definition, value, lambda read: read
+    yield ["null", definition], value, lambda read: read
+    yield [{"type": "null"}, definition], value, lambda read: read
+    yield [definition, {"type": "null"}], None, lambda read: read
+    yield {"type": "array", "items": [{"type": "null"}, definition]}, [None, value], lambda read: read[1]
+    yield {"type": "map", "values": definition}, {"k": value}, lambda read: dict(read)["k"]
+    yield record("inner", x=definition), {"x": value}, lambda read: read["x"]
+
+
+@pytest.mark.parametrize("kind", list(LOGICAL_TYPES))
+def test_values_of_logical_types_are_those_that_are_stored(kind: str, tmp_path: Path) -> None:
+    definition, arrow_type = LOGICAL_TYPES[kind]
+    stored, path = stored_values(kind), tmp_path / "a.avro"
+    for is_nullable in (False, True):
+        written = record("r", ts="long", a=[{"type": "null"}, definition] if is_nullable else definition)
+        values = [*stored, None] if is_nullable else stored
+        path.write_bytes(stored_container([{"ts": 1, "a": value} for value in values], written))
+        table = pa.Table.from_batches(log_of(path))
+        assert table.schema.field("a").type == arrow_type
+        assert numbers_of(table["a"]) == [*expected_values(kind), *([None] if is_nullable else [])]
+
+
+@pytest.mark.parametrize("kind", [*LOGICAL_TYPES, "null"])
+def test_logical_types_within_others_are_those_of_arrow(kind: str, tmp_path: Path) -> None:
+    definition, arrow_type = LOGICAL_TYPES.get(kind, ({"type": "string"}, pa.string()))
+    value = "x" if kind == "null" else stored_values(kind)[-1]
+    for form, stored, find in in_forms(definition, value):
+        (tmp_path / "a.avro").write_bytes(stored_container([{"a": stored}], record("r", a=form)))
+        table = pa.Table.from_batches(log_of(tmp_path / "a.avro"))
+        inner = table.schema.field("a").type
+        assert (
+            arrow_type == inner
+            or arrow_type in [inner.field(at).type for at in range(inner.num_fields)]
+            or (pa.types.is_map(inner) and inner.item_type == arrow_type)
+        ), inner
+        if stored is None:
+            assert table["a"].to_pylist() == [None]
+        elif not pa.types.is_temporal(arrow_type):  # Python has not all of these times
+            found = find(table["a"].to_pylist()[0])
+            assert (
+                Fraction(found) == expected_values(kind)[-1]
+                if "decimal" in kind
+                else found
+                in (
+                    value,
+                    str(uuid.UUID(int=2**128 - 1)),
+                )
+            )
+
+
+def test_values_that_their_logical_type_does_not_hold_concern_only_jobs_that_read_them(
+    tmp_path: Path,
+) -> None:
+    unreadable = {
+        "small": (logical("bytes", "decimal", precision=2, scale=0), b"\x7f\xff"),
+        "long": (logical("bytes", "decimal", precision=76, scale=0), b"\x7f" * 40),
+        "uuid": (logical("string", "uuid"), "none"),
+    }
+    definition = record("r", ts="long", **{name: kind for name, (kind, _) in unreadable.items()})
+    values = {name: value for name, (_, value) in unreadable.items()}
+    (tmp_path / "a.avro").write_bytes(stored_container([{"ts": 1, **values}], definition))
+    (chunk,) = LogFiles.discover(tmp_path).chunks(1)
+    assert [batch.to_pydict() for batch in chunk.read(["ts"], 10)] == [{"ts": [1]}]
+    for name in unreadable:
+        with pytest.raises(SourceError, match=rf"column '{name}' of .*a\.avro has a value that is not .*: "):
+            list(chunk.read([name], 10))
+
+
+def test_types_may_be_written_in_their_long_forms(tmp_path: Path) -> None:
+    definition = {
+        "type": {
+            "type": "record",
+            "name": "a.b.Event",
+            "fields": [
+                {"name": "text", "type": {"type": {"type": "string", "avro.java.string": "String"}}},
+                {"name": "color", "type": {"type": "enum", "name": "Color", "symbols": ["RED", "BLUE"]}},
+                {"name": "same", "type": {"type": "a.b.Color"}},
+                {"name": "near", "type": "Color"},
+                {"name": "maybe", "type": {"type": [{"type": "null"}, {"type": "a.b.Color"}]}},
+                {"name": "nothing", "type": {"type": "null"}},
+                {"name": "none", "type": {"type": {"type": "null"}}},
+            ],
+        }
+    }
+    short = record(
+        "r",
+        text="string",
+        color="int",
+        same="int",
+        near="int",
+        maybe=["null", "int"],
+        nothing="null",
+        none="null",
+    )
+    values = {"text": "x", "color": 0, "same": 1, "near": 0, "maybe": 1, "nothing": None, "none": None}
+    content = stored_container([values], short).replace(
+        with_schema(raw_schema(short)), with_schema(definition)
+    )
+    (tmp_path / "a.avro").write_bytes(content)
+    table = pa.Table.from_batches(log_of(tmp_path / "a.avro"))
+    assert table.to_pylist() == [{**values, "color": "RED", "same": "BLUE", "near": "RED", "maybe": "BLUE"}]
+
+
+def test_a_time_in_nanoseconds_opens_the_windows_of_its_day(
+    env: StreamExecutionEnvironment, tmp_path: Path
+) -> None:
+    day = 1_700_006_400
+    for name in ("timestamp-nanos", "local-timestamp-nanos"):
+        definition = record("r", ts=logical("long", name))
+        (tmp_path / f"{name}.avro").write_bytes(stored_container([{"ts": day * 10**9 + 5}], definition))
+        windows = (
+            env.from_event_log(str(tmp_path / f"{name}.avro"), timestamp="ts")
+            .assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps())
+            .key_by("ts")
+            .window(TumblingEventTimeWindows.of(Time.days(1)))
+        )
+        starts = windows.aggregate(events=count()).execute().to_arrow()["window_start"]
+        assert starts.cast(pa.timestamp("ms")).cast(pa.int64()).to_pylist() == [day * 1000]
 
 
 def test_files_of_a_log_have_the_same_columns(tmp_path: Path) -> None:

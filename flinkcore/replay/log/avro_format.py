@@ -6,10 +6,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from flinkcore.common.avro_files import AvroFile, avro_library
+from flinkcore.common.avro_files import AvroFile, avro_library, raw_schema
 from flinkcore.common.avro_types import AvroTypes
 from flinkcore.errors import ConfigurationError, DataError, SchemaError, SourceError
-from flinkcore.replay.log.file_format import ColumnsToRead, source_faults
+from flinkcore.replay.log.file_format import ColumnsToRead, remedy, source_faults
 from flinkcore.replay.log.files import LogFile
 from flinkcore.replay.log.plain_columns import plain_schema
 
@@ -26,6 +26,7 @@ class AvroFormat:
 
     name = "avro"
     is_columnar = False
+    of_further_files = None
     _advice = "The file is truncated, damaged or not Avro: write it again, or take it out of the log"
 
     def schema(self, file: LogFile) -> pa.Schema | None:
@@ -42,16 +43,17 @@ class AvroFormat:
             types = AvroTypes(opened.schema)
             found = plain_schema(types.arrow_schema())
             columns.check(found, file.name)
-            fields = {name: (found.field(name), types.to_arrow(field)) for name, field in types.fields()}
+            fields = {name: (found.field(name), types.raw_to_arrow(field)) for name, field in types.fields()}
             wanted = [fields[name] for name in columns.names]
             held: list[Any] = []
-            for records in opened.blocks():
+            # Only what is read need have values of its logical type.
+            for records in opened.blocks(raw=raw_schema(opened.schema)):
                 held += records
                 if len(held) >= columns.batch_rows:
-                    yield _batch(held, wanted)
+                    yield _batch(held, wanted, file.name)
                     held = []
             if held:
-                yield _batch(held, wanted)
+                yield _batch(held, wanted, file.name)
 
     @contextmanager
     def _opened(self, file: LogFile) -> Iterator[AvroFile]:
@@ -60,19 +62,23 @@ class AvroFormat:
             try:
                 yield AvroFile(stream)
             except DataError as failure:
-                raise SourceError(f"{file.name} cannot be read: {failure}. {self._advice}") from failure
+                advice = remedy(failure) or self._advice
+                raise SourceError(f"{file.name} cannot be read: {failure}. {advice}") from failure
             except ConfigurationError as failure:
                 raise SchemaError(f"{file.name}: {failure}") from failure
 
 
-def _batch(records: list[Any], wanted: list[tuple[pa.Field, Any]]) -> pa.RecordBatch:
+def _batch(records: list[Any], wanted: list[tuple[pa.Field, Any]], file: str) -> pa.RecordBatch:
     columns = []
     for field, convert in wanted:
         values = [record[field.name] for record in records]
-        if convert is not None:
-            values = [None if value is None else convert(value) for value in values]
         try:
+            if convert is not None:
+                values = [None if value is None else convert(value) for value in values]
             columns.append(pa.array(values, field.type))
         except (pa.ArrowException, OverflowError, TypeError, ValueError) as failure:
-            raise DataError(f"column {field.name!r} is not {field.type}: {failure}") from failure
+            raise SourceError(
+                f"column {field.name!r} of {file} has a value that is not {field.type}: {failure}. Write the file "
+                "again, or leave the column out by select(...)"
+            ) from failure
     return pa.RecordBatch.from_arrays(columns, schema=pa.schema([field for field, _ in wanted]))

@@ -14,7 +14,7 @@ from flinkcore.replay.log.column_ops import Filter, apply_ops, expression_column
 from flinkcore.replay.log.file_format import ColumnsToRead, FileFormat
 from flinkcore.replay.log.files import LogFile
 from flinkcore.replay.log.joined_batches import compacted
-from flinkcore.replay.log.plain_columns import fitting_pieces, plain_column, plain_type
+from flinkcore.replay.log.plain_columns import fitting_pieces, narrowest, plain_column, plain_type
 from flinkcore.replay.log.stored_columns import StoredColumns
 
 
@@ -112,11 +112,15 @@ class Chunk(ABC):
         SchemaError
             If a column is missing in the file or has another type than in the log's first file.
         """
-        return self._read(columns, batch_rows, dictionary_columns, [] if warnings is None else warnings)
+        return self._read(columns, batch_rows, dictionary_columns, warnings)
 
     @abstractmethod
     def _read(
-        self, columns: Sequence[str] | None, batch_rows: int, encoded: Sequence[str], warnings: list[str]
+        self,
+        columns: Sequence[str] | None,
+        batch_rows: int,
+        encoded: Sequence[str],
+        warnings: list[str] | None,
     ) -> Iterator[pa.RecordBatch]:
         """As `read`, which has the defaults."""
 
@@ -184,7 +188,11 @@ class FileChunk(Chunk):
     where: tuple[Expression, ...] = ()
 
     def _read(
-        self, columns: Sequence[str] | None, batch_rows: int, encoded: Sequence[str], warnings: list[str]
+        self,
+        columns: Sequence[str] | None,
+        batch_rows: int,
+        encoded: Sequence[str],
+        warnings: list[str] | None,
     ) -> Iterator[pa.RecordBatch]:
         expected = self.log_schema.read
         names = list(self.log_schema.schema.names if columns is None else columns)
@@ -195,14 +203,15 @@ class FileChunk(Chunk):
         in_file = [name for name in taken if name not in partition]
         if not in_file:
             # Only partition columns are asked for: any column of the file has as many rows.
-            in_file = [name for name in expected.names if name not in partition][:1]
+            in_file = narrowest(pa.schema([field for field in expected if field.name not in partition]))
         encoded_here = [name for name in encoded if name in in_file]
         to_read = ColumnsToRead(
             pa.schema([expected.field(name) for name in in_file]),
             self.log_schema.origins,
             tuple(encoded_here),
             batch_rows,
-            warnings,
+            [] if warnings is None else warnings,
+            None if warnings is None or self.log_schema.stored is not None else self.log_schema.schema,
             self.log_schema.stored,
             self.where,
         )
@@ -278,7 +287,11 @@ class TableChunk(Chunk):
     table: pa.Table
 
     def _read(
-        self, columns: Sequence[str] | None, batch_rows: int, encoded: Sequence[str], warnings: list[str]
+        self,
+        columns: Sequence[str] | None,
+        batch_rows: int,
+        encoded: Sequence[str],
+        warnings: list[str] | None,
     ) -> Iterator[pa.RecordBatch]:
         table = self.table if columns is None else self.table.select(list(columns))
         decoded = [name for name in table.column_names if name not in encoded]

@@ -23,7 +23,7 @@ from flinkcore.common.expressions import Expression
 from flinkcore.errors import ConfigurationError, DataError, SchemaError
 from flinkcore.replay.log.arrays import RowNumbers
 from flinkcore.replay.log.joined_batches import empty_batch
-from flinkcore.replay.log.plain_columns import decoded_type, plain_column
+from flinkcore.replay.log.plain_columns import decoded_type, has_no_arrays, plain_column
 
 HIDDEN_PREFIX = "__flinkcore_"
 """Columns with this prefix pass through every op and belong to no result."""
@@ -266,8 +266,15 @@ def output_schema(ops: Iterable[ColumnOp], schema: pa.Schema) -> pa.Schema:
     steps = tuple(ops)
     if not steps:
         return schema
-    batch, _ = apply_ops(steps, empty_batch(schema))
-    return batch.schema
+    unreadable = {field.name: field.type for field in schema if has_no_arrays(field.type)}
+    stand_ins = [field.with_type(pa.null()) if field.name in unreadable else field for field in schema]
+    batch, _ = apply_ops(steps, empty_batch(pa.schema(stand_ins)))
+    return pa.schema(
+        [
+            field.with_type(unreadable.get(field.name, field.type)) if pa.types.is_null(field.type) else field
+            for field in batch.schema
+        ]
+    )
 
 
 def shown_column(name: str, ops: Iterable[ColumnOp]) -> tuple[str, bool]:

@@ -16,7 +16,7 @@ from flinkcore.replay.log.arrays import Int64s
 from flinkcore.replay.log.column_ops import expression_columns
 from flinkcore.replay.log.file_format import ColumnsToRead, source_faults
 from flinkcore.replay.log.files import LogFile
-from flinkcore.replay.log.plain_columns import plain_schema
+from flinkcore.replay.log.plain_columns import narrowest, plain_schema
 from flinkcore.replay.log.sound_columns import check_layout, check_values
 
 # Row groups of a remote file are fetched together up to about this size: fewer requests, still bounded
@@ -37,6 +37,7 @@ class ParquetFormat:
 
     name = "parquet"
     is_columnar = True
+    of_further_files = None
     _advice = "The file is truncated, damaged or not Parquet: write it again, or take it out of the log"
 
     def __init__(self, int96_unit: str = "us") -> None:
@@ -78,7 +79,7 @@ class ParquetFormat:
             if columns.where:
                 groups = _where_true(file, groups, columns, given, found, self._int96_unit)
             # Where the file has none of the columns, another one tells the number of rows.
-            names = list(dict.fromkeys(given.values())) or found.names[:1]
+            names = list(dict.fromkeys(given.values())) or narrowest(plain_schema(found))
             _check_rows(opened.metadata, groups)
             # Prefetching holds all the groups of a call in memory; plain local reads hold one.
             runs = [[group] for group in groups] if local else _runs(opened.metadata, groups)
@@ -344,6 +345,7 @@ class ArrowFormat:
 
     name = "arrow"
     is_columnar = True
+    of_further_files = None
     _advice = (
         "The file is truncated, damaged or not an Arrow IPC file, stream or Feather V2 file: write it again, "
         "or take it out of the log"

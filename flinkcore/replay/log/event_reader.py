@@ -29,6 +29,7 @@ from flinkcore.replay.log.column_ops import (
 from flinkcore.replay.log.content_order import content_numbers
 from flinkcore.replay.log.event_log import EventLog
 from flinkcore.replay.log.milliseconds import check_time_type, no_time, to_milliseconds
+from flinkcore.replay.log.plain_columns import narrowest, require_readable
 from flinkcore.replay.log.split_rows import SplitCounter, SplitRows, check_split_type
 from flinkcore.replay.log.waiting_rows import WaitingBatch, WaitingRows
 
@@ -231,7 +232,8 @@ class EventReader:
         if needed is not None and arrival_reads is not None:
             reads = structure | needed | arrival_reads | set(content)
         # A batch needs a column to have a number of rows.
-        read = pa.schema([field for field in available if field.name in (reads or available.names[:1])])
+        read = pa.schema([field for field in available if field.name in (reads or narrowest(available))])
+        require_readable(read)
         self._read = read.names
         # By name: tables have the same rows in whatever order their columns are.
         self._content = sorted(content)

@@ -1,7 +1,8 @@
 """What every file format of an event log offers, and how its faults are named."""
 
 import errno
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -9,6 +10,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from flinkcore.common.expressions import Expression
+from flinkcore.common.text_files import COMPRESSED, OTHER_ENCODING
 from flinkcore.errors import FlinkcoreError, SchemaError, SourceError
 from flinkcore.replay.log.files import LogFile
 from flinkcore.replay.log.plain_columns import plain_type
@@ -31,6 +33,8 @@ class ColumnsToRead:
         Rows that a batch had better have, about.
     warnings : list of str
         Takes what a format finds suspicious of the file; each names it.
+    known : pyarrow.Schema or None
+        All columns of the log, of which others that the file has are reported in `warnings`; None: they are not.
     stored : StoredColumns or None
         How the files hold the columns of a table; None: by these names and types.
     where : tuple of pyarrow.compute.Expression
@@ -42,6 +46,7 @@ class ColumnsToRead:
     dictionary_columns: tuple[str, ...]
     batch_rows: int
     warnings: list[str] = field(default_factory=list)
+    known: pa.Schema | None = None
     stored: StoredColumns | None = None
     where: tuple[Expression, ...] = ()
 
@@ -70,7 +75,7 @@ class ColumnsToRead:
         return {name: name for name in self.names}
 
     def check(self, found: pa.Schema, found_in: str) -> None:
-        """Check that a file has the columns that the log's first file says it has.
+        """Check that a file has the columns that the log's first file says it has; warn of those that only it has.
 
         Parameters
         ----------
@@ -101,7 +106,21 @@ class ColumnsToRead:
                     f"column {name!r} is {wanted} in {self.origins[name]} but {actual} in {found_in}; "
                     "write the files anew with one type, or replay them as separate logs"
                 )
+        self.warn_of_others(found.names, found_in)
 
+    def warn_of_others(self, names: Sequence[str], found_in: str) -> None:
+        """Warn of columns of a file that the log does not have."""
+        others = [] if self.known is None else [name for name in names if name not in self.known.names]
+        if others:
+            shown = ", ".join(map(repr, others[:_MOST_OTHERS]))
+            more = f" and {len(others) - _MOST_OTHERS:,} more" if len(others) > _MOST_OTHERS else ""
+            self.warnings.append(
+                f"{found_in} has columns that the log's first file does not have, so they are left out: {shown}{more}. "
+                "If they are needed, write the first file with them, too"
+            )
+
+
+_MOST_OTHERS = 10
 
 _MAY_NOT_READ = "Give this process, and on Spark the executors, the right to read it"
 _REMEDIES = {
@@ -120,10 +139,15 @@ class FileFormat(Protocol):
     """What an event log asks of a file format; implementations are small and picklable.
 
     ``is_columnar``: whether some columns are read without decoding the others.
+    ``of_further_files``: the format as which further files are looked at for columns that the log's first file lacks;
+    None if all files must have the columns of the first.
     """
 
     name: str
     is_columnar: bool
+
+    @property
+    def of_further_files(self) -> "FileFormat | None": ...
 
     def schema(self, file: LogFile) -> pa.Schema | None:
         """Return the plain schema from the footer or the first block; None if the file is empty and has
@@ -146,6 +170,29 @@ class FileFormat(Protocol):
         """
 
 
+_ENCRYPTED = re.compile(r"encrypt|decrypt", re.IGNORECASE)
+_UNSUPPORTED = re.compile(
+    r"not (yet )?(implemented|supported)|NotImplemented|unsupported|not built", re.IGNORECASE
+)
+
+
+def remedy(error: BaseException) -> str | None:
+    """Return what to do about a file that is sound, but not one that is read here; None if it may be damaged."""
+    if str(error) in (OTHER_ENCODING, COMPRESSED):
+        return "Take it out of the log if it is not a part of it"
+    if _ENCRYPTED.search(str(error)):
+        return (
+            "The file is encrypted, or a column that the job reads is, and there are no keys here: write it without "
+            "encryption. Columns that are encrypted may also be left out by select(...)"
+        )
+    if isinstance(error, pa.ArrowNotImplementedError) or _UNSUPPORTED.search(str(error)):
+        return (
+            "Arrow does not read this: write the file with another compression, encoding or type, or take it out of "
+            "the log"
+        )
+    return None
+
+
 @contextmanager
 def source_faults(name: str, advice: str) -> Iterator[None]:
     """Turn what pyarrow and the filesystem raise into a SourceError that names the file and what to do."""
@@ -160,5 +207,5 @@ def source_faults(name: str, advice: str) -> Iterator[None]:
         raise
     except (pa.ArrowException, OSError, EOFError, ValueError) as error:
         reason = " ".join(str(error).split()).rstrip(". ")
-        advice = _REMEDIES.get(getattr(error, "errno", None) or 0, advice)
+        advice = _REMEDIES.get(getattr(error, "errno", None) or 0) or remedy(error) or advice
         raise SourceError(f"{name} cannot be read: {reason}. {advice}") from error

@@ -11,8 +11,15 @@ from urllib.parse import unquote, urlsplit
 import pyarrow as pa
 from pyarrow import fs
 
+from flinkcore.common.local_tree import leads_back, local_tree, target_of
 from flinkcore.common.locations import utf_8_paths
-from flinkcore.common.table_directories import TableDirectory, TableSearch, how_to_read, tables_among
+from flinkcore.common.table_directories import (
+    TABLE_FOLDERS,
+    TableDirectory,
+    TableSearch,
+    how_to_read,
+    tables_among,
+)
 from flinkcore.errors import ConfigurationError, FlinkcoreError, SchemaError, SourceError
 from flinkcore.replay.log.arrays import Int64s
 
@@ -164,7 +171,8 @@ def discover_files(
     A path may be a file, a directory (read recursively), a glob (``*`` and ``?`` within a name, ``**`` over
     directories, ``[...]``) or a URI that pyarrow knows (``file://``, ``s3://``, ``gs://``, ``hdfs://``), glob
     or not. In directories, and under wildcards, names that start with ``_`` or ``.`` are passed over, except
-    a ``_name=value`` partition directory.
+    a ``_name=value`` partition directory. Links of the local file system are followed, except to a directory that
+    contains them, and a file to which several paths lead is read once: by the one without links, or else by the first.
 
     A directory ``name=value`` gives a column to the files in it if it lies below the given path, or from the first
     wildcard of a glob on: ``logs/date=*`` has a column ``date``, ``logs/date=2001-01-01`` has none, whatever the
@@ -188,8 +196,9 @@ def discover_files(
     Raises
     ------
     SourceError
-        If a path does not exist or is not UTF-8, a glob matches nothing, a directory holds no file, the filesystem
-        cannot be reached, or files belong to a table; `PathOfTable` if the paths name just that table.
+        If a path does not exist or is not UTF-8, a glob matches nothing, a directory holds no file, a link leads to
+        nothing, the filesystem cannot be reached, or files belong to a table; `PathOfTable` if the paths name just
+        that table.
     ConfigurationError
         If the sequence is empty, an item is not a path, or the items are on different filesystems.
     """
@@ -221,16 +230,20 @@ def discover_files(
             location = table.path if kind in _LOCAL else f"{prefix or f'{kind}://'}{table.path}"
             is_given = bool(prefix) and table.path == inside
             tables[table.path] = replace(table, path=os.fspath(item) if is_given else location)
-        for info in infos:
+        for real, info in infos.items():
             name = prefix + info.path
             partition = _partition(_below_base(info.path, base))
-            found.setdefault(name, LogFile(where, info.path, name, info.size, partition, info.mtime_ns))
+            found.setdefault(real, LogFile(where, info.path, name, info.size, partition, info.mtime_ns))
     if len(tables) == 1 and not found:
         raise PathOfTable(next(iter(tables.values())))
     if tables:
         *_, table = tables.values()
         others = [other for other in tables.values() if other is not table]
-        besides = f"of {others[0].kind} {others[0].path!r}" if others else f"such as {next(iter(found))!r}"
+        besides = (
+            f"of {others[0].kind} {others[0].path!r}"
+            if others
+            else f"such as {next(iter(found.values())).name!r}"
+        )
         raise SourceError(
             f"the paths of a log name {table.kind}, {table.path!r}, and files besides, {besides}. Read the table with "
             f"{how_to_read(table)}, the rest as another log, and unite both streams with union()"
@@ -334,8 +347,8 @@ def _locate(path: str, given: Any) -> tuple[Any, str, str]:
 
 def _expand(
     where: Any, path: str, given: str, search: TableSearch, of_tables: bool
-) -> tuple[str, list[Any], list[TableDirectory]]:
-    """The directory below which directories are partitions, the files, and the tables that are named as a whole."""
+) -> tuple[str, dict[str, Any], list[TableDirectory]]:
+    """The directory below which directories are partitions, files by their paths without links, and tables."""
     try:
         info = where.get_file_info(path)
         base = path if info.type == fs.FileType.Directory else path.rpartition("/")[0]
@@ -366,15 +379,16 @@ def _expand(
         ]
         if not is_allowed:
             _refuse_links_into_tables(where, files, given, search)
+        once = _once(where, base, sorted(files, key=lambda file: _natural(file.path)))
     except FlinkcoreError:
         raise
     except (pa.ArrowException, OSError) as error:
         raise SourceError(f"{given!r} cannot be listed: {error}") from error
-    if not files and not named:
+    if not once and not named:
         raise SourceError(
             f"{given!r} holds no file to read (names that start with '_' or '.' are passed over)"
         )
-    return base, sorted(files, key=lambda file: _natural(file.path)), list(named.values())
+    return base, once, list(named.values())
 
 
 def _natural(path: str) -> tuple[list[str | int], str]:
@@ -416,15 +430,44 @@ def _refuse_files_of(table: TableDirectory, given: str, how: str) -> NoReturn:
 
 
 def _below(where: Any, directory: str, given: str) -> list[Any]:
-    infos = where.get_file_info(fs.FileSelector(directory, recursive=True))
+    infos = _tree(where, directory)
     for table in tables_among(info.path for info in infos):
         if not any(map(_hidden, _below_base(table.path, directory))):
             _refuse_files_of(table, given, "holds")
-    return [
-        info
-        for info in infos
-        if info.type == fs.FileType.File and not any(map(_hidden, _below_base(info.path, directory)))
-    ]
+    return [info for info in _shown(infos, directory) if info.type == fs.FileType.File]
+
+
+def _tree(where: Any, directory: str) -> list[Any]:
+    """What is below a directory, and shows which tables are; local links are followed, and nothing comes twice."""
+    _, store, path = _in_store(where, directory)
+    if store not in _LOCAL:
+        return list(where.get_file_info(fs.FileSelector(directory, recursive=True)))
+    below = local_tree(path, lambda name: _hidden(name) and name not in TABLE_FOLDERS)
+    return list(where.get_file_info([f"{directory.rstrip('/')}/{entry.path}" for entry in below]))
+
+
+def _shown(infos: Iterable[Any], directory: str) -> list[Any]:
+    """What is below a directory, except for hidden names."""
+    return [info for info in infos if not any(map(_hidden, _below_base(info.path, directory)))]
+
+
+def _once(where: Any, base: str, files: Iterable[Any]) -> dict[str, Any]:
+    """Files by their paths without links, each once: by its path without links below a directory, or the first."""
+    _, store, directory = _in_store(where, base)
+    if store not in _LOCAL:
+        return {file.path: file for file in files}
+    found: dict[str, Any] = {}
+    folders: dict[str, str] = {}
+    root = os.path.realpath(directory)
+    for file in files:
+        path = _in_store(where, file.path)[2]
+        folder, _, name = path.rpartition("/")
+        if folder not in folders:
+            folders[folder] = os.path.realpath(folder)
+        real = target_of(path) if os.path.islink(path) else os.path.join(folders[folder], name)
+        if real not in found or real == os.path.join(root, *_below_base(file.path, base)):
+            found[real] = file
+    return found
 
 
 def _below_base(path: str, base: str) -> list[str]:
@@ -444,22 +487,31 @@ def _glob(where: Any, base: str, names: Sequence[str]) -> list[Any]:
         level = []
         for directory in directories:
             if name == "**":
-                level.append(directory)
-                infos = where.get_file_info(fs.FileSelector(directory.path, recursive=True))
-                level.extend(
-                    info for info in infos if not any(map(_hidden, _below_base(info.path, directory.path)))
-                )
+                level += [directory, *_shown(_tree(where, directory.path), directory.path)]
             elif _WILDCARD.search(name):
                 expression = re.compile(_name_expression(name))
-                infos = where.get_file_info(fs.FileSelector(directory.path))
-                for info in infos:
+                for info in _within(where, directory.path):
                     last = info.path.rpartition("/")[2]  # an error of base_name would not tell the whole path
-                    if expression.fullmatch(last) and (name[0] in "._" or not _hidden(last)):
+                    is_match = expression.fullmatch(last) and (name[0] in "._" or not _hidden(last))
+                    if is_match and not _leads_back(where, info.path):
                         level.append(info)
             else:
                 info = where.get_file_info(f"{directory.path.rstrip('/')}/{name}")
                 level.extend([] if info.type == fs.FileType.NotFound else [info])
     return level
+
+
+def _within(where: Any, directory: str) -> list[Any]:
+    """What is in a directory, local links that lead to nothing included."""
+    _, store, path = _in_store(where, directory)
+    if store in _LOCAL:
+        return list(where.get_file_info([f"{directory.rstrip('/')}/{name}" for name in os.listdir(path)]))
+    return list(where.get_file_info(fs.FileSelector(directory)))
+
+
+def _leads_back(where: Any, path: str) -> bool:
+    _, store, local = _in_store(where, path)
+    return store in _LOCAL and leads_back(local)
 
 
 def _name_expression(name: str) -> str:

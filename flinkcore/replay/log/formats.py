@@ -102,8 +102,8 @@ def _guess(file: LogFile) -> str:
     kind = _EXTENSIONS.get(parts[-2] if packed else parts[-1]) if len(parts) > 1 else None
     if kind is None or (packed and kind not in ("csv", "json")):
         raise SourceError(
-            f"the extension of {file.name} is that of no format (known are "
-            f"{', '.join('.' + extension for extension in _EXTENSIONS)}, text also with .gz): give "
-            "format=, or name the files with a glob"
+            f"the extension of {file.name} is not that of a format. Known are "
+            f"{', '.join('.' + extension for extension in _EXTENSIONS)}; CSV and JSON may also end in "
+            f"{', '.join('.' + extension for extension in _COMPRESSIONS)}: give format=, or name the files with a glob"
         )
     return kind

@@ -25,6 +25,7 @@ from flinkcore.replay.log.joined_batches import compacted, empty_table
 from flinkcore.replay.log.path_partitions import is_partition, partitions_of
 from flinkcore.replay.log.plain_columns import plain_schema
 from flinkcore.replay.log.stored_columns import StoredColumns
+from flinkcore.replay.log.unified_types import unified_type
 
 # How many files may be opened to learn the type of a column that is all null in the first.
 _PROBED_FILES = 16
@@ -117,7 +118,8 @@ class LogFiles:
     def log_schema(self) -> LogSchema:
         """The columns of the log: those of the table, or from the first file that has a schema.
 
-        A column that is all null there takes its type from the next files (16 at most are opened). Partition
+        A column that is all null there takes its type from the next files (16 at most are opened). Formats whose files
+        may lack columns have those of 16 files that are spread over the log. Partition
         columns come last and take the place of a file's own column of that name.
 
         Raises
@@ -132,8 +134,9 @@ class LogFiles:
         types: dict[str, pa.DataType] = {}
         origins: dict[str, str] = {}
         probed = 0
-        for file in self.files:
-            found = self.format.schema(file)
+        further = self.format.of_further_files
+        for file in self.files if further is None else _spread(self.files):
+            found = self.format.schema(file) if further is None or not types else further.schema(file)
             if found is None:
                 continue
             probed += 1
@@ -141,14 +144,22 @@ class LogFiles:
                 _refuse_repeated(found.names, file.name)
                 types = dict(zip(found.names, found.types, strict=True))
                 origins = dict.fromkeys(found.names, file.name)
-            for name, known in types.items():
-                if pa.types.is_null(known) and name in found.names:
-                    types[name] = found.field(name).type
+            for name in found.names:
+                before = types.get(name)
+                if further is None and (before is None or not pa.types.is_null(before)):
+                    continue
+                if before is None or pa.types.is_null(before):
                     origins[name] = file.name
-            if probed == _PROBED_FILES or not any(map(pa.types.is_null, types.values())):
+                types[name] = unified_type(before or pa.null(), found.field(name).type)
+            if probed == _PROBED_FILES or not (further or any(map(pa.types.is_null, types.values()))):
                 break
         if not types:
             number = len(self.files)
+            if probed:
+                raise SchemaError(
+                    f"the log has no columns: {self.files[0].name}{' and so on' if number > 1 else ''} may have rows, "
+                    "but a row without columns has no timestamp. Give a log with a column of timestamps"
+                )
             raise SourceError(
                 f"the log has no columns, for {'its file is' if number == 1 else f'all its {number} files are'} "
                 f"empty: {self.files[0].name}{' and so on' if number > 1 else ''}. Skip the replay, or add a file that "
@@ -237,6 +248,13 @@ class LogFiles:
                 )
                 first_row += count or 0
         return chunks
+
+
+def _spread(files: Sequence[LogFile]) -> list[LogFile]:
+    """Return all files of a log; those that come first lie far apart, and are the first and the last one among them."""
+    steps = _PROBED_FILES - 1
+    first = {(len(files) - 1) * step // steps for step in range(_PROBED_FILES)}
+    return [files[at] for at in [*sorted(first), *(at for at in range(len(files)) if at not in first)]]
 
 
 @dataclass(frozen=True)

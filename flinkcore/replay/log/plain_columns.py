@@ -1,6 +1,6 @@
 """One plain type per column: what dictionary, view, large, run-end-encoded and extension columns decode to."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any, TypeVar
 
 import numpy as np
@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from flinkcore.common.column_values import MOST_DEPTH, depth_of
-from flinkcore.errors import DataError
+from flinkcore.errors import DataError, SchemaError
 
 _Int64s = np.ndarray[Any, np.dtype[np.int64]]
 _NumberT = TypeVar("_NumberT", bound=np.signedinteger[Any])
@@ -79,6 +79,55 @@ def _plain_type_of_any(arrow_type: pa.DataType) -> pa.DataType:
     return (
         arrow_type if depth_of(arrow_type) > MOST_DEPTH else plain_type(arrow_type)
     )  # refused where it is read
+
+
+def narrowest(schema: pa.Schema) -> list[str]:
+    """Return the name of the column that takes least to read, for the number of rows alone; none if there is none."""
+    columns = [
+        field for field in schema if depth_of(field.type) <= MOST_DEPTH and not has_no_arrays(field.type)
+    ]
+    return [min(columns, key=_width).name] if columns else []
+
+
+def _width(field: pa.Field) -> tuple[bool, int]:
+    kind = field.type
+    is_nested = kind.num_fields > 0
+    if is_nested or pa.types.is_null(kind):
+        return is_nested, 0
+    try:
+        return False, kind.bit_width
+    except ValueError:  # text
+        return False, 1 << 16
+
+
+def require_readable(fields: Iterable[pa.Field]) -> None:
+    """Check that pyarrow has arrays of the types of columns that are read.
+
+    Raises
+    ------
+    SchemaError
+        If it only knows a type by name, as it does intervals of months.
+    """
+    for field in fields:
+        if has_no_arrays(field.type):
+            raise SchemaError(
+                f"column {field.name!r} is {field.type}, whose values pyarrow cannot read. Leave it out by "
+                "select(...), or write it as another type, such as month_day_nano_interval, int64 or string"
+            )
+
+
+def has_no_arrays(arrow_type: pa.DataType) -> bool:
+    """Return whether pyarrow has no arrays of a plain type, or of one within it."""
+    left = [arrow_type]
+    while left:
+        kind = left.pop()
+        left += [field.type for field in _fields(kind)]
+        if kind.num_fields == 0:
+            try:
+                pa.nulls(0, kind)
+            except (KeyError, pa.ArrowNotImplementedError):
+                return True
+    return False
 
 
 def plain_column(column: pa.Array, target: pa.DataType) -> pa.Array:

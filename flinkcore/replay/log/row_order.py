@@ -223,7 +223,11 @@ class RankedChunk(Chunk):
         )
 
     def _read(
-        self, columns: Sequence[str] | None, batch_rows: int, encoded: Sequence[str], warnings: list[str]
+        self,
+        columns: Sequence[str] | None,
+        batch_rows: int,
+        encoded: Sequence[str],
+        warnings: list[str] | None,
     ) -> Iterator[pa.RecordBatch]:
         if columns is None or POSITION not in columns:
             yield from self.chunk.read(columns, batch_rows, encoded, warnings)

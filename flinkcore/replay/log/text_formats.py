@@ -4,7 +4,8 @@ import json
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
+from copy import copy
 from decimal import Decimal
 from functools import partial
 from typing import Any
@@ -27,11 +28,15 @@ from flinkcore.common.text_files import (
 from flinkcore.errors import ConfigurationError, FlinkcoreError, SchemaError, SourceError
 from flinkcore.replay.log.file_format import ColumnsToRead, source_faults
 from flinkcore.replay.log.files import LogFile
+from flinkcore.replay.log.json_keys import OtherKeys
 from flinkcore.replay.log.plain_columns import plain_schema, plain_type
 from flinkcore.replay.log.sound_columns import check_values
+from flinkcore.replay.log.unified_types import unified_schema
 
 # Large enough for big batches, small enough for a wide job's memory.
 _BLOCK_BYTES = 8 << 20
+# Of further files of JSON, and of the end of each, from which types are inferred.
+_SAMPLED_BYTES = 1 << 20
 # Of JSON; a line is held in memory as a whole.
 _MOST_BLOCKS_OF_LINE = 16
 _LINE = re.compile(rb"[^\r\n]+")
@@ -66,6 +71,7 @@ class CsvFormat:
 
     name = "csv"
     is_columnar = False
+    of_further_files = None
     _advice = (
         "The file is truncated, damaged or not CSV with a header row: repair it or take it out of the log"
     )
@@ -140,6 +146,7 @@ class CsvFormat:
             if rows.is_empty:
                 columns.warnings.append(empty_file(file.name))
                 return
+            columns.warn_of_others(rows.names, file.name)
             inferred = _inferred_floats(columns, self._column_types)
             try:
                 rows_read = 0
@@ -221,14 +228,16 @@ def _check_lines(file: LogFile, rows: int) -> None:
 class JsonFormat:
     """JSON lines: one object per line.
 
-    Types are inferred from the first block (8 MiB) of the first file, and every file is read with them; a key
-    that a line does not have is null. A column that is inferred as ``timestamp[s]`` is read as ``timestamp[us]``; whole
-    numbers are read, or refused, as in CSV.
+    Types are inferred from the first block (8 MiB) of the first file, from the beginnings (1 MiB) of up to 15 others
+    that are spread over the log, and from the end of each of these that is not compressed. A key that any of them has,
+    also within objects, is a column or field, and every file is read with these types. A key that a line does not have
+    is null; one that is found only later is left out, with a warning. A column that is inferred as ``timestamp[s]`` is
+    read as ``timestamp[us]``; whole numbers are read, or refused, as in CSV.
 
     Parameters
     ----------
     column_types : mapping of str to pyarrow.DataType or str, optional
-        Types that are not to be inferred, also of keys that the first block does not have.
+        Types that are not to be inferred, also of keys that are not found where types are inferred.
     """
 
     name = "json"
@@ -240,23 +249,44 @@ class JsonFormat:
 
     def __init__(self, column_types: Mapping[str, Any] | None = None) -> None:
         self._column_types = _column_types(column_types, self.name, _read_json_as)
+        self._inferred_bytes = _BLOCK_BYTES
+
+    @property
+    def of_further_files(self) -> "JsonFormat":
+        further = copy(self)
+        further._inferred_bytes = min(_SAMPLED_BYTES, _BLOCK_BYTES)
+        return further
 
     def schema(self, file: LogFile) -> pa.Schema | None:
-        with source_faults(file.name, self._advice), file.filesystem.open_input_stream(file.path) as stream:
-            offset, block = next(_line_blocks(stream), (0, None))
+        with source_faults(file.name, self._advice):
+            with file.filesystem.open_input_stream(file.path) as stream:
+                blocks = _line_blocks(stream, self._inferred_bytes)
+                offset, block = next((found for found in blocks if not found[1].isspace()), (0, None))
             if block is None:
                 return None
-            given = pa.schema(list(self._column_types.items()))
             try:
-                found = _parse(block, given, "infer")
+                schema = self._inferred(block)
             except pa.ArrowInvalid as error:
+                given = pa.schema(list(self._column_types.items()))
                 raise self._fault(file, offset, block, given, "infer", error) from error
-            return _with_inferred_types(
-                plain_schema(found.schema),
-                self._column_types,
-                found,
-                lambda types: _parse(block, pa.schema(list(types.items())), "ignore"),
-            )
+            last = _last_lines(file, offset + len(block))
+            if last and not last.isspace():
+                with suppress(pa.ArrowInvalid):  # an error where it is read
+                    schema = unified_schema(schema, self._inferred(last))
+            return schema
+
+    def _inferred(self, block: bytes) -> pa.Schema:
+        found = _parse(block, pa.schema(list(self._column_types.items())), "infer")
+        schema = _with_inferred_types(
+            plain_schema(found.schema),
+            self._column_types,
+            found,
+            lambda types: _parse(block, pa.schema(list(types.items())), "ignore"),
+        )
+        # To a struct that is given, Arrow adds the fields that it finds.
+        return pa.schema(
+            [field.with_type(self._column_types.get(field.name, field.type)) for field in schema]
+        )
 
     def pieces(self, file: LogFile) -> list[int | None]:
         return [None]
@@ -267,10 +297,19 @@ class JsonFormat:
         with source_faults(file.name, self._advice), file.filesystem.open_input_stream(file.path) as stream:
             is_empty = True
             inferred = _inferred_floats(columns, self._column_types)
-            for offset, block in _line_blocks(stream):
-                is_empty = False
+            others = (
+                None
+                if columns.known is None
+                else OtherKeys(columns.known, self._column_types, self._inferred)
+            )
+            for offset, block in _line_blocks(stream, _BLOCK_BYTES):
                 try:
-                    table = _parse(block, columns.schema, "ignore")
+                    if block.isspace():
+                        if others is not None:
+                            others.skip(block)
+                        continue
+                    is_empty = False
+                    table = _parse(block, columns.schema, "ignore", others)
                 except pa.ArrowInvalid as error:
                     raise self._fault(
                         file, offset, block, columns.schema, "ignore", error, columns
@@ -283,6 +322,8 @@ class JsonFormat:
                     yield batch
             if is_empty:
                 columns.warnings.append(empty_file(file.name))
+            if others is not None and (warning := others.warning(file.name)):
+                columns.warnings.append(warning)
 
     def _fault(
         self,
@@ -346,9 +387,11 @@ def _whole_numbers_of_floats(value: Any, arrow_type: pa.DataType) -> Iterator[_W
             yield from _whole_numbers_of_floats(item, arrow_type.value_type)
 
 
-def _parse(block: bytes, schema: pa.Schema, unexpected: str) -> pa.Table:
-    if fault := json_fault(block):
+def _parse(block: bytes, schema: pa.Schema, unexpected: str, others: OtherKeys | None = None) -> pa.Table:
+    if fault := json_fault(block, None if others is None else others.scanner):
         raise pa.ArrowInvalid(fault)
+    if others is not None:
+        others.end_block(block)
     return pajson.read_json(
         pa.BufferReader(block),
         read_options=pajson.ReadOptions(use_threads=False, block_size=len(block) + 1),
@@ -381,27 +424,42 @@ def _lines_before(file: LogFile, offset: int) -> int:
     return lines
 
 
-def _line_blocks(stream: Any) -> Iterator[tuple[int, bytes]]:
-    """Cut a stream into blocks of whole lines that are not blank, each with its place in the stream."""
+def _last_lines(file: LogFile, start: int) -> bytes:
+    """Return the whole lines at the end of a file that is not compressed, from a place on at most."""
+    size = file.size_bytes or 0
+    if size <= start or _is_compressed(file.path):
+        return b""
+    with file.filesystem.open_input_file(file.path) as opened:
+        # A line may begin there: what is before the first line break is left out.
+        opened.seek(max(start, size - _SAMPLED_BYTES) - 1)
+        data = read_block(opened, 1 + _SAMPLED_BYTES)
+    return data[data.find(b"\n") + 1 :] if b"\n" in data else b""
+
+
+def _line_blocks(stream: Any, block_bytes: int) -> Iterator[tuple[int, bytes]]:
+    """Cut a stream into blocks of whole lines, each with its place in the stream."""
     offset = 0
     held: list[bytes] = []
-    while data := read_block(stream, _BLOCK_BYTES):
+    while data := read_block(stream, block_bytes):
         if offset == 0 and not held:
             refuse_other_encodings(data)
         end = data.rfind(b"\n") + 1
         if end == 0:
             held.append(data)
-            if len(held) > _MOST_BLOCKS_OF_LINE:
+            if sum(map(len, held)) > _MOST_BLOCKS_OF_LINE * _BLOCK_BYTES:
                 raise pa.ArrowInvalid(f"a line has more than {_MOST_BLOCKS_OF_LINE * _BLOCK_BYTES:,} bytes")
             continue
         block = b"".join([*held, data[:end]])
         held = [data[end:]]
-        if not block.isspace():
-            yield offset, block
-        offset += len(block)
-    block = b"".join(held)
-    if block and not block.isspace():
         yield offset, block
+        offset += len(block)
+    if block := b"".join(held):
+        yield offset, block
+
+
+def _is_compressed(path: str) -> bool:
+    """Whether Arrow decompresses the file, as its name says."""
+    return path.endswith((".br", ".bz2", ".gz", ".lz4", ".zst"))
 
 
 def _column_types(

@@ -197,7 +197,11 @@ class WaitingRows(Chunk):
             raise SchemaError(f"row {int(np.argmax(is_wrong))} {what}")
 
     def _read(
-        self, columns: Sequence[str] | None, batch_rows: int, encoded: Sequence[str], warnings: list[str]
+        self,
+        columns: Sequence[str] | None,
+        batch_rows: int,
+        encoded: Sequence[str],
+        warnings: list[str] | None,
     ) -> Iterator[pa.RecordBatch]:
         for waiting in self.batches(batch_rows):
             yield waiting.batch if columns is None else waiting.batch.select(list(columns))

@@ -8,15 +8,17 @@ import pyarrow as pa
 
 from flinkcore.common.column_values import MOST_DEPTH, depth_of
 from flinkcore.errors import SchemaError
+from flinkcore.replay.log.plain_columns import require_readable
 
 
 def require_kernel_columns(fields: Iterable[pa.Field], where: str) -> None:
-    """Check names and depths of columns.
+    """Check names, depths and types of columns.
 
     Raises
     ------
     SchemaError
-        If a name, also of what a column nests, has a NUL character, at which it would end, or a column nests too much.
+        If a name, also of what a column nests, has a NUL character, at which it would end, a column nests too much, or
+        pyarrow has no arrays of its type.
     """
     for field in fields:
         depth = depth_of(field.type)
@@ -32,6 +34,7 @@ def require_kernel_columns(fields: Iterable[pa.Field], where: str) -> None:
                 f"the name {cut!r} of {where}{within} has a NUL character, at which names end for Arrow: rename it, or "
                 "leave it out"
             )
+        require_readable([field])
 
 
 def _cut_name(field: pa.Field) -> str | None:

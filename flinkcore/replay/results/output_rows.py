@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from typing import Any, Final
 
@@ -12,7 +12,7 @@ import pyarrow as pa
 from flinkcore.common.extras import library
 from flinkcore.common.html_text import html_table
 from flinkcore.common.shown_tables import html_of_table, shown_schema, shown_table
-from flinkcore.errors import ConfigurationError
+from flinkcore.errors import ConfigurationError, DataError
 
 _SHOWN_ROWS: Final = 10
 
@@ -51,9 +51,11 @@ class OutputRows(ABC):
         ------
         ConfigurationError
             If pandas is not installed.
+        DataError
+            If pandas does not take the values of a column.
         """
         library("pandas", "pandas", "to_pandas()")
-        return self.to_arrow().to_pandas()
+        return _converted(self.to_arrow(), lambda table: table.to_pandas(), "pandas")
 
     def to_polars(self) -> Any:
         """All rows as a ``polars.DataFrame``; one run serves this and `to_arrow`.
@@ -62,9 +64,13 @@ class OutputRows(ABC):
         ------
         ConfigurationError
             If polars is not installed.
+        DataError
+            If polars does not take the values of a column.
         """
         polars = library("polars", "polars", "to_polars()")
-        return polars.from_arrow(self.to_arrow())
+        return _converted(
+            self.to_arrow(), polars.from_arrow, "polars", (Exception, polars.exceptions.PanicException)
+        )
 
     def show(self, rows: int = 20) -> None:
         """Print the first rows.
@@ -120,3 +126,24 @@ class OutputRows(ABC):
             f"<small>{kept.num_rows:,} rows of {kept.num_columns} columns"
             f"{f', {more:,} not shown' if more > 0 else ''}</small>"
         )
+
+
+def _converted(
+    table: pa.Table,
+    convert: Callable[[pa.Table], Any],
+    library_name: str,
+    errors: tuple[type[BaseException], ...] = (Exception,),
+) -> Any:
+    """Return a table as another library has it; an error, of which each library has its own, names the column."""
+    try:
+        return convert(table)
+    except errors:
+        for field in table.schema:
+            try:
+                convert(table.select([field.name]))
+            except errors as of_column:
+                raise DataError(
+                    f"column {field.name!r} of the results is {field.type}, and {library_name} does not take its "
+                    f"values: {of_column}. Cast the column, leave it out, or take to_arrow()"
+                ) from of_column
+        raise

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.replay.log.column_ops import ColumnOp, apply_ops
+from flinkcore.replay.log.joined_batches import empty_batch
 from flinkcore.replay.stages.placed_events import PlacedEvents
 
 
@@ -22,9 +23,7 @@ class StageOutput:
     @classmethod
     def no_results(cls, schema: pa.Schema) -> StageOutput:
         """A batch of no rows, with the columns of the results."""
-        return cls(
-            None, [pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)]
-        )
+        return cls(None, [empty_batch(schema)])
 
     @property
     def tag_id(self) -> str | None:

@@ -86,7 +86,11 @@ class PartitionChunk(Chunk):
         return cls(partition, f"partition {partition} of the DataFrame", None, None, 0, schema, batches)
 
     def _read(
-        self, columns: Sequence[str] | None, batch_rows: int, encoded: Sequence[str], warnings: list[str]
+        self,
+        columns: Sequence[str] | None,
+        batch_rows: int,
+        encoded: Sequence[str],
+        warnings: list[str] | None,
     ) -> Iterator[pa.RecordBatch]:
         wanted = self.schema if columns is None else [self.schema.field(name) for name in columns]
         for batch in self.batches:

@@ -10,8 +10,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
+from flinkcore.common.local_tree import local_tree
 from flinkcore.common.locations import utf_8_paths
-from flinkcore.common.table_directories import TableSearch, how_to_read, tables_among
+from flinkcore.common.table_directories import TABLE_FOLDERS, TableSearch, how_to_read, tables_among
 from flinkcore.common.typeinfo import TypeInformation, Types
 from flinkcore.datastream.connectors.base import Source, SourceSplit
 from flinkcore.errors import (
@@ -217,10 +218,13 @@ class FileSourceBuilder:
 def files_of(path: str) -> list[tuple[Any, str]]:
     """Return the file of a path, or those of a directory in the order of their names, with their file system.
 
+    Local links are followed as those of event logs: see `local_tree`.
+
     Raises
     ------
     SourceError
-        If the path does not exist, or is not UTF-8; or if the directory is a table, lies in one or holds one.
+        If the path does not exist or is not UTF-8, a link leads to nothing, or the directory is a table, lies in one
+        or holds one.
     """
     from pyarrow import fs
 
@@ -234,7 +238,11 @@ def files_of(path: str) -> list[tuple[Any, str]]:
                 raise SourceError(f"there is no file and no directory {path}")
             if found.type is fs.FileType.File:
                 return [(filesystem, local)]
-            inside = filesystem.get_file_info(fs.FileSelector(local, recursive=True))
+            if isinstance(filesystem, fs.LocalFileSystem):
+                tree = local_tree(local, lambda name: _is_hidden(name) and name not in TABLE_FOLDERS)
+                inside = filesystem.get_file_info([f"{local.rstrip('/')}/{entry.path}" for entry in tree])
+            else:
+                inside = filesystem.get_file_info(fs.FileSelector(local, recursive=True))
             around = TableSearch().around(filesystem, found.path, is_file=False)
             for table in (around, *tables_among(info.path for info in inside)):
                 if table is not None:
