@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -26,6 +25,7 @@ from flinkcore.analysis.result_tables import (
     names_of,
 )
 from flinkcore.common.html_text import html_lines
+from flinkcore.common.user_warnings import warn_user
 from flinkcore.datastream.columnar_windows import ROW_KIND
 from flinkcore.errors import ConfigurationError, DataError, SchemaError
 from flinkcore.replay.log.arrays import Int64s
@@ -146,11 +146,9 @@ class ResultComparison:
         left_out = _left_out(expected.names, found.names, (*key_names, *compared))
         unseen = [name for name, why in left_out if why == ONLY_IN_SINK]
         if columns is None and unseen:
-            warnings.warn(
+            warn_user(
                 f"the replay has no column {', '.join(map(repr, unseen))}, so what the sink has there is not compared: "
-                "rename one of both if they are the same, or name what is compared in columns=[...]",
-                UserWarning,
-                stacklevel=3,
+                "rename one of both if they are the same, or name what is compared in columns=[...]"
             )
         return cls(
             key_names,

@@ -14,6 +14,7 @@ from importlib import import_module
 from typing import Any, Final, TextIO
 
 import flinkcore
+from flinkcore.common.user_warnings import user_frame
 from flinkcore.errors import FlinkcoreError
 
 _MODULES: Final = {
@@ -97,7 +98,7 @@ def _of_shell(message: str) -> str:
 
 def _tell_warnings() -> None:
     """Print each warning of flinkcore once, in a line, as soon as it is known; within ``warnings.catch_warnings``."""
-    show, told, package = warnings.showwarning, set[str](), os.path.dirname(flinkcore.__file__)
+    show, told, caller = warnings.showwarning, set[str](), user_frame()
 
     def tell(
         message: Warning | str,
@@ -108,13 +109,14 @@ def _tell_warnings() -> None:
         line: str | None = None,
     ) -> None:
         text = str(message)
-        if not filename.startswith(package):
+        if filename != caller.f_code.co_filename:
             show(message, category, filename, lineno, file, line)
         elif text not in told:
             told.add(text)
             print(f"flinkcore: warning: {_of_shell(text)}", file=sys.stderr, flush=True)
 
-    warnings.filterwarnings("always", category=UserWarning, module="flinkcore")
+    module = re.escape(caller.f_globals["__name__"]) + r"\Z"
+    warnings.filterwarnings("always", category=UserWarning, module=module)
     warnings.showwarning = tell
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 import reprlib
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from numbers import Integral
@@ -29,6 +28,7 @@ from flinkcore.common.sort_keys import Position, sort_keys
 from flinkcore.common.split_origin import FILE, SplitOrigin
 from flinkcore.common.time import Duration, Time, timeout_ms
 from flinkcore.common.typeinfo import TypeInformation
+from flinkcore.common.user_warnings import warn_user
 from flinkcore.common.watermark_strategy import WatermarkStrategy
 from flinkcore.datastream.arrow_data import ArrowData
 from flinkcore.datastream.checkpoint_config import CheckpointConfig
@@ -161,7 +161,7 @@ class StreamExecutionEnvironment(WithFormerMethods):
         self._configure(configuration)
 
     def _configure(self, configuration: Configuration | Mapping[str, str]) -> None:
-        """Apply settings for a method that a program calls: a warning has the line of its call."""
+        """Apply settings, and warn of unknown ones."""
         if isinstance(configuration, Mapping):
             configuration = Configuration.from_dict(configuration)
         elif not isinstance(configuration, Configuration):
@@ -170,7 +170,7 @@ class StreamExecutionEnvironment(WithFormerMethods):
             )
         changed = list(settings_of(configuration))
         for warning in unknown_settings(configuration).values():
-            warnings.warn(warning, UserWarning, stacklevel=3)
+            warn_user(warning)
         for setting, value in changed:
             if setting is settings.CACHED_FILES:
                 self._add_cached_files(value)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, BinaryIO, TypeVar
@@ -17,6 +16,7 @@ from flinkcore.common.serialization import (
 )
 from flinkcore.common.text_files import empty_file, no_last_line_break, text_blocks
 from flinkcore.common.typeinfo import RowTypeInfo, TypeInformation, Types
+from flinkcore.common.user_warnings import warn_user
 from flinkcore.datastream.connectors.file_system.file_source import StreamFormat
 from flinkcore.datastream.formats.csv_values import (
     CsvDialect,
@@ -353,9 +353,9 @@ class CsvReaderFormat(StreamFormat):
             yield tokens.feed(text)
         yield tokens.finish()
         if not text:
-            warnings.warn(empty_file(name), UserWarning, stacklevel=2)
+            warn_user(empty_file(name))
         elif not text.endswith(("\n", "\r")):
-            warnings.warn(no_last_line_break(name), UserWarning, stacklevel=2)
+            warn_user(no_last_line_break(name))
 
     def _check_header(self, found: Sequence[str]) -> None:
         if self._schema.strict_headers and list(found) != self._schema.names:

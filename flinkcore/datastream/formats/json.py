@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
@@ -16,6 +15,7 @@ from flinkcore.common.serialization import (
 )
 from flinkcore.common.text_files import empty_file, json_fault
 from flinkcore.common.typeinfo import RowTypeInfo, TypeInformation
+from flinkcore.common.user_warnings import warn_user
 from flinkcore.datastream.formats.arrow_format import ArrowRowFormat, row_schema
 from flinkcore.datastream.formats.json_schema import type_of_json_schema
 from flinkcore.datastream.formats.json_values import has_decimals, json_decoder, value_reader, value_writer
@@ -50,7 +50,7 @@ class JsonReaderFormat(ArrowRowFormat):
 
         content = file.read()
         if not content.strip():
-            warnings.warn(empty_file(name), UserWarning, stacklevel=2)
+            warn_user(empty_file(name))
             return iter(())
         if fault := json_fault(content):
             raise DataError(f"{name} has {fault}; each line holds one object")

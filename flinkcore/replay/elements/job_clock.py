@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Final
 
 from flinkcore._native.element_calls import ArrivalClock
 from flinkcore.common import MAX_TIMESTAMP
 from flinkcore.common.shown_times import dated
+from flinkcore.common.user_warnings import warn_user
 from flinkcore.replay.elements.order_key import ChainCause, cause_of, root_key, timer_task_of
 from flinkcore.replay.time_plane.replay_clock import ReplayClock
 from flinkcore.runtime.processing_time import ProcessingTimeCallback, ScheduledTimer
@@ -62,7 +62,7 @@ class JobClock(ArrivalClock):
             self.fire_due(self.next_due_ms)
             times += 1
             if times == MANY_TIMES:
-                warnings.warn(self._of_a_gap(begin_ms, time_ms), UserWarning, stacklevel=2)
+                warn_user(self._of_a_gap(begin_ms, time_ms))
 
     def _of_a_gap(self, begin_ms: int, end_ms: int) -> str:
         return (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -13,6 +12,7 @@ import pyarrow as pa
 from flinkcore.common.execution_config import ExecutionConfig
 from flinkcore.common.expressions import Expression
 from flinkcore.common.output_tag import OutputTag
+from flinkcore.common.user_warnings import warn_user
 from flinkcore.datastream.columnar_windows import ROW_KIND, require_columnar
 from flinkcore.datastream.transformations import (
     BatchProcessTransformation,
@@ -244,7 +244,7 @@ def _followed_by(plan: StagePlan, behind: Sequence[ColumnStep]) -> StagePlan:
     followed = replace(plan, after=_over_results(ops, plan))
     given = followed.output_schema()  # refuses steps that do not fit
     if _hides_withdrawn_rows(plan.operator, behind, given.names):
-        _warn(
+        warn_user(
             f"the job gives the results of retracting windows without {ROW_KIND}, so that withdrawn rows (-U and -D) "
             f"look like ordinary ones: select it, too, filter by it, or take delta() instead of retracting()"
         )
@@ -318,7 +318,7 @@ class _JobPlanner:
             read = each.schema.names if operator.columns is None else operator.columns
             for results, steps in zip(each.results, between, strict=True):
                 if _hides_withdrawn_rows(self.stages[results.stage].operator, steps, (*read, *each.keys)):
-                    _warn(
+                    warn_user(
                         "another operator takes the results of retracting windows, and reads withdrawn rows "
                         f"({ROW_KIND} -U and -D) as ordinary ones: take delta() instead of retracting(), or filter by "
                         f"{ROW_KIND} before it"
@@ -432,10 +432,6 @@ def _hides_withdrawn_rows(
     # None: it is not known what an expression reads.
     looks = [expression_columns(expression) for expression in expressions]
     return not any(columns is None or ROW_KIND in columns for columns in (*looks, tuple(read)))
-
-
-def _warn(message: str) -> None:
-    warnings.warn(message, UserWarning, stacklevel=2)
 
 
 def log_sources(graph: StreamGraph) -> list[EventLogSource]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import uuid
-import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ import pyarrow.parquet as pq
 from flinkcore.common import OutputTag
 from flinkcore.common.locations import absolute_location, utf_8_paths
 from flinkcore.common.required_values import null_fault, refused_null_of
+from flinkcore.common.user_warnings import warn_user
 from flinkcore.errors import ConfigurationError, DataError, SchemaError, SourceError
 from flinkcore.replay.plans.job_plan import JobPlan
 from flinkcore.replay.results.result_files import PartNames, require_mode, writing_results
@@ -450,7 +450,7 @@ def _warning(advice: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        warnings.warn(f"{advice} ({error})", RuntimeWarning, stacklevel=5)
+        warn_user(f"{advice} ({error})", RuntimeWarning)
 
 
 class ParquetParts:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ import pyarrow as pa
 from flinkcore.common import MIN_TIMESTAMP
 from flinkcore.common.html_text import html_lines, html_table
 from flinkcore.common.shown_times import format_timestamp
+from flinkcore.common.user_warnings import warn_user
 from flinkcore.datastream.pipeline_executor import load_analysis
 from flinkcore.errors import ConfigurationError, FlinkcoreError
 from flinkcore.replay.plans.job_plan import JobPlan
@@ -284,7 +284,7 @@ class ReplayReport:
             if each.event_time_timers and each._waits_for_end:
                 warning = f"{_counted(each.event_time_timers, 'event-time timer')} {each._waits_for_end}"
                 self.warnings.append(warning)
-                warnings.warn(warning, UserWarning, stacklevel=2)
+                warn_user(warning)
 
     def check(self) -> None:
         """Assert that every event read is accounted for exactly once.

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import uuid
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, Literal, TypeAlias
 
 import pyarrow as pa
 
+from flinkcore.common.user_warnings import warn_user
 from flinkcore.errors import ConfigurationError, SourceError
 from flinkcore.replay.results.result_files import PartNames
 from flinkcore.replay.results.table_files import PartitionField, TableFiles, WrittenFile
@@ -103,11 +103,10 @@ class TableOutputs(ABC):
         try:
             self.files.withdraw()
         except OSError as error:  # it would hide the error that led to it
-            warnings.warn(
+            warn_user(
                 f"{self.files.folder} in the directory of {self.files.table} has files of a failed replay: remove it "
                 f"({error})",
                 RuntimeWarning,
-                stacklevel=3,
             )
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, TypeVar
 
+from flinkcore.common.user_warnings import warn_user
 from flinkcore.replay.log.chunks import Chunk
 from flinkcore.replay.log.event_reader import EventReader, read_together
 from flinkcore.replay.time_plane.chunk_times import (
@@ -149,7 +149,7 @@ class TimePass:
         if replay_range is not None:
             return time_plane
         for text in (*time_plane.warnings, *time_warnings(self.timed, time_plane.splits)):
-            warnings.warn(text, UserWarning, stacklevel=2)
+            warn_user(text)
         return time_plane
 
     def warn_of_ticks(self, time_plane: TimePlane) -> None:
@@ -158,7 +158,7 @@ class TimePass:
             clock = TickClock(self.timed.auto_watermark_interval_ms, *time_plane.replay_range)
             text = tick_calls_warning(self.timed.strategy, clock, len(time_plane.split_values))
             if text is not None:
-                warnings.warn(text, UserWarning, stacklevel=2)
+                warn_user(text)
 
 
 def summarised_together(
@@ -275,7 +275,7 @@ def _told_of_order(time_pass: TimePass, time_plane: TimePlane) -> TimePlane:
         "arrived before it; a run over all would have read those of its last arrival, and these, in the order of their "
         "splits. Results that depend on the order of events may differ"
     )
-    warnings.warn(text, UserWarning, stacklevel=2)
+    warn_user(text)
     return replace(time_plane, warnings=(*time_plane.warnings, text))
 
 

@@ -3,7 +3,6 @@
 import os
 import time
 import uuid
-import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -14,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from flinkcore._native.timers import MAX_KEY_GROUPS
+from flinkcore.common.user_warnings import warn_user
 from flinkcore.errors import CheckpointError, ConfigurationError, DataError
 from flinkcore.runtime.checkpoint.checkpoint_manifest import (
     DATA_FOLDER,
@@ -374,5 +374,5 @@ class _Warning:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool:
         if isinstance(error, OSError):
-            warnings.warn(f"{self._what}, which the next one removes ({error})", RuntimeWarning, stacklevel=3)
+            warn_user(f"{self._what}, which the next one removes ({error})", RuntimeWarning)
         return error is None or isinstance(error, OSError)
