@@ -607,7 +607,7 @@ def reports() -> list[tuple[int, str, int, str | None, dict[str, int]]]:
 
 
 def values_in_order(env: StreamExecutionEnvironment, dataframe: Any, **log: Any) -> list[dict[str, Any]]:
-    stream = env.from_event_log(dataframe, timestamp="ts", **log)
+    stream = env.from_event_log(dataframe, timestamp="ts", integer_times=True, **log)
     keyed = stream.assign_timestamps_and_watermarks(
         WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(5))
     ).key_by("part")

@@ -100,6 +100,11 @@ class CsvFormat:
             )
         self._block_bytes = block_bytes
 
+    @property
+    def declared(self) -> Collection[str]:
+        """Names of the columns whose type is given."""
+        return self._column_types.keys()
+
     def schema(self, file: LogFile) -> pa.Schema | None:
         with source_faults(file.name, self._advice):
             try:
@@ -240,6 +245,11 @@ class JsonFormat:
 
     def __init__(self, column_types: Mapping[str, Any] | None = None) -> None:
         self._column_types = _column_types(column_types, self.name, _read_json_as)
+
+    @property
+    def declared(self) -> Collection[str]:
+        """Names of the columns whose type is given."""
+        return self._column_types.keys()
 
     def schema(self, file: LogFile) -> pa.Schema | None:
         with source_faults(file.name, self._advice), file.filesystem.open_input_stream(file.path) as stream:
