@@ -715,7 +715,11 @@ def _common_type(name: str, expected: pa.DataType, found: pa.DataType) -> pa.Dat
         fields = [pa.schema([(name, kind)]) for kind in sides]
         common: pa.DataType = pa.unify_schemas(fields, promote_options="permissive").field(name).type
     except (pa.ArrowTypeError, pa.ArrowInvalid) as failure:
+        is_time = pa.types.is_integer(expected) and pa.types.is_timestamp(found)
+        advice = (
+            ". If the sink has milliseconds, give from_event_log(..., integer_times=True)" if is_time else ""
+        )
         raise SchemaError(
-            f"column {name!r} is {expected} in the sink and {found} in the replay, which cannot be compared"
+            f"column {name!r} is {expected} in the sink and {found} in the replay, which cannot be compared{advice}"
         ) from failure
     return common

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from flinkcore.common.expressions import Expression
 from flinkcore.common.output_tag import OutputTag
+from flinkcore.common.time_units import TimeUnit
 from flinkcore.errors import ConfigurationError
 from flinkcore.replay.log.arrays import RowNumbers
 from flinkcore.replay.log.chunks import Chunk, TableChunk
@@ -320,8 +321,8 @@ class ReadKeyRows:
         splits = [split] * n_rows if known else rows.column(log.split).to_pylist()
         numbers = {value: number for number, value in enumerate(self.time_plane.split_values)}
         places = [
-            _times(timestamps),
-            _times(arrivals),
+            _times(timestamps, log.timestamp_unit),
+            _times(arrivals, log.arrival_unit),
             pa.array([numbers.get(value) for value in splits], pa.int32()),
             pa.nulls(n_rows, pa.int64()),
             pa.array([reason] * n_rows, pa.string()),
@@ -369,11 +370,11 @@ def _stream(rows: pa.Table) -> bytes:
     return bytes(sink.getvalue())
 
 
-def _times(column: pa.Array) -> pa.Array:
+def _times(column: pa.Array, unit: TimeUnit | None) -> pa.Array:
     """A column of times in ms; null where it holds none."""
     if pa.types.is_null(column.type):
         return column.cast(pa.int64())
-    times, unreadable = to_milliseconds(column)
+    times, unreadable = to_milliseconds(column, unit)
     missing = column.is_null().to_numpy(zero_copy_only=False)
     return pa.array(times, mask=missing if unreadable is None else missing | unreadable)
 

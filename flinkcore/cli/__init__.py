@@ -59,8 +59,8 @@ def _has_lost_its_reader() -> bool:
 _PROGRAM_ONLY: Final = r"what_if\(|with_columns\(|pyarrow\.compute\."
 
 _OPTIONS: Final = (
-    (r"give (the watermark strategy \.with_timestamp_assigner|from_event_log)\(.*?\), or (?=--)", "give "),
-    (r" on the command line$", ""),
+    (r"\b(timestamp|arrival)_unit\b", r"--\1-unit"),
+    (r"(?<=.unit)='(\w+)'", r" \1"),
     (r"split= \(--split; ", "--split ("),
     (r"\bcolumns=\[\.\.\.\]", "--column"),
     (

@@ -15,7 +15,6 @@ from flinkcore.cli.log_options import (
     duration_ms,
     environment_of,
     events_of,
-    times_of,
     window_assigner,
 )
 from flinkcore.cli.output_directory import check_output, write_tables
@@ -112,14 +111,13 @@ def _lateness(arguments: argparse.Namespace) -> None:
     bounds = _times("--bound", arguments.bound)
     if allowed_lateness and not windows:
         raise ConfigurationError("--allowed-lateness needs --window")
-    times = times_of(arguments)
     if arguments.engine == "spark":
         # An invalid log is reported at once, not after the start of Spark.
         kept = windows[0] if windows else GlobalWindows.create_with_end_of_stream_trigger()
-        events_of(StreamExecutionEnvironment(), arguments, times).window_all(kept).aggregate(
+        events_of(StreamExecutionEnvironment(), arguments).window_all(kept).aggregate(
             n=count()
         ).execute().discard()
-    frontier = events_of(environment_of(arguments), arguments, times).lateness(
+    frontier = events_of(environment_of(arguments), arguments).lateness(
         windows, allowed_lateness or None, bounds or None
     )
     if share is None and delay is None:

@@ -7,13 +7,11 @@ import re
 from collections.abc import Callable
 from typing import Any, Final, Literal
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from flinkcore.cli.spark_environment import spark_environment
 from flinkcore.cli.table_names import TABLES, table_named
 from flinkcore.common import Duration, Time, WatermarkStrategy
 from flinkcore.common.split_origin import SplitOrigin
+from flinkcore.common.time_units import TIME_UNITS
 from flinkcore.datastream import (
     FILE,
     PARTITION,
@@ -28,9 +26,6 @@ from flinkcore.errors import ConfigurationError
 
 UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 
-SUBSECONDS = {"s": 1_000_000, "ms": 1_000, "us": None, "ns": None}
-"""Units of time columns, with their microseconds where numbers may have fractions."""
-
 
 def duration_ms(text: str) -> int:
     """Return the milliseconds of a duration such as 200ms, 10s, 1h30m or 2d; raise ConfigurationError for others.
@@ -44,17 +39,6 @@ def duration_ms(text: str) -> int:
     if not parts or "".join(number + unit for number, unit in parts) != text:
         raise ConfigurationError(f"{text!r} is no duration; write 200ms, 10s, 5m, 1h30m or 2d")
     return sum(int(number) * UNITS_MS[unit] for number, unit in parts)
-
-
-def instants(column: str, unit: str, kind: pa.DataType) -> Any:
-    """Return the expression that makes timestamps of numbers of a type in a unit: s, ms, us or ns.
-
-    Numbers of seconds and milliseconds may have fractions, unless they are integers.
-    """
-    if SUBSECONDS[unit] is None or pa.types.is_integer(kind):
-        return pc.field(column).cast("int64").cast(pa.timestamp(unit))
-    microseconds = pc.round(pc.field(column).cast("float64") * SUBSECONDS[unit])
-    return microseconds.cast("int64").cast(pa.timestamp("us"))
 
 
 WINDOWS: Final = (
@@ -104,9 +88,14 @@ def add_log_options(parser: argparse.ArgumentParser) -> None:
     for column in ("timestamp", "arrival"):
         parser.add_argument(
             f"--{column}-unit",
-            choices=list(SUBSECONDS),
-            help=f"of the numbers in the {column} column; else ms",
+            choices=list(TIME_UNITS),
+            help=f"of the numbers in the {column} column, which may have fractions; else integers are ms",
         )
+    parser.add_argument(
+        "--integer-times",
+        action="store_true",
+        help="event times of results are integers in ms since the epoch, and not timestamps",
+    )
     parser.add_argument(
         "--rate", type=float, default=1000.0, help="records per second and split, where there is no arrival"
     )
@@ -246,37 +235,14 @@ def check_log_options(arguments: argparse.Namespace) -> None:
     (arguments.input,) = tables
 
 
-def times_of(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Return the columns of times, or the expressions that make times of their numbers, by the names of their settings.
-
-    A unit of a column that has one by its type is refused: read as numbers, its times would be others.
-    """
-    columns = {"timestamp": arguments.timestamp, "arrival": arguments.arrival}
-    units = {"timestamp": arguments.timestamp_unit, "arrival": arguments.arrival_unit}
-    if not any(units.values()):
-        return columns
-    from flinkcore.replay.log.event_log import EventLog
-
-    log = EventLog.of(
-        arguments.input,
-        timestamp=arguments.timestamp,
-        format=arguments.format,
-        format_options=format_options_of(arguments.format_option),
-    )
-    for setting, unit in units.items():
-        if unit is not None:
-            column = columns[setting]
-            kind = log.require(column, f"--{setting}")
-            if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
-                raise ConfigurationError(f"{column} is {kind}; leave --{setting}-unit out")
-            columns[setting] = instants(column, unit, kind)
-    return columns
-
-
-def log_of(arguments: argparse.Namespace, times: dict[str, Any]) -> dict[str, Any]:
-    """Return what the options say of a log, as settings of `from_event_log`; `times` as of `times_of`."""
+def log_of(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return what the options say of a log, as settings of `from_event_log`."""
     return {
-        **times,
+        "timestamp": arguments.timestamp,
+        "arrival": arguments.arrival,
+        "timestamp_unit": arguments.timestamp_unit,
+        "arrival_unit": arguments.arrival_unit,
+        "integer_times": arguments.integer_times,
         "split": _split(arguments),
         "rate": arguments.rate,
         "format": arguments.format,
@@ -297,15 +263,13 @@ def _position(column: str) -> str | tuple[str, Literal["descending"]]:
     return name if name == column else (name, "descending")
 
 
-def events_of(
-    environment: StreamExecutionEnvironment, arguments: argparse.Namespace, times: dict[str, Any]
-) -> DataStream:
-    """Return the events of the log with their watermarks; `times` as of `times_of`."""
+def events_of(environment: StreamExecutionEnvironment, arguments: argparse.Namespace) -> DataStream:
+    """Return the events of the log with their watermarks."""
     environment.get_config().set_auto_watermark_interval(duration_ms(arguments.watermark_interval))
     strategy = WatermarkStrategy.for_bounded_out_of_orderness(
         Duration.of_millis(duration_ms(arguments.out_of_orderness))
     )
     if arguments.idleness:
         strategy = strategy.with_idleness(Duration.of_millis(duration_ms(arguments.idleness)))
-    events = environment.from_event_log(arguments.input, **log_of(arguments, times))
+    events = environment.from_event_log(arguments.input, **log_of(arguments))
     return events.assign_timestamps_and_watermarks(strategy)

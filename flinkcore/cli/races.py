@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from flinkcore.cli.help_formatter import DefaultsHelpFormatter
-from flinkcore.cli.log_options import add_log_options, check_log_options, duration_ms, log_of, times_of
+from flinkcore.cli.log_options import add_log_options, check_log_options, duration_ms, log_of
 from flinkcore.errors import ConfigurationError
 
 
@@ -53,7 +53,7 @@ def _races(arguments: argparse.Namespace) -> int:
     found = find_races(
         _function(arguments.job),
         arguments.input,
-        **log_of(arguments, times_of(arguments)),
+        **log_of(arguments),
         histories=arguments.history,
         interval_ms=interval_ms,
     )

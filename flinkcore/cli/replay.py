@@ -21,7 +21,6 @@ from flinkcore.cli.log_options import (
     duration_ms,
     environment_of,
     events_of,
-    times_of,
     window_assigner,
 )
 from flinkcore.common import OutputTag
@@ -133,12 +132,10 @@ def add_commands(commands: Any) -> None:
     demo.set_defaults(call=_demo)
 
 
-def _job(
-    environment: StreamExecutionEnvironment, arguments: argparse.Namespace, times: dict[str, Any]
-) -> Any:
+def _job(environment: StreamExecutionEnvironment, arguments: argparse.Namespace) -> Any:
     """Return the planned job, which runs when its rows are asked for."""
     windowed = (
-        events_of(environment, arguments, times)
+        events_of(environment, arguments)
         .key_by(*arguments.key)
         .window(window_assigner(arguments.window))
         .allowed_lateness(duration_ms(arguments.allowed_lateness))
@@ -163,11 +160,10 @@ def _replay(arguments: argparse.Namespace) -> None:
 
         check_page(arguments.report)
     check_log_options(arguments)
-    times = times_of(arguments)
     if arguments.engine == "spark":
         # An invalid job is reported at once, not after the start of Spark.
-        _job(StreamExecutionEnvironment(), arguments, times).discard()
-    result = _job(environment_of(arguments), arguments, times)
+        _job(StreamExecutionEnvironment(), arguments).discard()
+    result = _job(environment_of(arguments), arguments)
     if arguments.output:
         report = result.write_parquet(
             arguments.output,

@@ -15,7 +15,6 @@ from flinkcore.cli.log_options import (
     duration_ms,
     environment_of,
     events_of,
-    times_of,
     window_assigner,
 )
 from flinkcore.cli.output_directory import check_output, write_tables
@@ -84,10 +83,9 @@ def _at(text: str) -> Any:
 def _job(
     environment: StreamExecutionEnvironment,
     arguments: argparse.Namespace,
-    times: dict[str, Any],
     key: dict[str, str],
 ) -> DataStream:
-    windows = events_of(environment, arguments, times).key_by(*key).window(window_assigner(arguments.window))
+    windows = events_of(environment, arguments).key_by(*key).window(window_assigner(arguments.window))
     windows = windows.allowed_lateness(duration_ms(arguments.allowed_lateness)).side_output_late_data(LATE)
     return windows.aggregate(**named_aggregates(arguments.aggregate or ["n=count()"]))
 
@@ -101,11 +99,10 @@ def _why(arguments: argparse.Namespace) -> None:
         from flinkcore.analysis.page import check_page
 
         check_page(arguments.report)
-    times = times_of(arguments)
     if arguments.engine == "spark":
         # An invalid job is reported at once, not after the start of Spark.
-        _job(StreamExecutionEnvironment(), arguments, times, key).execute().discard()
-    history = _job(environment_of(arguments), arguments, times, key).why(key, at)
+        _job(StreamExecutionEnvironment(), arguments, key).execute().discard()
+    history = _job(environment_of(arguments), arguments, key).why(key, at)
     if arguments.output:
         write_tables(arguments.output, events=history.events, firings=history.firings, timers=history.timers)
     print(history)

@@ -27,6 +27,7 @@ from flinkcore.common.settings import Setting, check_cached_files, settings_of, 
 from flinkcore.common.sort_keys import Position, sort_keys
 from flinkcore.common.split_origin import PARTITION, SplitOrigin
 from flinkcore.common.time import Duration, Time, timeout_ms
+from flinkcore.common.time_units import TimeUnit, check_time_unit
 from flinkcore.common.typeinfo import TypeInformation
 from flinkcore.common.user_warnings import warn_user
 from flinkcore.common.watermark_strategy import WatermarkStrategy
@@ -704,13 +705,17 @@ class StreamExecutionEnvironment(WithFormerMethods):
         filesystem: Any = None,
         on_bad_row: Literal["fail", "drop"] | OutputTag = "fail",
         position: Position | None = None,
+        timestamp_unit: TimeUnit | None = None,
+        arrival_unit: TimeUnit | None = None,
+        integer_times: bool = False,
     ) -> DataStream:
         """Return the stream of events of a log.
 
-        Nothing is read before the job runs. In its results, ``window_start`` and ``window_end`` are timestamps in ms
-        with the time zone of the source's timestamp if that is a timestamp, a date or text, and integers in ms if it is
-        an integer; ``watermark`` is an integer in ms, and 2**63 - 1 for what fires at the end of the log. Columns of an
-        extension type have the values of its storage: a uuid is 16 bytes.
+        Nothing is read before the job runs. In its results, ``window_start`` and ``window_end`` are timestamps in ms.
+        They are instants, in UTC, if the source's timestamp is a number or text (also in CSV and JSON, whatever its
+        form). They have its time zone if it is an Arrow timestamp, and no zone if it has none or is a date.
+        ``watermark`` is an integer in ms, and 2**63 - 1 for what fires at the end of the log. Columns of an extension
+        type have the values of its storage: a uuid is 16 bytes.
 
         Parameters
         ----------
@@ -724,12 +729,11 @@ class StreamExecutionEnvironment(WithFormerMethods):
             or ``__arrow_c_array__`` (a table of pyarrow, Polars, DuckDB, ...), which the first job reads for all jobs
             over the stream. On Spark also a DataFrame.
         timestamp : str or pyarrow.compute.Expression
-            Column with the source's timestamp, without nulls: integer milliseconds since the epoch; an Arrow timestamp
-            of any unit (UTC if it has no zone) or date; or ISO 8601 text such as ``2001-01-31T12:00:00.250Z`` (UTC if
-            it has no offset). Fractions of a millisecond are floored. Or an expression over the log's columns with one
-            of these types: ``pc.field("ts") * 1000`` for integer seconds,
-            ``pc.round(pc.field("ts") * 1000).cast("int64")`` for float seconds. If :meth:`DataStream.with_columns`
-            replaces the column before timestamps are assigned, the new values are used.
+            Column with the source's timestamp, without nulls: integer milliseconds since the epoch, or numbers in
+            `timestamp_unit`; an Arrow timestamp of any unit (UTC if it has no zone) or date; or ISO 8601 text such as
+            ``2001-01-31T12:00:00.250Z`` (UTC if it has no offset). Fractions of a millisecond are floored. Or an
+            expression over the log's columns with one of these types. If :meth:`DataStream.with_columns` replaces the
+            column before timestamps are assigned, the new values are used.
         arrival : str or pyarrow.compute.Expression, optional
             The processing time at which the event reached the system, of the same types; always of the log as it was
             recorded. None: derived from the position in the split, `rate` and `arrival_start_ms`.
@@ -762,6 +766,15 @@ class StreamExecutionEnvironment(WithFormerMethods):
             order. The columns are read once more for that, before all else; embedded, this takes some 60 bytes of
             memory for each row of the log while they are sorted, 4 from then on, and rows are held until all that come
             before them have been read. On Spark, a task sorts the columns of a split, as far as need be on disk.
+        timestamp_unit : {"s", "ms", "us", "ns"}, optional
+            Unit of the numbers in `timestamp` since the epoch: integers, decimals, floats (rounded to microseconds
+            first) or these as text. None: integers are milliseconds, and the job fails if all of them lie where no log
+            has times in milliseconds, but in another unit; ``"ms"`` also says that they are milliseconds in any case.
+        arrival_unit : {"s", "ms", "us", "ns"}, optional
+            The same for `arrival`.
+        integer_times : bool
+            Whether ``window_start``, ``window_end`` and other event times of results are integers in milliseconds since
+            the epoch, and not timestamps.
 
         Raises
         ------
@@ -785,6 +798,14 @@ class StreamExecutionEnvironment(WithFormerMethods):
         is_policy = isinstance(on_bad_row, str) and on_bad_row in ("fail", "drop")
         if not is_policy and not isinstance(on_bad_row, OutputTag):
             raise ConfigurationError(f"on_bad_row must be 'fail', 'drop' or an OutputTag, not {on_bad_row!r}")
+        check_time_unit(timestamp_unit, "timestamp_unit")
+        check_time_unit(arrival_unit, "arrival_unit")
+        if arrival_unit is not None and arrival is None:
+            raise ConfigurationError(
+                f"arrival_unit={arrival_unit!r} needs arrival=, the column whose numbers have this unit"
+            )
+        if not isinstance(integer_times, bool):
+            raise ArgumentTypeError(f"integer_times must be True or False, not {integer_times!r}")
         return DataStream(
             self,
             EventLogSource(
@@ -801,6 +822,9 @@ class StreamExecutionEnvironment(WithFormerMethods):
                 has_positions=not isinstance(path_or_table, LogData),
                 position=path_or_table.position if isinstance(path_or_table, LogData) else None,
                 ordered_by=() if position is None else sort_keys(position),
+                timestamp_unit=timestamp_unit,
+                arrival_unit=arrival_unit,
+                integer_times=integer_times,
             ),
         )
 
@@ -818,6 +842,9 @@ class StreamExecutionEnvironment(WithFormerMethods):
         filesystem: Any = None,
         on_bad_row: Literal["fail", "drop"] | OutputTag = "fail",
         position: Position | None = None,
+        timestamp_unit: TimeUnit | None = None,
+        arrival_unit: TimeUnit | None = None,
+        integer_times: bool = False,
     ) -> DataStream:
         """Return the stream of events of a Delta table, through the library `deltalake` (``flinkcore[delta]``).
 
@@ -834,6 +861,8 @@ class StreamExecutionEnvironment(WithFormerMethods):
             Path or URI; or a table, at the version that it has loaded.
         timestamp, arrival, split, rate, arrival_start_ms, on_bad_row, position
             As of :meth:`from_event_log`. With neither `arrival` nor `position`, the order is that of the table's files.
+        timestamp_unit, arrival_unit, integer_times
+            As of :meth:`from_event_log`.
         version : int, str or datetime, optional
             Number of the version, or the time as of which the table is read (ISO 8601, UTC without an offset); with a
             path only.
@@ -872,6 +901,9 @@ class StreamExecutionEnvironment(WithFormerMethods):
             arrival_start_ms=arrival_start_ms,
             on_bad_row=on_bad_row,
             position=position,
+            timestamp_unit=timestamp_unit,
+            arrival_unit=arrival_unit,
+            integer_times=integer_times,
         )
 
     def from_iceberg(
@@ -887,6 +919,9 @@ class StreamExecutionEnvironment(WithFormerMethods):
         filesystem: Any = None,
         on_bad_row: Literal["fail", "drop"] | OutputTag = "fail",
         position: Position | None = None,
+        timestamp_unit: TimeUnit | None = None,
+        arrival_unit: TimeUnit | None = None,
+        integer_times: bool = False,
     ) -> DataStream:
         """Return the stream of events of an Iceberg table, through the library `pyiceberg` (``flinkcore[iceberg]``).
 
@@ -900,6 +935,8 @@ class StreamExecutionEnvironment(WithFormerMethods):
             or ``version-hint.text`` tell for certain which it is.
         timestamp, arrival, split, rate, arrival_start_ms, filesystem, on_bad_row, position
             As of :meth:`from_delta`.
+        timestamp_unit, arrival_unit, integer_times
+            As of :meth:`from_event_log`.
         snapshot : int, str or datetime, optional
             Id of a snapshot, name of a branch or tag, or the time (UTC without a zone) as of which the table is read;
             None: the current one.
@@ -933,6 +970,9 @@ class StreamExecutionEnvironment(WithFormerMethods):
             arrival_start_ms=arrival_start_ms,
             on_bad_row=on_bad_row,
             position=position,
+            timestamp_unit=timestamp_unit,
+            arrival_unit=arrival_unit,
+            integer_times=integer_times,
         )
 
     def _from_lake_table(

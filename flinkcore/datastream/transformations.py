@@ -15,6 +15,7 @@ from flinkcore.common.schemas import Schema, require_row_schema
 from flinkcore.common.settings import NUMBER_OF_KEY_GROUPS, PARALLELISM, PARALLELISM_DEFAULT
 from flinkcore.common.sort_keys import SortKey
 from flinkcore.common.split_origin import PARTITION, SplitOrigin
+from flinkcore.common.time_units import TimeUnit
 from flinkcore.common.typeinfo import TypeInformation, Types
 from flinkcore.common.watermark_strategy import WatermarkStrategy
 from flinkcore.datastream.arrow_data import ArrowData
@@ -198,6 +199,10 @@ class EventLogSource(Transformation):
         Path, URI or glob, a list of these, `ArrowData`, or `LogData`.
     timestamp, arrival, split, rate, arrival_start_ms, format, format_options, filesystem, on_bad_row
         As given to :meth:`StreamExecutionEnvironment.from_event_log`.
+    timestamp_unit, arrival_unit, integer_times
+        As given to :meth:`StreamExecutionEnvironment.from_event_log`.
+    checked_units : tuple of str
+        Settings for whose columns it is an error if integers without a unit cannot be milliseconds.
     has_positions : bool
         Whether it counts where a row lies, as in a file, and not in `LogData`.
     position : str or None
@@ -219,6 +224,10 @@ class EventLogSource(Transformation):
     has_positions: bool = True
     position: str | None = None
     ordered_by: tuple[SortKey, ...] = ()
+    timestamp_unit: TimeUnit | None = None
+    arrival_unit: TimeUnit | None = None
+    integer_times: bool = False
+    checked_units: tuple[str, ...] = ("timestamp", "arrival")
 
     @property
     def operator_name(self) -> str:
@@ -248,7 +257,13 @@ class EventLogSource(Transformation):
         elif self.split is PARTITION:
             has_paths = not isinstance(self.data, ArrowData | LogData)
             split = "one split, or one for each partition in its paths" if has_paths else "one split"
-        return f"event log {self.data}: timestamp {self.timestamp}, arrival {arrival}, {split}{order}"
+        timestamp = _in_unit(self.timestamp, self.timestamp_unit)
+        arrival = _in_unit(arrival, self.arrival_unit)
+        return f"event log {self.data}: timestamp {timestamp}, arrival {arrival}, {split}{order}"
+
+
+def _in_unit(column: object, unit: TimeUnit | None) -> str:
+    return str(column) if unit is None else f"{column} in {unit}"
 
 
 @dataclass(eq=False, repr=False)

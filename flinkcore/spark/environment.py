@@ -12,6 +12,7 @@ from flinkcore.common import ExecutionConfig, OutputTag
 from flinkcore.common.expressions import Expression
 from flinkcore.common.sort_keys import Position, SortKey, sort_keys
 from flinkcore.common.split_origin import PARTITION, SplitOrigin
+from flinkcore.common.time_units import TimeUnit
 from flinkcore.datastream import DataStream, StreamExecutionEnvironment
 from flinkcore.datastream.pipeline_executor import (
     NO_CHECKPOINTS,
@@ -81,12 +82,16 @@ class SparkExecutionEnvironment(StreamExecutionEnvironment):
         filesystem: Any = None,
         on_bad_row: Literal["fail", "drop"] | OutputTag = "fail",
         position: Position | Any | None = None,
+        timestamp_unit: TimeUnit | None = None,
+        arrival_unit: TimeUnit | None = None,
+        integer_times: bool = False,
     ) -> DataStream:
         """Return the stream of events of a log, which may be a Spark DataFrame.
 
         Of a DataFrame, `timestamp`, `arrival` and `split` may be columns of Spark (``F.col("ts")``,
-        ``F.col("seconds") * 1000``); conditions and columns of Spark also go into :meth:`DataStream.filter` and
-        :meth:`DataStream.with_columns`, as first steps. Spark evaluates them, and only the columns that the job needs.
+        ``F.to_timestamp("at", "dd.MM.yyyy")``); conditions and columns of Spark also go into :meth:`DataStream.filter`
+        and :meth:`DataStream.with_columns`, as first steps. Spark evaluates them, and only the columns that the job
+        needs.
 
         Without `split`, the split of a DataFrame is the column with the partition that the directories of its files
         name, such as ``partition=3``, as it is where the log is a path. A DataFrame without such a column is one split.
@@ -100,6 +105,8 @@ class SparkExecutionEnvironment(StreamExecutionEnvironment):
         Parameters
         ----------
         path_or_table, timestamp, arrival, split, rate, arrival_start_ms, format, format_options, filesystem, on_bad_row
+            As of :meth:`StreamExecutionEnvironment.from_event_log`.
+        timestamp_unit, arrival_unit, integer_times
             As of :meth:`StreamExecutionEnvironment.from_event_log`.
         position : str, (str, "descending"), pyspark.sql.Column or sequence of these, optional
             As of :meth:`StreamExecutionEnvironment.from_event_log`; of a DataFrame also columns of Spark, such as
@@ -147,6 +154,9 @@ class SparkExecutionEnvironment(StreamExecutionEnvironment):
             filesystem=filesystem,
             on_bad_row=on_bad_row,
             position=position,
+            timestamp_unit=timestamp_unit,
+            arrival_unit=arrival_unit,
+            integer_times=integer_times,
         )
 
 

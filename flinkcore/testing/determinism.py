@@ -21,8 +21,10 @@ from flinkcore.common.html_text import html_lines
 from flinkcore.common.shown_tables import shown_table
 from flinkcore.common.sort_keys import Position, sort_keys
 from flinkcore.common.split_origin import SplitOrigin
+from flinkcore.common.time_units import TimeUnit
 from flinkcore.datastream import DataStream, StreamExecutionEnvironment
 from flinkcore.datastream.transformations import (
+    EventLogSource,
     ProcessTransformation,
     StreamGraph,
     Transformation,
@@ -34,6 +36,7 @@ from flinkcore.replay.log.column_ops import HIDDEN_PREFIX, WithColumns
 from flinkcore.replay.log.event_log import EventLog
 from flinkcore.replay.log.event_reader import EventReader
 from flinkcore.replay.log.row_order import POSITION
+from flinkcore.replay.time_plane.time_warnings import ReadTimes, check_units
 from flinkcore.testing.histories import KINDS, Changed, History, LogTimes, legal_histories
 
 Job = Callable[..., DataStream]
@@ -175,6 +178,9 @@ def find_races(
     filesystem: Any = None,
     on_bad_row: Literal["fail", "drop"] = "fail",
     position: Position | None = None,
+    timestamp_unit: TimeUnit | None = None,
+    arrival_unit: TimeUnit | None = None,
+    integer_times: bool = False,
     side_outputs: Sequence[OutputTag] = (),
     histories: Collection[str] | None = None,
     interval_ms: int = 200,
@@ -189,6 +195,8 @@ def find_races(
         What `from_event_log` takes; a small log, which is held in memory and replayed some dozens of times.
     timestamp, arrival, split, rate, arrival_start_ms, format, format_options, filesystem, position
         As of `from_event_log`, of all logs. Without an arrival "restart", "ties" and "delay" are not possible.
+    timestamp_unit, arrival_unit, integer_times
+        As of `from_event_log`, of all logs.
     on_bad_row : "fail" or "drop"
         As of `from_event_log`; rows without an arrival or a split are found before the job filters any.
     side_outputs : sequence of OutputTag
@@ -228,12 +236,15 @@ def find_races(
             filesystem=filesystem,
             on_bad_row=on_bad_row,
             ordered_by=() if position is None else sort_keys(position),
+            arrival_unit=arrival_unit,
         )
         for each in (log if isinstance(log, tuple) else (log,))
     ]
     logs = [_Log.read(each, timestamp) for each in described]
     settings = {
         "timestamp": timestamp,
+        "timestamp_unit": timestamp_unit,
+        "integer_times": integer_times,
         "rate": rate,
         "arrival_start_ms": arrival_start_ms,
         "on_bad_row": on_bad_row,
@@ -250,7 +261,7 @@ def find_races(
         warnings.filterwarnings(
             "ignore", f".*({_SPLIT}|{_ARRIVAL})", UserWarning
         )  # columns that are not the log's
-        expected = trials.results(logs, None)
+        expected = replace(trials, checks_unit=True).results(logs, None)
     races: list[Race] = []
     tried: list[History] = []
     with warnings.catch_warnings():
@@ -264,6 +275,15 @@ def find_races(
                 races.append(trials.race(logs, history, expected, outcome))
     tables = dict.fromkeys(each.table_name for each in described if each.table_name is not None)
     return Races(races, tried, untried, list(tables))
+
+
+def _with_shown_times(rows: pa.Table) -> pa.Table:
+    """Return rows whose timestamps are texts, in UTC."""
+    for number, field in enumerate(rows.schema):
+        if pa.types.is_timestamp(field.type):
+            column = rows.column(number).cast(pa.timestamp(field.type.unit)).cast(pa.string())
+            rows = rows.set_column(number, field.name, column)
+    return rows
 
 
 def _wanted(histories: Collection[str] | None) -> list[str]:
@@ -330,9 +350,14 @@ class _Log:
         values = [timed.split_values[code] for timed in batches for code in timed.split_codes.tolist()]
         known = sorted(set(values), key=lambda value: (value is not None, value))
         numbers = {value: number for number, value in enumerate(known)}
-        arrivals = [timed.arrival_ms for timed in batches if timed.arrival_ms is not None]
+        arrivals = None
+        if log.arrival is not None:
+            found = [timed.arrival_ms for timed in batches if timed.arrival_ms is not None]
+            arrivals = np.concatenate([np.empty(0, np.int64), *found])
+        if arrivals is not None and len(arrivals):
+            check_units([ReadTimes.of_arrivals(log, int(arrivals.min()), int(arrivals.max()))])
         times = LogTimes(
-            None if log.arrival is None else np.concatenate([np.empty(0, np.int64), *arrivals]),
+            arrivals,
             np.array([numbers[value] for value in values], np.int64),
             ["the log" if value is None else f"split {value!r}" for value in known],
         )
@@ -354,12 +379,19 @@ class _Log:
 
 @dataclass(frozen=True)
 class _Trials:
-    """Replays of a job; parameters as of `find_races`, settings those of `from_event_log`."""
+    """Replays of a job; parameters as of `find_races`, settings those of `from_event_log`.
+
+    Attributes
+    ----------
+    checks_unit : bool
+        Whether event times that cannot be milliseconds are an error; parts of a log may look like other units.
+    """
 
     job: Job
     settings: Mapping[str, Any]
     side_outputs: tuple[OutputTag, ...]
     interval_ms: int
+    checks_unit: bool = False
 
     def results(self, logs: Sequence[_Log], history: History | None) -> dict[str, Rows]:
         """The rows of results by key; None: of the logs as they are."""
@@ -393,15 +425,13 @@ class _Trials:
             self.interval_ms if interval_ms is None else interval_ms
         )
         own = (_SPLIT, _ARRIVAL)
-        streams = [
-            environment.from_event_log(
-                log,
-                arrival=_ARRIVAL if _ARRIVAL in log.column_names else None,
-                split=_SPLIT,
-                **self.settings,
-            ).select(*(name for name in log.column_names if name not in own))
-            for log in logs
-        ]
+        streams = []
+        for log in logs:
+            arrival = _ARRIVAL if _ARRIVAL in log.column_names else None
+            stream = environment.from_event_log(log, arrival=arrival, split=_SPLIT, **self.settings)
+            assert isinstance(stream._transformation, EventLogSource)
+            stream._transformation.checked_units = ("timestamp",) if self.checks_unit else ()
+            streams.append(stream.select(*(name for name in log.column_names if name not in own)))
         results = self.job(*streams)
         if not isinstance(results, DataStream):
             raise ConfigurationError(f"a job gives the stream of its results, not {results!r}")
@@ -444,7 +474,7 @@ class _Trials:
         shown = [name for name in rows.column_names if name not in _WHEN_FIRED]
         has_keys = set(keys) <= set(shown)
         by_key: dict[str, Rows] = {}
-        for row in rows.select(shown).to_pylist():
+        for row in _with_shown_times(rows.select(shown)).to_pylist():
             key = ", ".join(f"{name} = {row[name]!r}" for name in keys) if has_keys else "all keys"
             by_key.setdefault(output + key, Counter())[repr(row)] += 1
         return by_key

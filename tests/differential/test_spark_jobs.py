@@ -66,7 +66,9 @@ def streams(env: StreamExecutionEnvironment, logs: tuple[Path, Any]) -> tuple[Da
     env.get_config().set_auto_watermark_interval(20)
     strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(3))
     first, second = (
-        env.from_event_log(log, timestamp="ts", arrival="at", split="part", on_bad_row=bad)
+        env.from_event_log(
+            log, timestamp="ts", integer_times=True, arrival="at", split="part", on_bad_row=bad
+        )
         for log, bad in zip(logs, BAD, strict=True)
     )
     return (
@@ -449,7 +451,9 @@ def test_a_log_used_on_several_ways_is_read_by_one_task_for_each_part(
 ) -> None:
     def job(env: StreamExecutionEnvironment) -> Any:
         # The log's rows come to operators of two levels.
-        log = env.from_event_log(logs[0], timestamp="ts", arrival="at", split="part", on_bad_row="drop")
+        log = env.from_event_log(
+            logs[0], timestamp="ts", integer_times=True, arrival="at", split="part", on_bad_row="drop"
+        )
         bounded = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(10))
         log = log.assign_timestamps_and_watermarks(bounded)
         sizes = log.key_by("user").window(TumblingEventTimeWindows.of(Time.milliseconds(50)))
@@ -473,7 +477,9 @@ def test_a_dataframe_used_on_several_ways_is_evaluated_once(spark: Any, tmp_path
             yield pa.record_batch({"ts": batch.column("id"), "user": draws.astype(str), "n": draws})
 
     stream = SparkExecutionEnvironment(spark).from_event_log(
-        spark.range(0, 200, 1, 2).mapInArrow(noted, "ts long, user string, n long"), timestamp="ts"
+        spark.range(0, 200, 1, 2).mapInArrow(noted, "ts long, user string, n long"),
+        timestamp="ts",
+        integer_times=True,
     )
     rows = stream.assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps())
     windows = rows.key_by("user").window(TumblingEventTimeWindows(1000)).aggregate(m=count())
@@ -499,9 +505,14 @@ def test_a_job_of_two_logs_reads_small_dataframes_of_several_partitions(spark: A
 
     env = SparkExecutionEnvironment(spark).set_parallelism(2)
     # Spark computes columns of such DataFrames on the driver, where all rows are of one partition.
-    on_spark = job(*(env.from_event_log(dataframe_of(spark, table), timestamp="ts") for _ in range(2)))
+    on_spark = job(
+        *(
+            env.from_event_log(dataframe_of(spark, table), timestamp="ts", integer_times=True)
+            for _ in range(2)
+        )
+    )
     embedded = StreamExecutionEnvironment()
-    here = job(*(embedded.from_event_log(table, timestamp="ts") for _ in range(2)))
+    here = job(*(embedded.from_event_log(table, timestamp="ts", integer_times=True) for _ in range(2)))
     columns = ["user", "window_start", "n", "total"]
     assert ordered(on_spark.to_arrow().select(columns)) == ordered(here.to_arrow().select(columns))
 

@@ -97,7 +97,7 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def job_by_user(env: StreamExecutionEnvironment, log: Any) -> KeyedStream:
     return (
-        env.from_event_log(log, timestamp="ts", arrival="at", split="part")
+        env.from_event_log(log, timestamp="ts", integer_times=True, arrival="at", split="part")
         .filter(pc.field("row") != 77)
         .assign_timestamps_and_watermarks(
             WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(20))
@@ -312,7 +312,7 @@ def test_a_function_that_ends_its_process_is_an_error_in_plain_words(
     strategy = WatermarkStrategy.for_monotonous_timestamps()
     stream = (
         SparkExecutionEnvironment(spark)
-        .from_event_log(events, timestamp="ts", arrival="ts")
+        .from_event_log(events, timestamp="ts", integer_times=True, arrival="ts")
         .assign_timestamps_and_watermarks(strategy)
         .key_by("user")
         .process(exiting(how), pa.schema({"n": pa.int64()}))
@@ -330,7 +330,7 @@ def test_a_column_of_unions_goes_to_functions_and_is_left_out_elsewhere(spark: A
     log = pa.table({"user": ["ada", "bob"], "ts": [1, 2], "either": either})
     schema = pa.schema({"user": pa.string(), "shown": pa.string()})
     for env in (SparkExecutionEnvironment(spark), StreamExecutionEnvironment()):
-        stream = env.from_event_log(log, timestamp="ts").assign_timestamps_and_watermarks(
+        stream = env.from_event_log(log, timestamp="ts", integer_times=True).assign_timestamps_and_watermarks(
             WatermarkStrategy.for_monotonous_timestamps()
         )
         shown = stream.key_by("user").process(Show(), schema).to_arrow().sort_by("user")

@@ -105,7 +105,7 @@ def function(marker: str | None = None) -> KeyedProcessFunction:
 
 def keyed(env: StreamExecutionEnvironment, log: Any) -> Any:
     return (
-        env.from_event_log(log, timestamp="ts", arrival="at", split="part")
+        env.from_event_log(log, timestamp="ts", integer_times=True, arrival="at", split="part")
         .assign_timestamps_and_watermarks(
             WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(20)).with_idleness(
                 Duration.of_millis(40)
@@ -225,9 +225,9 @@ def top_of_two_logs(
             yield timestamp, ctx.timer_service().current_processing_time(), [user for _, user in best]
 
     logs = [
-        env.from_event_log(log, timestamp="ts", arrival="at", split="part").assign_timestamps_and_watermarks(
-            strategy
-        )
+        env.from_event_log(
+            log, timestamp="ts", integer_times=True, arrival="at", split="part"
+        ).assign_timestamps_and_watermarks(strategy)
         for log, strategy in (
             (clicks, WatermarkStrategy.for_percentile_out_of_orderness(Duration.of_millis(9), 0.9, 20)),
             (rates, WatermarkStrategy.for_monotonous_timestamps().with_idleness(Duration.of_millis(30))),
@@ -356,7 +356,10 @@ def test_a_day_without_events_is_a_dataframe_without_rows(spark: Any, tmp_path: 
         strategy = WatermarkStrategy.for_monotonous_timestamps()
         streams = [
             env.from_event_log(
-                dataframe_of(spark, pa.concat_tables(days)).repartition(1), timestamp="ts", arrival="ts"
+                dataframe_of(spark, pa.concat_tables(days)).repartition(1),
+                timestamp="ts",
+                integer_times=True,
+                arrival="ts",
             ).assign_timestamps_and_watermarks(strategy)
             for _ in range(logs)
         ]

@@ -56,7 +56,12 @@ def content(rows: Any) -> list[str]:
 
 
 def records(dataframe: Any) -> list[str]:
-    return sorted(repr(row.asDict()) for row in dataframe.collect())
+    def in_utc(value: Any) -> Any:
+        # Spark gives instants on the clock of this machine.
+        return value.astimezone(ZoneInfo("UTC")) if isinstance(value, datetime) else value
+
+    rows = [row.asDict() for row in dataframe.collect()]
+    return sorted(repr({name: in_utc(value) for name, value in row.items()}) for row in rows)
 
 
 def seconds(table: pa.Table) -> pa.Table:
@@ -626,7 +631,7 @@ def reports() -> list[tuple[int, str, int, str | None, dict[str, int]]]:
 
 
 def values_in_order(env: StreamExecutionEnvironment, dataframe: Any, **log: Any) -> list[dict[str, Any]]:
-    stream = env.from_event_log(dataframe, timestamp="ts", **log)
+    stream = env.from_event_log(dataframe, timestamp="ts", integer_times=True, **log)
     keyed = stream.assign_timestamps_and_watermarks(
         WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(5))
     ).key_by("part")

@@ -91,7 +91,7 @@ def stream(env: StreamExecutionEnvironment, log: Path) -> DataStream:
     env.get_config().set_auto_watermark_interval(10)
     strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(20))
     return env.from_event_log(
-        str(log), timestamp="ts", arrival="at", split="part"
+        str(log), timestamp="ts", integer_times=True, arrival="at", split="part"
     ).assign_timestamps_and_watermarks(strategy)
 
 

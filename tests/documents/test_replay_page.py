@@ -42,7 +42,7 @@ def keyed() -> Any:
     env.get_config().set_auto_watermark_interval(1)
     log = pa.Table.from_pylist(sorted(EVENTS, key=lambda event: event["at"]))
     strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(BOUND_MS))
-    stream = env.from_event_log(log, timestamp="ts", arrival="at", split="split")
+    stream = env.from_event_log(log, timestamp="ts", integer_times=True, arrival="at", split="split")
     return stream.assign_timestamps_and_watermarks(strategy).key_by("key")
 
 

@@ -389,6 +389,7 @@ def stream_of(
     return env.from_event_log(
         source.data,
         timestamp="ts",
+        integer_times=True,
         arrival="at" if log.has_arrivals else None,
         split=source.split,
         on_bad_row=bad if log.on_bad_row == "bad" else log.on_bad_row,

@@ -23,7 +23,7 @@ LOG = table((1, 11, "a", 1), (12, 12, "b", 2), (25, 25, "a", 3), (40, 41, "b", 4
 def keyed(log: pa.Table = LOG, *keys: str, parallelism: int = 1, interval: int = 10) -> Any:
     env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(parallelism)
     env.get_config().set_auto_watermark_interval(interval)
-    stream = env.from_event_log(log, timestamp="ts", arrival="at")
+    stream = env.from_event_log(log, timestamp="ts", integer_times=True, arrival="at")
     return stream.assign_timestamps_and_watermarks(STRATEGY).key_by(*(keys or ("key",)))
 
 

@@ -71,7 +71,7 @@ def run_job(name: str, half: int, **checkpoints: Any) -> dict[str, Any]:
         strategy = strategy.with_watermark_alignment("splits", Duration.of_millis(0), Duration.of_millis(5))
     streams = [
         env.from_event_log(
-            table, timestamp="ts", arrival="at", split="split"
+            table, timestamp="ts", integer_times=True, arrival="at", split="split"
         ).assign_timestamps_and_watermarks(strategy)
         for table in tables_of(entries[middle:] if half else entries[:middle], logs)
     ]
@@ -91,7 +91,9 @@ def _run_elements(name: str, half: int, **checkpoints: Any) -> dict[str, Any]:
     part = slice(20, 40) if half else slice(0, 20)
     if name in OF_LOGS:
         entries = [(0, ("abc"[n % 3], n, 3 * n, 3 * n + 1, n % 2, "")) for n in range(40)]
-        log = env.from_event_log(tables_of(entries[part], 1)[0], timestamp="ts", arrival="at", split="split")
+        log = env.from_event_log(
+            tables_of(entries[part], 1)[0], timestamp="ts", integer_times=True, arrival="at", split="split"
+        )
         strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(15))
         timed = log.assign_timestamps_and_watermarks(strategy.with_idleness(Duration.of_millis(50)))
         stream = timed.map(lambda row: (row.ts, row.user, row.number % 9))

@@ -208,9 +208,9 @@ def results_of(
 ) -> Counter[Any]:
     """The results of a job, each with the canonical form of its key."""
     env = (env or StreamExecutionEnvironment()).set_parallelism(parallelism)
-    log = env.from_event_log(log, timestamp="ts", arrival="at").assign_timestamps_and_watermarks(
-        WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(20))
-    )
+    log = env.from_event_log(
+        log, timestamp="ts", integer_times=True, arrival="at"
+    ).assign_timestamps_and_watermarks(WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(20)))
     found = job(log, kinds).execute(**checkpoints).to_arrow()
     return results_of_table(found, kinds)
 

@@ -165,7 +165,7 @@ def log_of(item: dict[str, Any]) -> tuple[pa.Table, list[int | None]]:
 def _keyed(env: StreamExecutionEnvironment, item: dict[str, Any]) -> Any:
     table, script = log_of(item)
     return (
-        env.from_event_log(table, timestamp="ts", arrival="at")
+        env.from_event_log(table, timestamp="ts", integer_times=True, arrival="at")
         .assign_timestamps_and_watermarks(
             WatermarkStrategy.for_generator(partial(ScriptedWatermarks, script))
         )

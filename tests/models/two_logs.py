@@ -29,7 +29,7 @@ class TwoLogs:
         env.get_config().set_auto_watermark_interval(interval)
         self.streams: list[DataStream] = [
             env.from_event_log(
-                table, timestamp="ts", arrival="at", split="split"
+                table, timestamp="ts", integer_times=True, arrival="at", split="split"
             ).assign_timestamps_and_watermarks(strategy_of(bound, idleness))
             for table, bound, idleness in zip(self.tables, bounds, idlenesses, strict=True)
         ]

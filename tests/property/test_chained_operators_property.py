@@ -71,7 +71,7 @@ def test_a_function_sees_the_results_of_another_as_operators_in_a_row_would(
     env = StreamExecutionEnvironment().set_parallelism(parallelism)
     env.get_config().set_auto_watermark_interval(interval)
     stream = (
-        env.from_event_log(table, timestamp="ts", arrival="at", split="split")
+        env.from_event_log(table, timestamp="ts", integer_times=True, arrival="at", split="split")
         .assign_timestamps_and_watermarks(strategy_of(bound))
         .key_by("user")
         .process(Scripted(), RESULTS, side_outputs=[OutputTag("side", SIDES)])
@@ -135,7 +135,7 @@ def test_a_function_sees_the_results_of_windows_as_operators_in_a_row_would(
     env = StreamExecutionEnvironment().set_parallelism(parallelism)
     env.get_config().set_auto_watermark_interval(interval)
     windows = (
-        env.from_event_log(table, timestamp="ts", arrival="at", split="split")
+        env.from_event_log(table, timestamp="ts", integer_times=True, arrival="at", split="split")
         .assign_timestamps_and_watermarks(strategy_of(bound))
         .key_by("user")
         .window(assigner)

@@ -196,7 +196,7 @@ def keyed_of(rows: list[dict[str, Any]], interval: int, punctuated: bool, parall
     )
     schema = pa.schema({name: pa.string() if name == "split" else pa.int64() for name in rows[0]})
     log = pa.Table.from_pylist(rows, schema)
-    stream = env.from_event_log(log, timestamp="ts", arrival="at", split="split")
+    stream = env.from_event_log(log, timestamp="ts", integer_times=True, arrival="at", split="split")
     return stream.assign_timestamps_and_watermarks(strategy).key_by("key")
 
 

@@ -102,7 +102,7 @@ def stream_of_events(job: Job, log: pa.Table) -> DataStream:
     if job.idleness_ms is not None:
         strategy = strategy.with_idleness(Duration.of_millis(job.idleness_ms))
     stream = environment.from_event_log(
-        log, timestamp="ts", arrival="arrival", split="split", on_bad_row="drop"
+        log, timestamp="ts", integer_times=True, arrival="arrival", split="split", on_bad_row="drop"
     )
     if job.filters:
         stream = stream.filter(pc.field("value") > 0)

@@ -116,7 +116,12 @@ def stream(
     env.set_parallelism(2)
     return (
         env.from_event_log(
-            table, timestamp="ts", arrival="arrival" if has_arrival else None, split="split", rate=20.0
+            table,
+            timestamp="ts",
+            integer_times=True,
+            arrival="arrival" if has_arrival else None,
+            split="split",
+            rate=20.0,
         )
         .filter(pc.field("before"))
         .assign_timestamps_and_watermarks(strategy)

@@ -50,7 +50,7 @@ def test_replays_are_those_of_a_plain_model_and_of_the_operator(
     env = StreamExecutionEnvironment().set_parallelism(parallelism)
     env.get_config().set_auto_watermark_interval(interval)
     stream = (
-        env.from_event_log(table, timestamp="ts", arrival="at", split="split")
+        env.from_event_log(table, timestamp="ts", integer_times=True, arrival="at", split="split")
         .assign_timestamps_and_watermarks(strategy_of(bound))
         .key_by("user")
         .process(Scripted(), RESULTS, side_outputs=[OutputTag("side", SIDES)], timestamp_column="record_time")

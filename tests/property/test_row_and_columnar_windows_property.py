@@ -170,7 +170,9 @@ def log_of(
     env = StreamExecutionEnvironment.get_execution_environment()
     env.get_config().set_auto_watermark_interval(interval)
     env.set_parallelism(parallelism)
-    log = env.from_event_log(table, timestamp="ts", arrival="arr", split="split", on_bad_row=on_bad_row)
+    log = env.from_event_log(
+        table, timestamp="ts", integer_times=True, arrival="arr", split="split", on_bad_row=on_bad_row
+    )
     strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(bound))
     return log.assign_timestamps_and_watermarks(strategy)
 
@@ -364,7 +366,7 @@ def test_sessions_that_merge_have_their_elements_in_one_order(times: list[int]) 
     )
     sessions = (
         StreamExecutionEnvironment()
-        .from_event_log(log, timestamp="ts", arrival="at")
+        .from_event_log(log, timestamp="ts", integer_times=True, arrival="at")
         .assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps())
         .key_by("user")
         .window(EventTimeSessionWindows.with_gap(Duration.of_millis(2)))

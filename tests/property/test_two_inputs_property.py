@@ -101,7 +101,7 @@ def test_connected_logs_give_what_the_operator_gives_element_by_element(
     env.get_config().set_auto_watermark_interval(interval)
     streams = [
         env.from_event_log(
-            table, timestamp="ts", arrival="at", split="split"
+            table, timestamp="ts", integer_times=True, arrival="at", split="split"
         ).assign_timestamps_and_watermarks(strategy_of(bound, idleness))
         for table, bound, idleness in zip(tables, bounds, idlenesses, strict=True)
     ]
@@ -145,7 +145,7 @@ def test_a_union_gives_what_the_operator_behind_a_valve_gives(
     env.get_config().set_auto_watermark_interval(interval)
     first, *others = (
         env.from_event_log(
-            table, timestamp="ts", arrival="at", split="split"
+            table, timestamp="ts", integer_times=True, arrival="at", split="split"
         ).assign_timestamps_and_watermarks(strategy_of(bound, idleness))
         for table, bound, idleness in zip(tables, bounds, idlenesses, strict=True)
     )

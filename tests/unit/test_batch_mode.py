@@ -192,7 +192,9 @@ def rides() -> pa.Table:
 
 
 def windows_of(env: StreamExecutionEnvironment, strategy: WatermarkStrategy) -> WindowedStream:
-    rows = env.from_event_log(rides(), timestamp="time").assign_timestamps_and_watermarks(strategy)
+    rows = env.from_event_log(rides(), timestamp="time", integer_times=True).assign_timestamps_and_watermarks(
+        strategy
+    )
     return rows.key_by("key").window(TumblingEventTimeWindows.of(Time.milliseconds(100)))
 
 
@@ -264,7 +266,7 @@ def test_the_mode_automatic_is_batch_where_all_sources_end(env: StreamExecutionE
     assert sums(bounded) == [(1, 15), (2, 20)]
     assert sums(env.add_source(Endless())) == [(1, 10), (2, 20), (1, 15)]
     assert sums(bounded.union(env.add_source(Endless())))[-1] in [(1, 30), (2, 40)]
-    rows = env.from_event_log(rides(), timestamp="time").map(lambda row: (row.key, row.n))
+    rows = env.from_event_log(rides(), timestamp="time", integer_times=True).map(lambda row: (row.key, row.n))
     assert len(sums(rows)) == 4
     windows = windows_of(env, WatermarkStrategy.for_monotonous_timestamps())
     assert windows.aggregate(n=first("n")).execute().to_arrow().num_rows == 3

@@ -72,7 +72,9 @@ def log(
     columns = list(zip(*rows, strict=True))
     table = pa.table(dict(zip(("user", "ts", "at"), columns, strict=True)))
     strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(bound_ms))
-    return env.from_event_log(table, timestamp="ts", arrival="at").assign_timestamps_and_watermarks(strategy)
+    return env.from_event_log(
+        table, timestamp="ts", integer_times=True, arrival="at"
+    ).assign_timestamps_and_watermarks(strategy)
 
 
 ROWS = [("a", 1, 1), ("b", 2, 2), ("a", 3, 3), ("c", 14, 15), ("b", 5, 16), ("c", 29, 33), ("a", 40, 45)]
@@ -123,7 +125,7 @@ def test_what_the_watermark_of_an_event_fires_comes_before_a_later_event_that_ar
     columns = {"user": ["timer", "event", *others], "ts": [0, 30, *[5] * 6], "at": [0, *[4] * 7]}
     env = StreamExecutionEnvironment().set_parallelism(parallelism)
     env.get_config().set_auto_watermark_interval(0)
-    events = env.from_event_log(pa.table(columns), timestamp="ts", arrival="at")
+    events = env.from_event_log(pa.table(columns), timestamp="ts", integer_times=True, arrival="at")
     stream = events.assign_timestamps_and_watermarks(WatermarkStrategy.for_generator(EvenTimestamps))
     given = stream.key_by("user").process(TimerAtNine(), pa.schema({"all": pa.int64(), "user": pa.string()}))
     late = OutputTag("late")
@@ -142,7 +144,7 @@ def test_windows_that_the_end_of_the_log_fires_come_behind_a_maximum_watermark_a
     env = StreamExecutionEnvironment().set_parallelism(parallelism)
     env.get_config().set_auto_watermark_interval(0)
     columns = {"user": ["a"] * 4, "ts": [1, 3, 5, 7], "at": [1, 2, 3, 4]}
-    events = env.from_event_log(pa.table(columns), timestamp="ts", arrival="at")
+    events = env.from_event_log(pa.table(columns), timestamp="ts", integer_times=True, arrival="at")
     stream = events.assign_timestamps_and_watermarks(
         WatermarkStrategy.for_generator(partial(EndsEarly, "event", 3))
     )
@@ -259,9 +261,9 @@ def test_an_operator_is_closed_only_when_no_thread_of_it_runs_any_more_also_wher
     env = StreamExecutionEnvironment().set_parallelism(2)
     rows = range(2_000)
     table = pa.table({"user": [f"u{row % 20}" for row in rows], "ts": rows, "at": rows})
-    events = env.from_event_log(table, timestamp="ts", arrival="at").assign_timestamps_and_watermarks(
-        WatermarkStrategy.for_monotonous_timestamps()
-    )
+    events = env.from_event_log(
+        table, timestamp="ts", integer_times=True, arrival="at"
+    ).assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps())
     passed_on = events.key_by("user").process(TellsThreadsAtClose(), DELAYED)
     TellsThreadsAtClose.threads.clear()
     with reading_batches_of(20), pytest.raises(UserCodeError, match="Fails"):
@@ -345,9 +347,9 @@ def test_three_operators_behind_two_logs() -> None:
     env = first.get_execution_environment()
     table = pa.table({"user": ["a", "b"], "ts": [4, 41], "at": [4, 44]})
     strategy = WatermarkStrategy.for_monotonous_timestamps()
-    second = env.from_event_log(table, timestamp="ts", arrival="at").assign_timestamps_and_watermarks(
-        strategy
-    )
+    second = env.from_event_log(
+        table, timestamp="ts", integer_times=True, arrival="at"
+    ).assign_timestamps_and_watermarks(strategy)
     both = first.connect(second).key_by("user", "user").process(Both(), DELAYED)
     windows = both.key_by("user").window(TumblingEventTimeWindows.of(Time.milliseconds(10)))
     result = windows.aggregate(n=sum_("n")).key_by("window_end").process(Sees(), SEEN).execute()

@@ -75,8 +75,11 @@ def test_a_race_is_told_with_the_smallest_log(log: list[str], capsys: pytest.Cap
         "  first in the results of tumbling windows of 1000 ms, allowed lateness 0 ms, late rows counted and dropped: "
         "first = first(value)",
         "  key = 'k'",
-        "    expected  {'key': 'k', 'window_start': 0, 'window_end': 1000, 'first': 1, 'late_firing': False}",
-        "    found     {'key': 'k', 'window_start': 0, 'window_end': 1000, 'first': 2, 'late_firing': False}",
+        *(
+            f"    {what}{{'key': 'k', 'window_start': '1970-01-01 00:00:00.000', "
+            f"'window_end': '1970-01-01 00:00:01.000', 'first': {first}, 'late_firing': False}}"
+            for what, first in (("expected  ", 1), ("found     ", 2))
+        ),
         "  the smallest log that shows it (2 rows):",
     ]
 

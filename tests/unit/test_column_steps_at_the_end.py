@@ -28,7 +28,7 @@ ROWS = [("a", 1, 1), ("b", 12, 2), ("a", 3, 3), ("c", 24, 15), ("b", 25, 16), ("
 def events(rows: list[tuple[str, int, int]] = ROWS, parallelism: int = 1, **options: Any) -> DataStream:
     env = StreamExecutionEnvironment().set_parallelism(parallelism)
     env.get_config().set_auto_watermark_interval(10)
-    return env.from_event_log(table(rows), timestamp="ts", arrival="at", **options)
+    return env.from_event_log(table(rows), timestamp="ts", integer_times=True, arrival="at", **options)
 
 
 def table(rows: list[tuple[str, int, int]]) -> pa.Table:
@@ -81,7 +81,8 @@ def test_late_rows_are_rows() -> None:
 def test_a_union_at_the_end_gives_the_rows_of_all_streams_by_arrival() -> None:
     env = StreamExecutionEnvironment().set_parallelism(2)
     first, second = (
-        env.from_event_log(table(rows), timestamp="ts", arrival="at") for rows in (ROWS[::2], ROWS[1::2])
+        env.from_event_log(table(rows), timestamp="ts", integer_times=True, arrival="at")
+        for rows in (ROWS[::2], ROWS[1::2])
     )
     assert first.union(second).to_arrow() == table(ROWS)
     assert first.union(second).filter(pc.field("at") > 15).to_arrow()["user"].to_pylist() == ["b", "a"]
@@ -99,7 +100,9 @@ def test_bad_rows_of_a_log_go_to_their_side_output() -> None:
     bad = OutputTag("bad")
     log = pa.table({"ts": pa.array([1, None, 3]), "at": [1, 2, 3]})
     env = StreamExecutionEnvironment()
-    result = env.from_event_log(log, timestamp="ts", arrival="at", on_bad_row=bad).execute()
+    result = env.from_event_log(
+        log, timestamp="ts", integer_times=True, arrival="at", on_bad_row=bad
+    ).execute()
     assert result.to_arrow()["ts"].to_pylist() == [1, 3]
     assert result.get_side_output(bad).to_arrow()["at"].to_pylist() == [2]
     assert (result.report.events_read, result.report.processed, result.report.results) == (3, 2, 2)

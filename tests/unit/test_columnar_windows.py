@@ -63,7 +63,7 @@ def job(
     env.get_config().set_auto_watermark_interval(1)
     strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(bound_ms))
     windowed = (
-        env.from_event_log(pa.table(log), timestamp="ts")
+        env.from_event_log(pa.table(log), timestamp="ts", integer_times=True)
         .assign_timestamps_and_watermarks(strategy)
         .key_by("key")
         .window(assigner)
@@ -95,8 +95,10 @@ def test_count_windows_fire_when_full_and_need_no_watermark() -> None:
     env = StreamExecutionEnvironment.get_execution_environment()
     log = pa.table({"key": ["a", "a", "b", "a", "a", "a"], "ts": range(6), "value": range(6)})
     for windowed in (
-        env.from_event_log(log, timestamp="ts").key_by("key").window(CountTumblingWindowAssigner.of(2)),
-        env.from_event_log(log, timestamp="ts")
+        env.from_event_log(log, timestamp="ts", integer_times=True)
+        .key_by("key")
+        .window(CountTumblingWindowAssigner.of(2)),
+        env.from_event_log(log, timestamp="ts", integer_times=True)
         .key_by("key")
         .window(GlobalWindows.create())
         .trigger(PurgingTrigger.of(CountTrigger.of(2))),
@@ -149,7 +151,7 @@ def test_rows_behind_the_maximum_watermark_wait_for_the_end_of_the_log_where_tha
     table = pa.table({"key": ["a"] * 4, "ts": [1, 2, 3, 4], "value": [1, 2, 3, 4]})
     env = StreamExecutionEnvironment.get_execution_environment()
     windows = (
-        env.from_event_log(table, timestamp="ts")
+        env.from_event_log(table, timestamp="ts", integer_times=True)
         .assign_timestamps_and_watermarks(WatermarkStrategy.for_generator(Ends))
         .key_by("key")
         .window(GlobalWindows.create_with_end_of_stream_trigger())
@@ -261,7 +263,9 @@ def test_only_evictors_by_count_run_over_columns(
     assigner: Any, trigger: Any, evictor: Any, reason: str | None
 ) -> None:
     env = StreamExecutionEnvironment.get_execution_environment()
-    windows = env.from_event_log(pa.table({"key": ["a"], "ts": [1]}), timestamp="ts").key_by("key")
+    windows = env.from_event_log(
+        pa.table({"key": ["a"], "ts": [1]}), timestamp="ts", integer_times=True
+    ).key_by("key")
     evicted = windows.window(assigner).evictor(evictor)
     stream = (evicted if trigger is None else evicted.trigger(trigger)).aggregate(n=count())
     if reason is None:
@@ -299,7 +303,7 @@ def test_windows_that_do_not_run_over_columns_say_so_and_what_to_use(
     assigner: Any, trigger: Any, refusal: str
 ) -> None:
     env = StreamExecutionEnvironment()
-    stream = env.from_event_log(pa.table({"key": ["a"], "ts": [1]}), timestamp="ts")
+    stream = env.from_event_log(pa.table({"key": ["a"], "ts": [1]}), timestamp="ts", integer_times=True)
     windows = stream.key_by("key").window(assigner)
     results = (windows if trigger is None else windows.trigger(trigger)).aggregate(n=count())
     message = rf"{refusal} over columns: take a function.*aggregate\(MyAggregate\(\), output_type="

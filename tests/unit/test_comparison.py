@@ -194,6 +194,15 @@ def test_columns_of_other_types_are_compared_by_value() -> None:
         compare(table([("a", "x")], "k", "n"), table([("a", 1)], "k", "n"), keys="k")
 
 
+def test_integer_times_of_a_sink_are_told_how_a_replay_gives_such() -> None:
+    sink = pa.table({"at": [0], "n": [1]})
+    replay = pa.table({"at": pa.array([0], pa.timestamp("ms", "UTC")), "n": [1]})
+    with pytest.raises(
+        SchemaError, match=r"cannot be compared\. If the sink has milliseconds, give .*integer_times"
+    ):
+        compare(sink, replay, keys=["at"])
+
+
 def test_structs_are_keys() -> None:
     keys = pa.array([{"a": 1, "b": "x"}, {"a": 1, "b": None}, None, {"a": 1, "b": "x"}])
     replay = pa.table({"k": keys, "window_start": [0, 0, 0, 1], "n": [1, 2, 3, 4]})

@@ -32,12 +32,12 @@ def env() -> StreamExecutionEnvironment:
 
 
 def clicks(env: StreamExecutionEnvironment, table: pa.Table = CLICKS) -> DataStream:
-    log = env.from_event_log(table, timestamp="ts", arrival="at")
+    log = env.from_event_log(table, timestamp="ts", integer_times=True, arrival="at")
     return log.assign_timestamps_and_watermarks(IN_ORDER)
 
 
 def names(env: StreamExecutionEnvironment, **settings: Any) -> DataStream:
-    log = env.from_event_log(NAMES, timestamp="since", arrival="arrival", **settings)
+    log = env.from_event_log(NAMES, timestamp="since", integer_times=True, arrival="arrival", **settings)
     return log.assign_timestamps_and_watermarks(IN_ORDER)
 
 
@@ -97,8 +97,8 @@ def test_a_union_has_the_rows_of_all_streams_and_the_least_watermark(env: Stream
 
 def test_what_follows_a_union_is_done_to_each_of_its_streams(env: StreamExecutionEnvironment) -> None:
     logs = [
-        env.from_event_log(CLICKS, timestamp="ts", arrival="at"),
-        env.from_event_log(CLICKS, timestamp="ts", arrival="at"),
+        env.from_event_log(CLICKS, timestamp="ts", integer_times=True, arrival="at"),
+        env.from_event_log(CLICKS, timestamp="ts", integer_times=True, arrival="at"),
     ]
     united = logs[0].union(logs[1], logs[0]).assign_timestamps_and_watermarks(IN_ORDER).key_by("user")
     table = united.window(TumblingEventTimeWindows.of(Time.milliseconds(100))).aggregate(n=count()).to_arrow()
@@ -112,7 +112,7 @@ def test_rejected_rows_of_two_logs_share_a_side_output_if_their_columns_agree(
     table = pa.table({"user": ["a", None], "ts": [1, None], "at": [1, 2]})
 
     def log() -> DataStream:
-        return env.from_event_log(table, timestamp="ts", arrival="at", on_bad_row=bad)
+        return env.from_event_log(table, timestamp="ts", integer_times=True, arrival="at", on_bad_row=bad)
 
     united = log().union(log()).assign_timestamps_and_watermarks(IN_ORDER).key_by("user")
     result = united.window(TumblingEventTimeWindows.of(Time.milliseconds(9))).aggregate(n=count()).execute()
@@ -241,7 +241,7 @@ def test_streams_of_a_union_need_the_same_columns(env: StreamExecutionEnvironmen
 
 def test_logs_of_one_watermark_group_are_refused(env: StreamExecutionEnvironment) -> None:
     aligned = IN_ORDER.with_watermark_alignment("group", Duration.of_millis(5), Duration.of_millis(5))
-    log = env.from_event_log(CLICKS, timestamp="ts", arrival="at")
+    log = env.from_event_log(CLICKS, timestamp="ts", integer_times=True, arrival="at")
     stream = log.union(log).assign_timestamps_and_watermarks(aligned).key_by("user")
     with pytest.raises(ConfigurationError, match="2 logs are in the watermark group 'group'"):
         stream.window(TumblingEventTimeWindows.of(Time.seconds(1))).aggregate(n=count()).execute()

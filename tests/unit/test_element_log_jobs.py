@@ -53,7 +53,9 @@ def env() -> StreamExecutionEnvironment:
 
 
 def events(env: StreamExecutionEnvironment, table: pa.Table, **settings: Any) -> DataStream:
-    return env.from_event_log(table, timestamp="ts", arrival="arrival", split="split", **settings)
+    return env.from_event_log(
+        table, timestamp="ts", integer_times=True, arrival="arrival", split="split", **settings
+    )
 
 
 def prepared(env: StreamExecutionEnvironment, table: pa.Table, strategy: WatermarkStrategy) -> DataStream:
@@ -132,9 +134,9 @@ def test_a_function_sees_the_same_times_both_ways(
     schema = pa.schema({"at": pa.int64(), "user": pa.string(), "ts": pa.int64(), "watermark": pa.int64()})
     stream = events(env, table).assign_timestamps_and_watermarks(BOUNDED)
     if rate is not None:
-        stream = env.from_event_log(table, timestamp="ts", rate=rate).assign_timestamps_and_watermarks(
-            BOUNDED
-        )
+        stream = env.from_event_log(
+            table, timestamp="ts", integer_times=True, rate=rate
+        ).assign_timestamps_and_watermarks(BOUNDED)
     columnar = stream.key_by("user").process(Seen(), schema)
     wanted = [tuple(row.values()) for row in columnar.to_arrow().to_pylist()]
     assert [tuple(row) for row in stream.key_by("user").process(Seen()).execute_and_collect()] == wanted
@@ -165,7 +167,9 @@ def test_rows_have_the_columns_of_the_log_and_its_timestamps(env: StreamExecutio
         def process_element(self, value: Any, ctx: ProcessFunction.Context) -> Any:
             yield value.as_dict(), ctx.timestamp()
 
-    stream = env.from_event_log(table, timestamp="ts").select("user", double=pc.field("ts") * 2)
+    stream = env.from_event_log(table, timestamp="ts", integer_times=True).select(
+        "user", double=pc.field("ts") * 2
+    )
     assert list(stream.process(Timestamp()).execute_and_collect()) == [
         ({"user": "a", "double": 10}, 5),
         ({"user": "b", "double": 6}, 3),
@@ -211,18 +215,22 @@ def test_a_second_strategy_behind_a_function_replaces_the_first(env: StreamExecu
 def test_rejected_rows_go_to_their_side_output(env: StreamExecutionEnvironment) -> None:
     bad = OutputTag("bad")
     table = pa.table({"ts": pa.array([1, None, 3]), "user": ["a", "b", "c"]})
-    stream = env.from_event_log(table, timestamp="ts", on_bad_row=bad).map(
+    stream = env.from_event_log(table, timestamp="ts", integer_times=True, on_bad_row=bad).map(
         lambda row: row.user, Types.STRING()
     )
     assert list(stream.execute_and_collect()) == ["a", "c"]
     assert [row.user for row in stream.get_side_output(bad).execute_and_collect()] == ["b"]
     with pytest.raises(DataError, match="null"):
-        list(env.from_event_log(table, timestamp="ts").map(lambda row: row).execute_and_collect())
+        list(
+            env.from_event_log(table, timestamp="ts", integer_times=True)
+            .map(lambda row: row)
+            .execute_and_collect()
+        )
 
 
 def test_a_null_in_the_one_key_column_is_an_error(env: StreamExecutionEnvironment) -> None:
     table = pa.table({"ts": [1, 2], "user": ["a", None]})
-    rows = env.from_event_log(table, timestamp="ts")
+    rows = env.from_event_log(table, timestamp="ts", integer_times=True)
     with pytest.raises(UserCodeError, match="the key 'user' is null; filter such elements out"):
         list(rows.key_by("user").reduce(lambda a, b: a).execute_and_collect())
     assert len(list(rows.key_by("user", "ts").reduce(lambda a, b: a).execute_and_collect())) == 2
@@ -230,7 +238,7 @@ def test_a_null_in_the_one_key_column_is_an_error(env: StreamExecutionEnvironmen
 
 def test_a_log_and_a_collection_share_a_clock(env: StreamExecutionEnvironment) -> None:
     table = pa.table({"ts": [0, 1, 2], "at": [1_600_000_000_000, 1_600_000_000_001, 1_600_000_000_900]})
-    log = env.from_event_log(table, timestamp="ts", arrival="at").map(lambda row: row.ts)
+    log = env.from_event_log(table, timestamp="ts", integer_times=True, arrival="at").map(lambda row: row.ts)
     letters = env.from_collection(["a", "b"])
     # The clock starts before the first tick that sees an event: so do the letters' arrivals.
     assert list(log.union(letters).execute_and_collect()) == ["a", "b", 0, 1, 2]
@@ -277,7 +285,9 @@ def test_alignment_of_splits_is_refused(env: StreamExecutionEnvironment) -> None
 
 def test_no_log_is_read_before_the_settings_of_all_are_looked_at(env: StreamExecutionEnvironment) -> None:
     without_time = pa.table({"user": ["a"], "ts": pa.array([None], pa.int64())})
-    damaged = env.from_event_log(without_time, timestamp="ts").assign_timestamps_and_watermarks(BOUNDED)
+    damaged = env.from_event_log(
+        without_time, timestamp="ts", integer_times=True
+    ).assign_timestamps_and_watermarks(BOUNDED)
     aligned = BOUNDED.with_watermark_alignment("group", Duration.of_seconds(1), Duration.of_seconds(1))
     refused = events(env, log_of(1, 3)).assign_timestamps_and_watermarks(aligned)
     with pytest.raises(ConfigurationError, match="does not align splits"):
@@ -294,7 +304,9 @@ def test_at_the_end_generators_emit_what_they_have_left_in_a_columnar_job_only(
         def on_timer(self, timestamp: int, ctx: Any) -> Any:
             yield timestamp, ctx.timer_service().current_watermark()
 
-    log = env.from_event_log(pa.table({"user": ["a", "a"], "ts": [1, 50]}), timestamp="ts", arrival="ts")
+    log = env.from_event_log(
+        pa.table({"user": ["a", "a"], "ts": [1, 50]}), timestamp="ts", integer_times=True, arrival="ts"
+    )
     strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(10))
     users = log.assign_timestamps_and_watermarks(strategy).key_by("user")
     columns = pa.schema({"timer": pa.int64(), "watermark": pa.int64()})

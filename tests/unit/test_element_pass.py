@@ -55,7 +55,10 @@ def job(
     env = StreamExecutionEnvironment().set_parallelism(parallelism)
     env.get_config().set_auto_watermark_interval(interval)
     return (
-        env.from_event_log(data, **({"timestamp": "ts", "arrival": "arrival", "split": "split"} | options))
+        env.from_event_log(
+            data,
+            **({"timestamp": "ts", "arrival": "arrival", "split": "split", "integer_times": True} | options),
+        )
         .assign_timestamps_and_watermarks(strategy)
         .key_by("key")
         .window(window)
@@ -328,7 +331,7 @@ def test_arrivals_by_rate_and_filtered_rows_keep_their_places() -> None:
     log = pa.table({"ts": [2, 99, 4, 6, 3], "key": ["k"] * 5, "row": range(5)})
     env = StreamExecutionEnvironment().set_parallelism(1)
     result = (
-        env.from_event_log(log, timestamp="ts", rate=1000.0)
+        env.from_event_log(log, timestamp="ts", integer_times=True, rate=1000.0)
         .filter(pc.field("ts") < 50)
         .assign_timestamps_and_watermarks(PUNCTUATED)
         .key_by("key")

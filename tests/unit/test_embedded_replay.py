@@ -50,7 +50,7 @@ LOG = table(
 def windows(
     log: Any, env: StreamExecutionEnvironment | None = None, *, lateness: int = 0, **options: Any
 ) -> DataStream:
-    settings = {"timestamp": "ts", "arrival": "arrival"} | options
+    settings = {"timestamp": "ts", "arrival": "arrival", "integer_times": True} | options
     return (
         (env or environment())
         .from_event_log(log, **settings)
@@ -91,18 +91,23 @@ def test_a_late_row_within_the_allowed_lateness_fires_its_window_again_at_once()
 
 def test_the_bounds_of_windows_have_the_type_of_the_event_time() -> None:
     zoned = LOG.set_column(0, "ts", LOG["ts"].cast(pa.timestamp("ms", "Europe/Berlin")))
-    schema = windows(zoned).to_arrow().schema
+    schema = windows(zoned, integer_times=False).to_arrow().schema
     assert schema.field("window_start").type == pa.timestamp("ms", "Europe/Berlin")
     assert windows(LOG).to_arrow().schema.field("window_end").type == pa.int64()
+    bounds = windows(LOG, integer_times=False).to_arrow().column("window_end")
+    assert bounds.type == pa.timestamp("ms", "UTC")
+    assert bounds.cast(pa.int64()) == windows(LOG).to_arrow().column("window_end")
     dates = LOG.set_column(0, "ts", pa.array([1] * LOG.num_rows, pa.date32()))
-    assert windows(dates).to_arrow().schema.field("window_end").type == pa.timestamp("ms")
+    assert windows(dates, integer_times=False).to_arrow().schema.field("window_end").type == pa.timestamp(
+        "ms"
+    )
 
 
 @pytest.mark.parametrize("ending", ["00Z", "00.000Z", "00.5+02:00", "00"])
 def test_times_in_json_give_windows_of_one_type_however_they_are_written(tmp_path: Path, ending: str) -> None:
     (tmp_path / "log.jsonl").write_text(f'{{"ts": "2024-05-01T12:00:{ending}", "key": "a", "value": 1}}\n')
-    found = windows(tmp_path / "log.jsonl", arrival=None).to_arrow()
-    assert found.schema.field("window_start").type == pa.timestamp("ms")
+    found = windows(tmp_path / "log.jsonl", arrival=None, integer_times=False).to_arrow()
+    assert found.schema.field("window_start").type == pa.timestamp("ms", "UTC")
     assert found.column("window_start").to_pylist()[0].year == 2024
 
 
@@ -128,7 +133,7 @@ def test_splits_out_of_order_with_each_other_are_merged_by_arrival() -> None:
     )
     stream = (
         environment()
-        .from_event_log(log, timestamp="ts", arrival="arrival", split="split")
+        .from_event_log(log, timestamp="ts", integer_times=True, arrival="arrival", split="split")
         .assign_timestamps_and_watermarks(STRATEGY)
         .key_by("key")
         .window(TumblingEventTimeWindows.of(Time.milliseconds(10)))
@@ -168,7 +173,7 @@ def test_a_failed_replay_leaves_no_files(tmp_path: Path) -> None:
 def test_column_steps_run_before_the_key() -> None:
     env = environment()
     stream = (
-        env.from_event_log(LOG, timestamp="ts", arrival="arrival")
+        env.from_event_log(LOG, timestamp="ts", integer_times=True, arrival="arrival")
         .filter(pc.field("key") == "a")
         .assign_timestamps_and_watermarks(STRATEGY)
         .with_columns(double=pc.field("value") * 2)
@@ -214,7 +219,7 @@ def test_composite_keys_may_have_nulls_inside() -> None:
 def test_sliding_windows_and_several_aggregates() -> None:
     stream = (
         environment()
-        .from_event_log(LOG, timestamp="ts", arrival="arrival")
+        .from_event_log(LOG, timestamp="ts", integer_times=True, arrival="arrival")
         .assign_timestamps_and_watermarks(STRATEGY)
         .key_by("key")
         .window(SlidingEventTimeWindows.of(Time.milliseconds(10), Time.milliseconds(5)))
@@ -325,7 +330,7 @@ def test_sessions_take_every_timestamp_that_the_gap_fits_after() -> None:
     log = table((-(2**63) + 1, 1, "a", 1), (2**63 - 11, 2, "a", 2), (2**63 - 10, 3, "a", 3))
     result = (
         environment()
-        .from_event_log(log, timestamp="ts", arrival="arrival", on_bad_row=BAD)
+        .from_event_log(log, timestamp="ts", integer_times=True, arrival="arrival", on_bad_row=BAD)
         .assign_timestamps_and_watermarks(STRATEGY)
         .key_by("key")
         .window(EventTimeSessionWindows.with_gap(Time.milliseconds(10)))
@@ -340,42 +345,12 @@ SECONDS = table((1_700_000_000, 1_700_000_001, "a", 1), (1_700_000_005, 1_700_00
 SECOND_WINDOWS = TumblingEventTimeWindows.of(Time.seconds(1))
 
 
-def test_times_that_look_like_seconds_are_reported_and_left_as_they_are() -> None:
-    with pytest.warns(UserWarning, match="look like seconds") as warned:
-        report = windows(SECONDS).execute().report
-    event_time, arrival = (str(warning.message) for warning in warned)
-    assert ".with_timestamp_assigner(pyarrow.compute.field('ts') * 1000)" in event_time
-    assert "from_event_log(..., arrival=pyarrow.compute.field('arrival') * 1000)" in arrival
-    assert report.warnings == [event_time, arrival]
-    assert report.max_timestamp_ms == 1_700_000_005
-
-
-@pytest.mark.parametrize("how", ["assigner", "log", "column", "floats"])
-def test_what_the_warning_advises_makes_milliseconds(how: str) -> None:
-    ts = pc.field("ts") * 1000
-    log, settings = SECONDS, {"timestamp": "ts"}
-    if how == "floats":
-        log = SECONDS.set_column(0, "ts", SECONDS["ts"].cast(pa.float64()))
-        log = log.set_column(1, "arrival", pa.array([1_700_000_001.123, 1_700_000_006.5]))
-        ts = pc.round(ts).cast("int64")
-    arrival = pc.round(pc.field("arrival") * 1000).cast("int64")
-    if how in ("log", "floats"):
-        settings["timestamp"] = ts
-    stream = environment().from_event_log(log, arrival=arrival, **settings)
-    if how == "column":
-        stream = stream.with_columns(ts=ts)
-    strategy = STRATEGY.with_timestamp_assigner(ts) if how == "assigner" else STRATEGY
-    job = stream.assign_timestamps_and_watermarks(strategy).key_by("key").window(SECOND_WINDOWS)
-    result = job.aggregate(n=count()).execute()
-    assert result.to_arrow().column("window_start").to_pylist() == [1_700_000_000_000, 1_700_000_005_000]
-    assert result.report.min_timestamp_ms == 1_700_000_000_000
-    assert result.report.warnings == []
-
-
 def test_no_message_names_a_column_that_the_user_does_not_know() -> None:
     stream = environment().from_event_log(SECONDS, timestamp=pc.field("ts") + 1)
     job = stream.assign_timestamps_and_watermarks(STRATEGY).key_by("key").window(SECOND_WINDOWS)
-    with pytest.warns(UserWarning, match=r"expression 'add_checked\(ts, 1\)' was read as milliseconds"):
+    with pytest.raises(
+        ConfigurationError, match=r"expression 'add_checked\(ts, 1\)' was read as milliseconds"
+    ):
         job.aggregate(n=count()).to_arrow()
     nulls = pa.table({"ts": [None, 1], "key": ["a", "b"]})
     stream = environment().from_event_log(nulls, timestamp=pc.field("ts") + 1, arrival=pc.field("ts"))

@@ -50,7 +50,9 @@ def keyed(log: pa.Table | None = None) -> KeyedStream:
     env = StreamExecutionEnvironment()
     env.get_config().set_auto_watermark_interval(10)
     strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(2))
-    stream = env.from_event_log(log_of() if log is None else log, timestamp="ts", arrival="at", split="split")
+    stream = env.from_event_log(
+        log_of() if log is None else log, timestamp="ts", integer_times=True, arrival="at", split="split"
+    )
     return stream.assign_timestamps_and_watermarks(strategy).key_by("key")
 
 

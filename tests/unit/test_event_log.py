@@ -108,7 +108,7 @@ def test_a_time_column_that_is_text_because_of_one_row_is_told():
     )
     message = (
         "not ISO 8601 .* but a number as text: all are, or another row holds a word, such as a second header. If all "
-        r"are, give pyarrow.compute.field\('ts'\).cast\('int64'\) in place of the column"
+        "are, give their unit: timestamp_unit='ms'"
     )
     with pytest.raises(DataError, match=message):
         events.assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps()).to_arrow()

@@ -1,8 +1,13 @@
 """Batches with their times: conversions, splits and positions, bad rows."""
 
 import datetime
+import math
 import pickle
+import re
 from collections import Counter
+from dataclasses import replace
+from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pyarrow as pa
@@ -15,12 +20,12 @@ from hypothesis import strategies as st
 from flinkcore._native.event_log import split_positions
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.split_origin import FILE
-from flinkcore.errors import DataError, SchemaError
+from flinkcore.errors import ConfigurationError, DataError, SchemaError
 from flinkcore.replay.log.column_ops import Filter, WithColumns
 from flinkcore.replay.log.event_log import EventLog
 from flinkcore.replay.log.event_reader import EventReader
 from flinkcore.replay.log.split_rows import SplitCounter
-from flinkcore.replay.time_plane.time_warnings import suspected_unit, unit_warning
+from flinkcore.replay.time_plane.time_warnings import ReadTimes, check_units
 
 
 def read(log, before=(), columns=None, target=1, batch_rows=1 << 17):
@@ -151,12 +156,16 @@ def test_instants_beyond_64_bits_and_arrivals_that_are_no_times_can_be_dropped()
 @pytest.mark.parametrize(
     ("column", "advice"),
     [
-        (pa.array([1.5]), r"is double.*pyarrow.compute.round\(pyarrow.compute.field\('ts'\) \* 1000\).cast"),
+        (
+            pa.array([1.5]),
+            "is double.*give (timestamp|arrival)_unit='s' if its numbers are seconds",
+        ),
+        (pa.array([1], pa.decimal128(5, 2)), "is decimal.*(timestamp|arrival)_unit='s'"),
         (pa.array([True]), "is bool.*convert it to a timestamp"),
         (pa.array([1], pa.duration("s")), "is duration"),
         (pa.nulls(1), "is null.*only nulls"),
     ],
-    ids=["float", "bool", "duration", "null"],
+    ids=["float", "decimal", "bool", "duration", "null"],
 )
 def test_a_time_column_of_another_type_is_an_error_with_advice(column, advice):
     table = pa.table({"ts": column, "good": [1]})
@@ -181,20 +190,122 @@ def test_a_missing_timestamp_column_is_an_error_that_lists_the_columns():
         ([0, 1_700_000_000], None),
         ([-5, 20], None),
         ([978_307_200, 1_700_000_000_000], None),
-        ([], None),
     ],
 )
-def test_integers_that_look_like_another_unit_are_suspected(values, unit):
-    timestamps = np.array(values, np.int64)
-    assert suspected_unit(timestamps) == unit
-    warning = unit_warning(pa.int64(), "ts", timestamps)
-    assert (warning is None) == (unit is None)
-    assert unit_warning(pa.timestamp("ms"), "ts", timestamps) is None
-    if unit == "s":
-        assert warning.startswith(
-            "column 'ts' was read as milliseconds since the epoch, but its values 978307200 to"
-        )
-        assert "look like seconds" in warning
+def test_integers_that_look_like_another_unit_are_an_error(values, unit):
+    times = ReadTimes("timestamp", pa.int64(), "ts", False, None, min(values), max(values))
+    assert times.looks_like() == unit
+    check_units([replace(times, kind=pa.timestamp("ms")), replace(times, unit="ms")])
+    if unit is None:
+        check_units([times])
+        return
+    with pytest.raises(
+        ConfigurationError, match=rf"look like .*\. Give .*timestamp_unit='{unit}', or .*'ms'"
+    ):
+        check_units([times])
+    with pytest.raises(ConfigurationError, match=rf"arrival_unit='{unit}'"):
+        check_units([times, replace(times, setting="arrival")])
+
+
+UNITS = ["s", "ms", "us", "ns"]
+PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+
+
+@pytest.mark.parametrize("unit", UNITS)
+@given(data=st.data())
+def test_numbers_of_a_unit_become_milliseconds_floored(unit, data):
+    whole = [-1, 0, 1, 999, 1000, -(10**6), 10**6 + 1, 1_001_894_400 * PER_SECOND[unit]]
+    whole += data.draw(
+        st.lists(st.integers(-(2**53), 2**53).map(lambda n: n // PER_SECOND["ns"]), max_size=5)
+    )
+    expected = [number * 1000 // PER_SECOND[unit] for number in whole]
+    for column in (
+        pa.array(whole),
+        pa.array(whole, pa.decimal128(38, 9)),
+        pa.array(list(map(str, whole))),
+    ):
+        assert times_of(column, timestamp_unit=unit) == expected
+    fractions = data.draw(
+        st.lists(st.decimals(-(10**12), 10**12, places=9, allow_nan=False), min_size=1, max_size=5)
+    )
+    expected = [math.floor(Fraction(number) * 1000 / PER_SECOND[unit]) for number in fractions]
+    assert times_of(pa.array(fractions, pa.decimal128(38, 9)), timestamp_unit=unit) == expected
+    assert times_of(pa.array([f"{number:f}" for number in fractions]), timestamp_unit=unit) == expected
+
+
+@pytest.mark.parametrize(
+    ("values", "unit", "expected"),
+    [
+        ([1_001_894_400.123, 0.5, -0.0005], "s", [1_001_894_400_123, 500, -1]),
+        ([1_001_894_400_123.9996, 1_001_894_400_123.4], "ms", [1_001_894_400_124, 1_001_894_400_123]),
+        ([1.001894400123e15, 1500.4], "us", [1_001_894_400_123, 1]),
+        ([1_001_894_400_123e6], "ns", [1_001_894_400_123]),
+    ],
+)
+def test_floats_are_rounded_to_microseconds_before_they_are_floored(values, unit, expected):
+    assert times_of(pa.array(values), timestamp_unit=unit) == expected
+    assert times_of(pa.array([0, *values]).slice(1), timestamp_unit=unit) == expected
+
+
+@pytest.mark.parametrize(
+    ("column", "unit", "expected"),
+    [
+        (pa.array([1.5, math.nan, math.inf, 1e300, None]), "s", [1500]),
+        (pa.array([1, 2**62, None]), "s", [1000]),
+        (pa.array([1, 2**64 - 1], pa.uint64()), "us", [0]),
+        (pa.array(["1.5", "2001-01-01", "x", "", "9" * 40, "1e99", None, " 2"]), "s", [1500]),
+        (pa.array([Decimal(1), Decimal(10**30), None]), "s", [1000]),
+    ],
+    ids=["floats", "integers", "uint64", "text", "decimals"],
+)
+def test_what_is_no_number_of_a_unit_within_64_bits_is_a_bad_row(column, unit, expected):
+    log = EventLog.of(pa.table({"ts": column}), timestamp="ts", timestamp_unit=unit, on_bad_row="drop")
+    (timed,) = read(log)
+    assert timed.timestamp_ms.tolist() == expected
+    assert set(timed.rejected.counts) <= {"unreadable timestamp", "null timestamp"}
+    with pytest.raises(DataError, match="time column 'ts' holds"):
+        times_of(column, timestamp_unit=unit)
+
+
+def test_text_in_a_unit_that_is_iso_8601_is_told_to_need_none():
+    with pytest.raises(
+        DataError, match=r"'2001-01-01', which is not a number of seconds .*leave timestamp_unit out"
+    ):
+        times_of(pa.array(["1001894400", "2001-01-01"]), timestamp_unit="s")
+
+
+@pytest.mark.parametrize(
+    ("digits", "unit"),
+    [
+        ("1001894400", "s"),
+        ("1001894400123", "ms"),
+        ("1001894400123456", "us"),
+        ("9" * 18, "ns"),
+        ("7", "ms"),
+    ],
+)
+def test_digits_as_text_without_a_unit_are_told_their_likely_one(digits, unit):
+    with pytest.raises(DataError, match=rf"a number as text.* give their unit: timestamp_unit='{unit}'"):
+        times_of(pa.array([digits]))
+    with pytest.raises(DataError, match=rf"arrival_unit='{unit}'"):
+        read(EventLog.of(pa.table({"ts": [1], "at": [digits]}), timestamp="ts", arrival="at"))
+
+
+@pytest.mark.parametrize("kind", [pa.timestamp("s"), pa.timestamp("us", "UTC"), pa.date32(), pa.date64()])
+def test_a_unit_for_a_column_that_has_one_is_refused(kind):
+    table = pa.table({"ts": pa.array([0], kind), "at": pa.array([0], kind)})
+    refused = rf"timestamp_unit='s' .*'ts' is {re.escape(str(kind))}, .*Leave timestamp_unit out"
+    with pytest.raises(ConfigurationError, match=refused):
+        read(EventLog.of(table, timestamp="ts", timestamp_unit="s"))
+    with pytest.raises(ConfigurationError, match=r"arrival_unit='us' .*'at' is"):
+        read(EventLog.of(table, timestamp="ts", arrival="at", arrival_unit="us"))
+
+
+def test_arrivals_have_a_unit_of_their_own():
+    table = pa.table({"ts": [1001894400], "at": [1001894401.25]})
+    log = EventLog.of(table, timestamp="ts", timestamp_unit="s", arrival="at", arrival_unit="s")
+    (timed,) = read(log)
+    assert (timed.timestamp_ms.tolist(), timed.arrival_ms.tolist()) == ([1001894400000], [1001894401250])
 
 
 # ---- splits and positions

@@ -36,6 +36,7 @@ def logs(parallelism: int = 1) -> tuple[DataStream, DataStream]:
         env.from_event_log(
             pa.table(dict(zip(("user", "ts", "at"), zip(*rows, strict=True), strict=True))),
             timestamp="ts",
+            integer_times=True,
             arrival="at",
         ).assign_timestamps_and_watermarks(strategy)
         for rows in (CLICKS, ORDERS)

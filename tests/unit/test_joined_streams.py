@@ -43,7 +43,9 @@ def log(env: StreamExecutionEnvironment, table: pa.Table, idleness_ms: int | Non
     strategy = WatermarkStrategy.for_monotonous_timestamps()
     if idleness_ms is not None:
         strategy = strategy.with_idleness(Duration.of_millis(idleness_ms))
-    return env.from_event_log(table, timestamp="ts", arrival="at").assign_timestamps_and_watermarks(strategy)
+    return env.from_event_log(
+        table, timestamp="ts", integer_times=True, arrival="at"
+    ).assign_timestamps_and_watermarks(strategy)
 
 
 class Pair(JoinFunction[Row, Row, Any]):
@@ -117,7 +119,9 @@ def test_gap_extractors_get_tagged_rows(env: StreamExecutionEnvironment) -> None
 def test_windows_of_processing_time_follow_the_arrivals(env: StreamExecutionEnvironment) -> None:
     windows = TumblingProcessingTimeWindows.of(Time.milliseconds(2))
     first, second = (
-        env.from_event_log(table, timestamp="ts", arrival="at").filter(pc.field("at") < 12)
+        env.from_event_log(table, timestamp="ts", integer_times=True, arrival="at").filter(
+            pc.field("at") < 12
+        )
         for table in (CLICKS, ORDERS)
     )
     groups = first.co_group(second).where("user").equal_to("who").window(windows)
@@ -347,7 +351,10 @@ def test_what_makes_no_sense_is_refused_when_the_job_is_written(
 
 
 def test_joins_need_watermarks(env: StreamExecutionEnvironment) -> None:
-    first, second = (env.from_event_log(table, timestamp="ts", arrival="at") for table in (CLICKS, ORDERS))
+    first, second = (
+        env.from_event_log(table, timestamp="ts", integer_times=True, arrival="at")
+        for table in (CLICKS, ORDERS)
+    )
     windows = first.join(second).where("user").equal_to("who").window(TEN_MS).apply(Pair(), PAIRS)
     with pytest.raises(ConfigurationError, match="need event time: call assign_timestamps_and_watermarks"):
         windows.execute()

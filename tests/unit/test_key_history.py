@@ -59,7 +59,9 @@ def keyed(log: Any, *keys: str, bound_ms: int = 2, split: str | None = None, **s
     environment.get_config().set_auto_watermark_interval(10)
     strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(bound_ms))
     return (
-        environment.from_event_log(log, timestamp="ts", arrival="arrival", split=split, **settings)
+        environment.from_event_log(
+            log, timestamp="ts", integer_times=True, arrival="arrival", split=split, **settings
+        )
         .assign_timestamps_and_watermarks(strategy)
         .key_by(*(keys or ("key",)))
     )
@@ -119,7 +121,7 @@ def test_rows_that_are_no_events_are_told_of_with_the_windows_of_their_time() ->
     rows = ROWS.set_column(0, "ts", pa.array([0, 4, 12, 3, 25, 14, None], pa.int64()))
     windows = (
         StreamExecutionEnvironment.get_execution_environment()
-        .from_event_log(rows, timestamp="ts", arrival="arrival", on_bad_row="drop")
+        .from_event_log(rows, timestamp="ts", integer_times=True, arrival="arrival", on_bad_row="drop")
         .filter((pc.field("value") != 2) & (pc.field("value") != 6))
         .assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps())
         .key_by("key")
@@ -242,7 +244,9 @@ def test_rows_that_are_filtered_or_rejected_are_told_of() -> None:
     rows = pa.concat_tables([ROWS, ROWS.slice(0, 1).set_column(0, "ts", pa.array([None], pa.int64()))])
     environment = StreamExecutionEnvironment.get_execution_environment()
     stream = (
-        environment.from_event_log(rows, timestamp="ts", arrival="arrival", split="split", on_bad_row="drop")
+        environment.from_event_log(
+            rows, timestamp="ts", integer_times=True, arrival="arrival", split="split", on_bad_row="drop"
+        )
         .filter(pc.field("value") != 2)
         .assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps())
         .filter(pc.field("value") != 3)
@@ -267,7 +271,7 @@ def test_rows_that_are_filtered_or_rejected_are_told_of() -> None:
 def test_a_key_that_the_job_computes_has_a_note_on_rows_that_are_not_known() -> None:
     environment = StreamExecutionEnvironment.get_execution_environment()
     stream = (
-        environment.from_event_log(ROWS, timestamp="ts", arrival="arrival")
+        environment.from_event_log(ROWS, timestamp="ts", integer_times=True, arrival="arrival")
         .assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps())
         .with_columns(large=pc.field("value") > 3)
         .filter(pc.field("value") < 7)
@@ -303,7 +307,10 @@ def test_logs_of_a_union_are_told_apart() -> None:
     environment = StreamExecutionEnvironment.get_execution_environment()
     streams = [
         environment.from_event_log(
-            ROWS.take([0, 2, 4] if log == 0 else [1, 3, 5, 6]), timestamp="ts", arrival="arrival"
+            ROWS.take([0, 2, 4] if log == 0 else [1, 3, 5, 6]),
+            timestamp="ts",
+            integer_times=True,
+            arrival="arrival",
         ).assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps())
         for log in (0, 1)
     ]
@@ -458,7 +465,7 @@ def test_windows_of_the_clock_are_never_late_and_may_be_none() -> None:
 def test_windows_of_all_keys_are_refused_in_words(key: Any) -> None:
     strategy = WatermarkStrategy.for_monotonous_timestamps()
     stream = StreamExecutionEnvironment.get_execution_environment().from_event_log(
-        ROWS, timestamp="ts", arrival="arrival"
+        ROWS, timestamp="ts", integer_times=True, arrival="arrival"
     )
     windows = stream.assign_timestamps_and_watermarks(strategy).window_all(
         TumblingEventTimeWindows.of(Time.milliseconds(10))

@@ -267,7 +267,9 @@ def test_an_extractor_gives_over_columns_what_it_gives_over_rows(
 ) -> None:
     env = StreamExecutionEnvironment.get_execution_environment()
     env.get_config().set_auto_watermark_interval(1)
-    events = env.from_event_log(LOG, timestamp="at", arrival="at").assign_timestamps_and_watermarks(extractor)
+    events = env.from_event_log(
+        LOG, timestamp="at", integer_times=True, arrival="at"
+    ).assign_timestamps_and_watermarks(extractor)
     windows = events.key_by("key").window(TumblingEventTimeWindows.of(Time.seconds(4)))
     rows = windows.aggregate(n=count()).execute()
     found = [(row["window_start"], row["n"], row["watermark"]) for row in rows.to_arrow().to_pylist()]
@@ -284,7 +286,7 @@ def test_an_extractor_gives_over_columns_what_it_gives_over_rows(
 
 def test_a_handler_of_violations_is_called_over_columns(caplog: pytest.LogCaptureFixture) -> None:
     env = StreamExecutionEnvironment.get_execution_environment()
-    events = env.from_event_log(LOG, timestamp="at", arrival="at")
+    events = env.from_event_log(LOG, timestamp="at", integer_times=True, arrival="at")
 
     def run(extractor: AscendingTimestampExtractor) -> None:
         keyed = events.assign_timestamps_and_watermarks(extractor).key_by("key")
@@ -299,7 +301,9 @@ def test_a_handler_of_violations_is_called_over_columns(caplog: pytest.LogCaptur
 
 def test_an_extractor_over_columns_is_stopped_and_resumed(tmp_path: Path) -> None:
     def windows(log: pa.Table) -> Any:
-        events = StreamExecutionEnvironment().from_event_log(log, timestamp="at", arrival="at")
+        events = StreamExecutionEnvironment().from_event_log(
+            log, timestamp="at", integer_times=True, arrival="at"
+        )
         keyed = events.assign_timestamps_and_watermarks(AtOfRow(Duration.of_millis(0))).key_by("key")
         return keyed.window(TumblingEventTimeWindows.of(Time.seconds(4))).aggregate(n=count())
 
@@ -395,7 +399,7 @@ class Constant(BoundedOutOfOrdernessTimestampExtractor):
 def test_an_extractor_that_is_no_column_is_refused_by_a_replay(
     extractor: type[BoundedOutOfOrdernessTimestampExtractor], reason: str
 ) -> None:
-    events = StreamExecutionEnvironment().from_event_log(LOG, timestamp="at")
+    events = StreamExecutionEnvironment().from_event_log(LOG, timestamp="at", integer_times=True)
     keyed = events.assign_timestamps_and_watermarks(extractor(Duration.of_millis(0))).key_by("key")
     with pytest.raises(ConfigurationError, match=rf"{extractor.__name__}.*{reason}"):
         keyed.window(TumblingEventTimeWindows.of(Time.seconds(4))).aggregate(n=count()).execute().to_arrow()

@@ -38,7 +38,7 @@ def disordered(splits: int = 3, seed: int = 7) -> pa.Table:
 
 
 def counts(log: Any, parallelism: int = 1, **options: Any) -> DataStream:
-    settings = {"timestamp": "ts", "arrival": "arrival", "split": "source"} | options
+    settings = {"timestamp": "ts", "arrival": "arrival", "split": "source", "integer_times": True} | options
     strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_seconds(5))
     return (
         StreamExecutionEnvironment.get_execution_environment()
@@ -123,7 +123,7 @@ def test_a_filter_behind_the_watermarks_takes_rows_out_of_the_summary() -> None:
     table = disordered()
     stream = (
         StreamExecutionEnvironment.get_execution_environment()
-        .from_event_log(table, timestamp="ts", arrival="arrival", split="source")
+        .from_event_log(table, timestamp="ts", integer_times=True, arrival="arrival", split="source")
         .assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps())
         .filter(pa.compute.field("source") == 1)
         .key_by("key")

@@ -38,7 +38,9 @@ def events(log: dict[str, list[Any]]) -> DataStream:
     env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
     env.get_config().set_auto_watermark_interval(1)
     strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(0))
-    return env.from_event_log(pa.table(log), timestamp="ts").assign_timestamps_and_watermarks(strategy)
+    return env.from_event_log(
+        pa.table(log), timestamp="ts", integer_times=True
+    ).assign_timestamps_and_watermarks(strategy)
 
 
 def windowed(log: dict[str, list[Any]], assigner: Any) -> WindowedStream:

@@ -53,7 +53,7 @@ def events(
     **options: Any,
 ) -> DataStream:
     env = env or environment()
-    settings = {"timestamp": "ts", "arrival": "arrival", "split": "source"} | options
+    settings = {"timestamp": "ts", "arrival": "arrival", "split": "source", "integer_times": True} | options
     strategy = strategy or WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_seconds(2))
     return env.from_event_log(log, **settings).assign_timestamps_and_watermarks(strategy)
 

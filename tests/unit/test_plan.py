@@ -239,7 +239,7 @@ def test_the_strategys_column_replaces_the_timestamp_of_the_log(log: DataStream)
     )
     assert made.log.timestamp == "seconds"
     assert made.before == ()
-    assert made.time_type() == pa.int64()
+    assert made.found_type() == pa.int64()
 
 
 def test_the_strategys_expression_is_evaluated_where_the_strategy_stands(log: DataStream) -> None:

@@ -53,7 +53,7 @@ def environment(parallelism: int = 1, interval: int = 10) -> StreamExecutionEnvi
 
 
 def keyed(log: pa.Table, env: StreamExecutionEnvironment | None = None, *keys: str, **options: Any) -> Any:
-    settings = {"timestamp": "ts", "arrival": "at"} | options
+    settings = {"timestamp": "ts", "arrival": "at", "integer_times": True} | options
     stream = (env or environment()).from_event_log(log, **settings)
     return stream.assign_timestamps_and_watermarks(STRATEGY).key_by(*(keys or ("key",)))
 
@@ -143,7 +143,7 @@ def test_a_processing_time_timer_due_at_the_end_fires_also_behind_the_maximum_wa
         timers.register_processing_time_timer(0)
 
     log = table((1, 11, "a", 1), (20, 12, "a", 2), (3, 13, "a", 3))
-    stream = environment().from_event_log(log, timestamp="ts", arrival="at")
+    stream = environment().from_event_log(log, timestamp="ts", integer_times=True, arrival="at")
     stream = stream.assign_timestamps_and_watermarks(WatermarkStrategy.for_generator(MaximumAt20))
     assert seen(stream.key_by("key").process(Calls(at_element), SEEN)) == [
         ("element 1", MIN_TIMESTAMP, 11),
@@ -166,7 +166,7 @@ def test_behind_the_maximum_watermark_timers_wait_for_the_end_and_the_clock_goes
             timers.register_event_time_timer(5)
 
     log = table((1, 11, "before", 1), (20, 12, "ends", 2), (3, 20, "behind", 3), (4, 40, "last", 4))
-    stream = environment(parallelism).from_event_log(log, timestamp="ts", arrival="at")
+    stream = environment(parallelism).from_event_log(log, timestamp="ts", integer_times=True, arrival="at")
     stream = stream.assign_timestamps_and_watermarks(WatermarkStrategy.for_generator(MaximumAt20))
     stream = stream.key_by("key").process(Calls(at_element, at_timer), SEEN)
     found: dict[str, list[Any]] = {}
@@ -243,7 +243,7 @@ def test_without_a_strategy_there_are_no_watermarks_but_timestamps() -> None:
     log = table((7, 1, "a", 1), (9, 1000, "a", 2))
     stream = (
         environment()
-        .from_event_log(log, timestamp="ts", arrival="at")
+        .from_event_log(log, timestamp="ts", integer_times=True, arrival="at")
         .select("key", "value", "at")
         .key_by("key")
         .process(
@@ -279,7 +279,9 @@ def test_a_log_without_events_gives_no_rows() -> None:
 def test_elements_are_rows_of_the_columns_that_the_steps_leave() -> None:
     stream = (
         environment()
-        .from_event_log(table((5, 1, "a", 2), (6, 2, "a", 9)), timestamp="ts", arrival="at")
+        .from_event_log(
+            table((5, 1, "a", 2), (6, 2, "a", 9)), timestamp="ts", integer_times=True, arrival="at"
+        )
         .filter(pc.field("value") < 5)
         .assign_timestamps_and_watermarks(STRATEGY)
         .select("key", double=pc.field("value") * 2)
@@ -296,7 +298,7 @@ def test_elements_are_rows_of_the_columns_that_the_steps_leave() -> None:
 def test_timestamps_of_records_have_the_type_of_the_event_time() -> None:
     log = table((7, 1, "a", 1))
     log = log.set_column(0, "ts", log["ts"].cast(pa.timestamp("ms", "Europe/Berlin")))
-    stream = keyed(log).process(
+    stream = keyed(log, integer_times=False).process(
         Give(lambda value, ctx: [1]), pa.schema({"n": pa.int64()}), timestamp_column="t"
     )
     assert stream.to_arrow().schema.field("t").type == pa.timestamp("ms", "Europe/Berlin")

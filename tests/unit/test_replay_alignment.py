@@ -128,7 +128,10 @@ def job(data: Any, strategy: WatermarkStrategy, *, parallelism: int = 1, **optio
     env = StreamExecutionEnvironment().set_parallelism(parallelism)
     env.get_config().set_auto_watermark_interval(10)
     return (
-        env.from_event_log(data, **({"timestamp": "ts", "arrival": "arrival", "split": "split"} | options))
+        env.from_event_log(
+            data,
+            **({"timestamp": "ts", "arrival": "arrival", "split": "split", "integer_times": True} | options),
+        )
         .assign_timestamps_and_watermarks(strategy)
         .key_by("key")
         .window(TumblingEventTimeWindows.of(Time.milliseconds(20)))
@@ -376,7 +379,7 @@ def told(table: pa.Table, **checkpoints: Any) -> list[Any]:
     env = StreamExecutionEnvironment().set_parallelism(1)
     env.get_config().set_auto_watermark_interval(100)
     strategy = BOUNDED.with_watermark_alignment("clicks", Time.seconds(1), Time.milliseconds(200))
-    log = env.from_event_log(table, timestamp="ts", arrival="arrival", split="split")
+    log = env.from_event_log(table, timestamp="ts", integer_times=True, arrival="arrival", split="split")
     result = log.assign_timestamps_and_watermarks(strategy).key_by("key").process(Told(), TOLD)
     return sorted(map(str, result.execute(**checkpoints).to_arrow().to_pylist()))
 

@@ -59,7 +59,7 @@ def keyed(
 ) -> KeyedStream:
     env = StreamExecutionEnvironment().set_parallelism(1).set_max_parallelism(key_groups)
     env.get_config().set_auto_watermark_interval(interval)
-    settings = {"timestamp": "at", "arrival": "at", "split": "part"} | source
+    settings = {"timestamp": "at", "arrival": "at", "split": "part", "integer_times": True} | source
     events = env.from_event_log(table, **settings)
     events = events.with_columns(**steps) if steps else events
     return events.assign_timestamps_and_watermarks(strategy).key_by(*keys)
@@ -225,9 +225,9 @@ def test_the_uids_of_both_jobs_must_be_the_same(tmp_path: Path) -> None:
 
 def test_two_steps_cannot_have_one_uid() -> None:
     env = StreamExecutionEnvironment()
-    stream = env.from_event_log(YESTERDAY, timestamp="at", arrival="at").assign_timestamps_and_watermarks(
-        BOUNDED
-    )
+    stream = env.from_event_log(
+        YESTERDAY, timestamp="at", integer_times=True, arrival="at"
+    ).assign_timestamps_and_watermarks(BOUNDED)
     twice = (
         stream.uid("x")
         .key_by("user")

@@ -42,7 +42,7 @@ class Fails(KeyedProcessFunction):
 
 def test_errors_of_functions_name_dates() -> None:
     log = pa.table({"ts": [NEW_YEAR], "key": ["a"]})
-    events = StreamExecutionEnvironment().from_event_log(log, timestamp="ts")
+    events = StreamExecutionEnvironment().from_event_log(log, timestamp="ts", integer_times=True)
     keyed = events.assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps()).key_by(
         "key"
     )
@@ -70,7 +70,7 @@ def test_the_story_of_a_log_of_numbers_has_dates_if_they_look_like_some(
     start: int, first_lines: list[str]
 ) -> None:
     events = StreamExecutionEnvironment().from_event_log(
-        pa.table({"ts": [start], "key": ["a"]}), timestamp="ts"
+        pa.table({"ts": [start], "key": ["a"]}), timestamp="ts", integer_times=True
     )
     keyed = events.assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps()).key_by(
         "key"

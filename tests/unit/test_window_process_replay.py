@@ -56,7 +56,9 @@ def log(parallelism: int = 1, table: pa.Table = TABLE) -> DataStream:
     env.set_parallelism(parallelism)
     env.get_config().set_auto_watermark_interval(1)
     strategy = WatermarkStrategy.for_monotonous_timestamps()
-    return env.from_event_log(table, timestamp="ts", arrival="arr").assign_timestamps_and_watermarks(strategy)
+    return env.from_event_log(
+        table, timestamp="ts", integer_times=True, arrival="arr"
+    ).assign_timestamps_and_watermarks(strategy)
 
 
 def keyed(parallelism: int = 1) -> KeyedStream:
@@ -171,7 +173,7 @@ def test_windows_of_all_rows_are_in_one_place(parallelism: int) -> None:
 
 def test_count_windows_need_no_watermarks_and_fire_when_full() -> None:
     env = StreamExecutionEnvironment.get_execution_environment()
-    stream = env.from_event_log(TABLE, timestamp="ts", arrival="arr").key_by("user")
+    stream = env.from_event_log(TABLE, timestamp="ts", integer_times=True, arrival="arr").key_by("user")
     assert rows(stream.count_window(2).process(Values(), WINDOW_OF_VALUES)) == [
         ("a", None, [1, 3]),
         ("b", None, [2, 5]),
@@ -186,7 +188,7 @@ def test_count_windows_need_no_watermarks_and_fire_when_full() -> None:
 
 def test_windows_of_processing_time_end_on_the_replay_clock() -> None:
     env = StreamExecutionEnvironment.get_execution_environment()
-    stream = env.from_event_log(TABLE, timestamp="ts", arrival="arr").key_by("user")
+    stream = env.from_event_log(TABLE, timestamp="ts", integer_times=True, arrival="arr").key_by("user")
     windows = stream.window(TumblingProcessingTimeWindows(3)).process(Values(), WINDOW_OF_VALUES)
     # The window [6, 9) would end behind the last arrival.
     assert sorted(rows(windows)) == [("a", 0, [1]), ("a", 3, [3, 4]), ("b", 0, [2]), ("b", 3, [5])]
@@ -216,9 +218,9 @@ def test_ticks_of_processing_time_end_with_a_window_that_lies_behind_it() -> Non
     late_by_far = pa.table({"arr": [100, 103, 200], "ts": [1, 3, 2], "user": ["a"] * 3, "v": [1, 2, 3]})
     env = StreamExecutionEnvironment.get_execution_environment()
     strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(50))
-    stream = env.from_event_log(late_by_far, timestamp="ts", arrival="arr").assign_timestamps_and_watermarks(
-        strategy
-    )
+    stream = env.from_event_log(
+        late_by_far, timestamp="ts", integer_times=True, arrival="arr"
+    ).assign_timestamps_and_watermarks(strategy)
     windows = stream.key_by("user").window(TEN).trigger(ContinuousProcessingTimeTrigger(2))
     given = windows.process(Values(), WINDOW_OF_VALUES)
     assert rows(given) == [("a", 0, [1]), ("a", 0, [1, 2]), ("a", 0, [1, 2, 3])]  # each element once
@@ -380,7 +382,7 @@ def test_windows_of_all_rows_take_functions_of_their_own() -> None:
 
 def test_windows_of_event_time_need_watermarks() -> None:
     env = StreamExecutionEnvironment.get_execution_environment()
-    stream = env.from_event_log(TABLE, timestamp="ts", arrival="arr").key_by("user")
+    stream = env.from_event_log(TABLE, timestamp="ts", integer_times=True, arrival="arr").key_by("user")
     with pytest.raises(
         ConfigurationError, match="windows need event time: call assign_timestamps_and_watermarks"
     ):
@@ -436,7 +438,7 @@ def test_rows_whose_windows_are_beyond_64_bits_are_bad_rows() -> None:
     table = pa.concat_tables([TABLE, pa.table({"arr": [8], "ts": [2**63 - 1], "user": ["a"], "v": [1]})])
     bad = OutputTag("bad")
     env = StreamExecutionEnvironment.get_execution_environment()
-    stream = env.from_event_log(table, timestamp="ts", arrival="arr", on_bad_row=bad)
+    stream = env.from_event_log(table, timestamp="ts", integer_times=True, arrival="arr", on_bad_row=bad)
     strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(30))
     windows = stream.assign_timestamps_and_watermarks(strategy).key_by("user").window(TEN)
     result = windows.process(Values(), WINDOW_OF_VALUES).execute()

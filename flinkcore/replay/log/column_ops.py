@@ -9,7 +9,7 @@ does not return which rows it kept.
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Final, Protocol, TypeAlias
@@ -300,6 +300,28 @@ def shown_column(name: str, ops: Iterable[ColumnOp]) -> tuple[str, bool]:
                     is_column = expression.equals(pc.field(text))
                     return (text, False) if is_column else (exact_text(expression), True)
     return name, False
+
+
+def column_behind(name: str, ops: Sequence[ColumnOp]) -> str | None:
+    """Return the column of which a column is a copy once the ops are applied, or None if an expression computes it.
+
+    Parameters
+    ----------
+    name : str
+        Column that the ops give.
+    ops : sequence of ColumnOp
+        Steps between both columns.
+    """
+    for op in reversed(ops):
+        for made, expression in op.expressions if isinstance(op, Select | WithColumns) else ():
+            if made == name:
+                columns = expression_columns(expression) or frozenset()
+                copied = [column for column in columns if expression.equals(pc.field(column))]
+                if not copied:
+                    return None
+                (name,) = copied
+                break
+    return name
 
 
 def expressions_behind(names: Iterable[str], ops: Iterable[ColumnOp]) -> str:

@@ -50,16 +50,16 @@ class ParquetFormat:
             source_faults(file.name, self._advice),
             self._open(file) as opened,
         ):
-            return plain_schema(opened.schema_arrow)
+            return plain_schema(_with_instants(opened))
 
     def pieces(self, file: LogFile) -> list[int | None]:
         _, metadata = self.footer(file)
         return [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
 
     def footer(self, file: LogFile) -> tuple[pa.Schema, Any]:
-        """Return the schema as a table has it, with timestamps of 96 bits in UTC, and the metadata of Parquet."""
+        """Return the schema, with timestamps of 96 bits in UTC, and the metadata of Parquet."""
         with source_faults(file.name, self._advice), self._open(file) as opened:
-            return _instants_in_table(opened), opened.metadata
+            return _with_instants(opened), opened.metadata
 
     def batches(
         self, file: LogFile, pieces: range | None, columns: ColumnsToRead
@@ -69,7 +69,7 @@ class ParquetFormat:
             closing.enter_context(source_faults(file.name, self._advice))
             in_table = columns.stored is not None
             opened = closing.enter_context(self._open(file, () if in_table else columns.dictionary_columns))
-            found = _instants_in_table(opened) if in_table else opened.schema_arrow
+            found = _with_instants(opened)
             located = columns.located(found, file.name)
             given = {name: stored for name, stored in located.items() if stored is not None}
             encoded = sorted({given[name] for name in columns.dictionary_columns if name in given})
@@ -200,15 +200,22 @@ def _row_in_file(metadata: Any, run: Sequence[int], row: int) -> int:
     return row + sum(rows[:group])
 
 
-def _instants_in_table(opened: Any) -> pa.Schema:
-    """The schema of a table's file, where timestamps in 96 bits, which have no time zone, are in UTC."""
+def _with_instants(opened: Any) -> pa.Schema:
+    """Return the schema of a file with timestamps in 96 bits as instants in UTC, which writers mean by them."""
+    leaves = map(opened.metadata.schema.column, range(opened.metadata.num_columns))
+    int96 = frozenset(leaf.path for leaf in leaves if leaf.physical_type == "INT96")
     stored = opened.schema_arrow
-    for column in map(opened.metadata.schema.column, range(opened.metadata.num_columns)):
-        if column.physical_type == "INT96" and column.path in stored.names:
-            at = stored.get_field_index(column.path)
-            field = stored.field(at)
-            stored = stored.set(at, field.with_type(pa.timestamp(field.type.unit, "UTC")))
-    return stored
+    return pa.schema([_with_instant(field, field.name, int96) for field in stored]) if int96 else stored
+
+
+def _with_instant(field: pa.Field, path: str, int96: Collection[str]) -> pa.Field:
+    kind = field.type
+    if path in int96 and pa.types.is_timestamp(kind):
+        return field.with_type(pa.timestamp(kind.unit, "UTC"))
+    if not pa.types.is_struct(kind):
+        return field
+    fields = [kind.field(number) for number in range(kind.num_fields)]
+    return field.with_type(pa.struct([_with_instant(each, f"{path}.{each.name}", int96) for each in fields]))
 
 
 def _as_in_table(

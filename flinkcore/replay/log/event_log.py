@@ -13,6 +13,7 @@ from flinkcore.common.expressions import Expression, is_expression
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.sort_keys import SortKey
 from flinkcore.common.split_origin import FILE, PARTITION, SplitOrigin
+from flinkcore.common.time_units import TimeUnit, check_time_unit
 from flinkcore.datastream.arrow_data import ArrowData
 from flinkcore.datastream.lake_tables import LakeTable, refuse_files_as_splits
 from flinkcore.errors import ConfigurationError, SchemaError
@@ -20,7 +21,7 @@ from flinkcore.replay.log.chunks import Chunk
 from flinkcore.replay.log.lake_files import log_of_paths, table_files
 from flinkcore.replay.log.log_sources import LogFiles, TableSource
 from flinkcore.replay.log.row_order import POSITION, RowOrder, check_position_type, ranked_chunks
-from flinkcore.replay.log.text_formats import CsvFormat
+from flinkcore.replay.log.text_formats import CsvFormat, JsonFormat
 
 _DELIMITERS: Final = (";", "\t", "|")
 _SPARK_FILE: Final = re.compile(r"part-\d{5,}-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -37,7 +38,8 @@ class EventLog:
         Where the rows are; :meth:`of` builds it from paths or data.
     timestamp : str
         Column with the source timestamp: an Arrow timestamp (any unit; without a zone it is UTC) or date, an
-        integer in milliseconds since the epoch, or ISO 8601 text. Units finer than a millisecond are floored.
+        integer in milliseconds since the epoch, ISO 8601 text, or a number in ``timestamp_unit``. Fractions of a
+        millisecond are floored.
     arrival : str or pyarrow.compute.Expression, optional
         Column with the processing time at which the event reached the system, of the same types, or an
         expression over the log's columns that gives it. Without it the position in the split gives it: ``rate``
@@ -57,6 +59,12 @@ class EventLog:
     ordered_by : tuple of SortKey
         What orders the rows of a split behind their arrival, where they lie in no order: then `has_positions` is False,
         and `position` the hidden column that `chunks` gives them.
+    timestamp_unit, arrival_unit : {"s", "ms", "us", "ns"} or None
+        Unit of the numbers that ``timestamp`` and ``arrival`` hold. None: of integers ms, as far as these look like it.
+    integer_times : bool
+        Whether the times of results are integers in ms, not Arrow timestamps.
+    checked_units : tuple of str
+        Settings for whose columns it is an error if integers without a unit cannot be milliseconds.
     on_bad_row : "fail", "drop" or OutputTag
         What happens to a row whose timestamp, arrival or split is null, whose timestamp or arrival is text that is
         no time, whose window would not fit into 64 bits of milliseconds, or whose arrival is further than 2**61 ms from
@@ -78,6 +86,10 @@ class EventLog:
     has_positions: bool = True
     position: str | None = None
     ordered_by: tuple[SortKey, ...] = ()
+    timestamp_unit: TimeUnit | None = None
+    arrival_unit: TimeUnit | None = None
+    integer_times: bool = False
+    checked_units: tuple[str, ...] = ("timestamp", "arrival")
 
     def __post_init__(self) -> None:
         if not isinstance(self.timestamp, str) or not self.timestamp:
@@ -87,6 +99,8 @@ class EventLog:
             raise ConfigurationError(
                 f"arrival= is the name of a column, a pyarrow expression or None, not {self.arrival!r}"
             )
+        check_time_unit(self.timestamp_unit, "timestamp_unit")
+        check_time_unit(self.arrival_unit, "arrival_unit")
         named = isinstance(self.split, str) and self.split != ""
         if self.split is not None and not isinstance(self.split, SplitOrigin) and not named:
             raise ConfigurationError(
@@ -121,6 +135,10 @@ class EventLog:
         has_positions: bool = True,
         position: str | None = None,
         ordered_by: tuple[SortKey, ...] = (),
+        timestamp_unit: TimeUnit | None = None,
+        arrival_unit: TimeUnit | None = None,
+        integer_times: bool = False,
+        checked_units: tuple[str, ...] = ("timestamp", "arrival"),
         format: str | None = None,
         filesystem: Any = None,
         format_options: Mapping[str, Any] | None = None,
@@ -135,6 +153,8 @@ class EventLog:
             ``TableSource.of`` takes it, or `ArrowData` of that.
         timestamp, arrival, split, rate, arrival_start_ms, on_bad_row, has_positions, position, ordered_by
             See :class:`EventLog`. A log whose paths name no partition is one split also with ``PARTITION``.
+        timestamp_unit, arrival_unit, integer_times, checked_units
+            See :class:`EventLog`.
         format : str, optional
             "parquet", "arrow", "avro", "csv" or "json"; by default as the extension says.
         filesystem : pyarrow.fs.FileSystem or fsspec filesystem, optional
@@ -188,6 +208,10 @@ class EventLog:
             has_positions and not ordered_by and not is_table,
             POSITION if ordered_by else position,
             ordered_by,
+            timestamp_unit,
+            arrival_unit,
+            integer_times,
+            checked_units,
         )
         for setting, column in (("arrival", arrival), ("split", split)):
             if isinstance(column, str):
@@ -270,6 +294,11 @@ class EventLog:
                 f"{', '.join(self.source.schema.names) or 'it has none'}{self._doubt_of_header()}"
             )
         return schema.field(column).type
+
+    def is_text(self, column: str) -> bool:
+        """Return whether a column comes from text files, and only its text says of which type it is."""
+        form = self.source.format if isinstance(self.source, LogFiles) else None
+        return isinstance(form, CsvFormat | JsonFormat) and column not in form.declared
 
     def _doubt_of_header(self) -> str:
         """What may be wrong with the first line of a CSV file, to go on with."""

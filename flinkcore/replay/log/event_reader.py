@@ -74,6 +74,8 @@ class Fault(NamedTuple):
         The rows with this fault; None if there is none.
     unreadable : pyarrow.Array, optional
         The column, if the values are the fault.
+    why_unreadable : callable, optional
+        Returns why such a value is one.
     outside_ms : numpy.ndarray, shape (n,), int64, optional
         The column's times, if they are the fault.
     why_outside : callable, optional
@@ -84,13 +86,14 @@ class Fault(NamedTuple):
     column: str
     rows: npt.NDArray[np.bool_] | None
     unreadable: pa.Array | None = None
+    why_unreadable: Callable[[pa.Scalar], str] = str
     outside_ms: npt.NDArray[np.int64] | None = None
     why_outside: Callable[[int], str] | None = None
 
     def describe(self, row: int) -> str:
         """Say what is wrong with a row."""
         if self.unreadable is not None:
-            return no_time(self.unreadable[row], self.column)
+            return self.why_unreadable(self.unreadable[row])
         fault = f"{self.reason} (column {self.column!r})"
         if self.outside_ms is None or self.why_outside is None:
             return fault
@@ -204,9 +207,10 @@ class EventReader:
     ) -> None:
         self._timestamp = log.timestamp
         self._arrival, self._arrival_ops = arrival_column(log)
-        self._arrival_name, arrival_is_computed = shown_column(self._arrival or "", self._arrival_ops)
+        self._arrival_name, _ = shown_column(self._arrival or "", self._arrival_ops)
         self._split = log.split
         self._position = log.position
+        self._timestamp_unit, self._arrival_unit = log.timestamp_unit, log.arrival_unit
         self._on_bad_row = log.on_bad_row
         lowest, highest = timestamp_range
         self._timestamp_range = max(lowest, MIN_TIMESTAMP + 1), highest
@@ -215,7 +219,7 @@ class EventReader:
             if not self._arrival_ops:
                 log.require(self._arrival, "arrival=")
             arrival_type = output_schema(self._arrival_ops, available).field(self._arrival).type
-            check_time_type(arrival_type, self._arrival_name, arrival_is_computed)
+            check_time_type(arrival_type, self._arrival_name, log.arrival_unit, "arrival_unit")
         if isinstance(self._split, str):
             check_split_type(log.require(self._split, "split="), self._split)
         self._gives_columns = columns is not None
@@ -246,8 +250,9 @@ class EventReader:
                     f"column {name!r} is neither in the log nor made by an expression before the timestamps "
                     f"are assigned; there are: {', '.join(after.names)}"
                 )
-        self._timestamp_name, is_computed = shown_column(self._timestamp, self._before)
-        check_time_type(after.field(self._timestamp).type, self._timestamp_name, is_computed)
+        self._timestamp_name, _ = shown_column(self._timestamp, self._before)
+        timestamp_type = after.field(self._timestamp).type
+        check_time_type(timestamp_type, self._timestamp_name, log.timestamp_unit, "timestamp_unit")
         self.schema = pa.schema([after.field(name) for name in self._columns])
         reason = "reason"
         while reason in available.names:
@@ -372,11 +377,12 @@ class EventReader:
             return chunk.row_name(first_row + (row if kept is None else int(kept[row])))
 
         times = batch.column(self._timestamp)
-        timestamp_ms, unreadable = to_milliseconds(times)
+        timestamp_ms, unreadable = to_milliseconds(times, self._timestamp_unit)
         arrival_ms = None
         name = self._timestamp_name
+        why_no_time = partial(no_time, column=name, unit=self._timestamp_unit, setting="timestamp_unit")
         faults = [
-            Fault("unreadable timestamp", name, unreadable, times),
+            Fault("unreadable timestamp", name, unreadable, times, why_no_time),
             Fault("null timestamp", name, _nulls(times)),
             Fault(
                 "timestamp out of range",
@@ -387,11 +393,12 @@ class EventReader:
             ),
         ]
         if self._arrival is not None:
-            arrival_ms, unreadable = to_milliseconds(arrivals)
+            arrival_ms, unreadable = to_milliseconds(arrivals, self._arrival_unit)
             name = self._arrival_name
+            why_no_time = partial(no_time, column=name, unit=self._arrival_unit, setting="arrival_unit")
             too_far = _outside(arrival_ms, -MAX_ARRIVAL_MS, MAX_ARRIVAL_MS)
             faults += [
-                Fault("unreadable arrival", name, unreadable, arrivals),
+                Fault("unreadable arrival", name, unreadable, arrivals, why_no_time),
                 Fault("null arrival", name, _nulls(arrivals)),
                 Fault("arrival out of range", name, too_far, outside_ms=arrival_ms, why_outside=_why_too_far),
             ]

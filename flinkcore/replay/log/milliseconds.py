@@ -1,5 +1,7 @@
 """Time columns of any Arrow type as int64 milliseconds since the epoch."""
 
+from collections.abc import Iterable
+from decimal import ROUND_FLOOR, Context, Decimal, localcontext
 from typing import Final
 
 import numpy as np
@@ -7,37 +9,52 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flinkcore.errors import SchemaError
+from flinkcore.common.time_units import TIME_UNITS, UNIT_NAMES, TimeUnit, looks_dated
+from flinkcore.errors import ConfigurationError, SchemaError
 from flinkcore.replay.log.arrays import Int64s
 
 # Everything that Arrow parses, and little else.
 _LOOKS_LIKE_ISO_8601: Final = r"^\d{4}-\d{2}-\d{2}([T ][0-9:.]+(Z|[+-][0-9:]+)?)?$"
 _OFFSET: Final = r"[T ][0-9:.]+[Z+-]"
 _BELOW_MICROSECONDS: Final = r"(\.\d{6})\d+"
+_NUMBER: Final = r"^[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?$"
 
 _DAY_MS = 86_400_000
 _PER_MS = {"us": 1_000, "ns": 1_000_000}
 _MAX_SECONDS = (2**63 - 1) // 1000
+_MOST_DIGITS: Final = 100
 
 
-def check_time_type(arrow_type: pa.DataType, column: str, computed: bool = False) -> None:
+def check_time_type(arrow_type: pa.DataType, column: str, unit: TimeUnit | None, setting: str) -> None:
     """Check that a column can be a timestamp or an arrival.
 
     Parameters
     ----------
     arrow_type : pyarrow.DataType
+        Type of the column.
     column : str
         What messages call it.
-    computed : bool
-        True if that is the text of an expression.
+    unit : {"s", "ms", "us", "ns"} or None
+        Unit of its numbers, or None if it is not given.
+    setting : str
+        Name of the setting that gives the unit.
 
     Raises
     ------
     SchemaError
-        If the type is not an integer, an Arrow timestamp or date, or text; the message says how to convert
-        it.
+        If the type is not an integer, an Arrow timestamp or date, or text, nor any number with a unit.
+    ConfigurationError
+        If the type has a unit, and another one is given.
     """
     types = pa.types
+    is_inexact = types.is_floating(arrow_type) or types.is_decimal(arrow_type)
+    if unit is not None and (types.is_timestamp(arrow_type) or types.is_date(arrow_type)):
+        raise ConfigurationError(
+            f"{setting}={unit!r} is for numbers, but time column {column!r} is {arrow_type}, which has a unit. Leave "
+            f"{setting} out"
+        )
+    if unit is not None and is_inexact:
+        return
     if (
         types.is_integer(arrow_type)
         or types.is_timestamp(arrow_type)
@@ -45,13 +62,8 @@ def check_time_type(arrow_type: pa.DataType, column: str, computed: bool = False
         or types.is_string(arrow_type)
     ):
         return
-    if types.is_floating(arrow_type) or types.is_decimal(arrow_type):
-        advice = (
-            "end the expression in .cast('int64'), after pyarrow.compute.round"
-            if computed
-            else "name an expression instead of the column; for seconds, pyarrow.compute.round("
-            f"pyarrow.compute.field({column!r}) * 1000).cast('int64')"
-        )
+    if is_inexact:
+        advice = f"give {setting}='s' if its numbers are seconds, {setting}='ms' if they are milliseconds"
     elif types.is_null(arrow_type):
         advice = untyped_advice(column)
     else:
@@ -71,15 +83,19 @@ def untyped_advice(column: str) -> str:
     )
 
 
-def to_milliseconds(column: pa.Array) -> tuple[Int64s, npt.NDArray[np.bool_] | None]:
+def to_milliseconds(
+    column: pa.Array, unit: TimeUnit | None = None
+) -> tuple[Int64s, npt.NDArray[np.bool_] | None]:
     """Convert a time column.
 
     Parameters
     ----------
     column : pyarrow.Array, shape (n,)
-        Of a type that :func:`check_time_type` accepts, nullable. Integers are ms. Timestamps are instants
-        (without a zone: UTC); finer units are floored towards minus infinity. Dates are midnight UTC. Text is
-        ISO 8601, without an offset UTC.
+        Times of a type that :func:`check_time_type` accepts, nullable. Timestamps are instants (without a zone: UTC);
+        finer units are floored towards minus infinity. Dates are midnight UTC. Text is ISO 8601, without an offset UTC.
+    unit : {"s", "ms", "us", "ns"} or None
+        Unit of numbers, among them numbers as text. Fractions of a millisecond are floored, of floats after they are
+        rounded to microseconds, since most fractions have no exact float. None: integers are ms.
 
     Returns
     -------
@@ -91,7 +107,11 @@ def to_milliseconds(column: pa.Array) -> tuple[Int64s, npt.NDArray[np.bool_] | N
     """
     arrow_type = column.type
     if pa.types.is_string(arrow_type):
-        return _parsed(column)
+        return _parsed(column) if unit is None else _text_in_unit(column, unit)
+    if pa.types.is_floating(arrow_type):
+        return _floats_in_unit(column, unit or "ms")
+    if pa.types.is_decimal(arrow_type):
+        return _decimals_in_unit(column.to_pylist(), unit or "ms")
     if pa.types.is_timestamp(arrow_type):
         values = _view(column, np.int64)
         if arrow_type.unit == "s":
@@ -103,7 +123,48 @@ def to_milliseconds(column: pa.Array) -> tuple[Int64s, npt.NDArray[np.bool_] | N
         return _view(column, np.int64), None
     values = _view(column, np.dtype(str(arrow_type)).type)  # Arrow and numpy name integers alike
     unreadable = _outside(column, values, 0, 2**63 - 1) if values.dtype == np.uint64 else None
-    return values.astype(np.int64, copy=False), unreadable
+    numbers = values.astype(np.int64, copy=False)
+    if unit == "s":
+        beyond = _outside(column, numbers, -_MAX_SECONDS, _MAX_SECONDS)
+        if unreadable is None or beyond is None:
+            return numbers * 1000, beyond if unreadable is None else unreadable
+        return numbers * 1000, unreadable | beyond
+    return numbers // _PER_MS[unit] if unit in _PER_MS else numbers, unreadable
+
+
+def _floats_in_unit(column: pa.Array, unit: TimeUnit) -> tuple[Int64s, npt.NDArray[np.bool_] | None]:
+    values = column.cast(pa.float64()).fill_null(0).to_numpy(zero_copy_only=False)
+    with np.errstate(over="ignore"):
+        micros = np.rint(values / 1000 if unit == "ns" else values * (1e6 / TIME_UNITS[unit]))
+    fits = np.abs(micros) < 2.0**63  # not so NaN
+    times = np.where(fits, micros, 0).astype(np.int64) // _PER_MS["us"]
+    return times, None if fits.all() else ~fits
+
+
+def _decimals_in_unit(
+    values: Iterable[Decimal | None], unit: TimeUnit
+) -> tuple[Int64s, npt.NDArray[np.bool_] | None]:
+    with localcontext(Context(prec=_MOST_DIGITS, rounding=ROUND_FLOOR)):
+        scale = Decimal(1000) / TIME_UNITS[unit]
+        times = [0 if value is None else (value * scale).to_integral_value() for value in values]
+    fits = np.array([-(2**63) <= time < 2**63 for time in times], np.bool_)
+    found = np.array([int(time) if fit else 0 for time, fit in zip(times, fits, strict=True)], np.int64)
+    return found, None if fits.all() else ~fits
+
+
+def _text_in_unit(column: pa.Array, unit: TimeUnit) -> tuple[Int64s, npt.NDArray[np.bool_] | None]:
+    try:
+        return to_milliseconds(column.cast(pa.int64()), unit)
+    except pa.ArrowInvalid:
+        pass
+    is_number = _matches(column, _NUMBER)
+    numbers = [
+        Decimal(text) if known and text is not None else None
+        for text, known in zip(column.to_pylist(), is_number.tolist(), strict=True)
+    ]
+    times, beyond = _decimals_in_unit(numbers, unit)
+    unreadable = ~is_number if beyond is None else ~is_number | beyond
+    return times, unreadable if unreadable.any() else None
 
 
 def nanoseconds_within(column: pa.Array) -> Int64s:
@@ -130,23 +191,34 @@ _NUMBER_AS_TEXT: Final = (
 )
 
 
-def no_time(value: pa.Scalar, column: str) -> str:
-    """Say why a value is no time.
+def no_time(value: pa.Scalar, column: str, unit: TimeUnit | None = None, setting: str | None = None) -> str:
+    """Return why a value is not a time.
 
     Parameters
     ----------
     value : pyarrow.Scalar
-        Of a row that :func:`to_milliseconds` calls unreadable.
+        Value of a row that :func:`to_milliseconds` calls unreadable.
     column : str
         What messages call its column.
+    unit : {"s", "ms", "us", "ns"} or None
+        Unit that was given for the column.
+    setting : str or None
+        Name of the setting that gives the unit, or None if there is none.
     """
+    if pa.types.is_string(value.type) and unit is not None:
+        return (
+            f"time column {column!r} holds {value.as_py()!r}, which is not a number of {UNIT_NAMES[unit]} within 64 "
+            f"bits of milliseconds. If the column holds ISO 8601 text, leave {setting} out"
+        )
     if pa.types.is_string(value.type):
         text, field = value.as_py(), f"pyarrow.compute.field({column!r})"
         fault = (
             f"time column {column!r} holds {text!r}, which is not ISO 8601 (such as 2001-01-31T12:00:00.250Z)"
         )
         if text.strip().lstrip("-").isdigit():
-            return f"{fault}{_NUMBER_AS_TEXT}. If all are, give {field}.cast('int64') in place of the column"
+            if setting is None:
+                return f"{fault}{_NUMBER_AS_TEXT}. If all are, cast the column to int64"
+            return f"{fault}{_NUMBER_AS_TEXT}. If all are, give their unit: {setting}={_usual_unit(text)!r}"
         return (
             f"{fault}. Give what parses it in place of the column: pyarrow.compute.strptime({field}, "
             "format='%d.%m.%Y %H:%M:%S', unit='ms'), or on a Spark DataFrame F.to_timestamp"
@@ -154,6 +226,13 @@ def no_time(value: pa.Scalar, column: str) -> str:
         )
     number = value.value if pa.types.is_timestamp(value.type) else value.as_py()
     return f"time column {column!r} holds {number} ({value.type}), which does not fit into 64 bits of milliseconds"
+
+
+def _usual_unit(digits: str) -> TimeUnit:
+    """Return the unit in which a number lies between 1973 and 2200, or else milliseconds."""
+    number = abs(int(digits))
+    fits: list[TimeUnit] = [unit for unit in TIME_UNITS if looks_dated(number, unit)]
+    return fits[0] if fits else "ms"
 
 
 def _view(column: pa.Array, dtype: type) -> Int64s:

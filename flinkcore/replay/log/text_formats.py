@@ -106,6 +106,11 @@ class CsvFormat:
             )
         self._block_bytes = block_bytes
 
+    @property
+    def declared(self) -> Collection[str]:
+        """Names of the columns whose type is given."""
+        return self._column_types.keys()
+
     def schema(self, file: LogFile) -> pa.Schema | None:
         with source_faults(file.name, self._advice):
             try:
@@ -256,6 +261,11 @@ class JsonFormat:
         further = copy(self)
         further._inferred_bytes = min(_SAMPLED_BYTES, _BLOCK_BYTES)
         return further
+
+    @property
+    def declared(self) -> Collection[str]:
+        """Names of the columns whose type is given."""
+        return self._column_types.keys()
 
     def schema(self, file: LogFile) -> pa.Schema | None:
         with source_faults(file.name, self._advice):

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from flinkcore.common.time_units import TimeUnit
 from flinkcore.errors import ConfigurationError
 from flinkcore.replay.log.column_ops import exact_text, expressions_behind, shown_column
 from flinkcore.replay.log.event_log import EventLog
@@ -81,7 +82,7 @@ def describe_log(plan: LogPlan) -> dict[str, str]:
     return {
         "watermark strategy": str(replace(plan.strategy, timestamp_column=None)),
         "auto-watermark interval": f"{plan.auto_watermark_interval_ms} ms",
-        "timestamp": timestamp if computed else repr(timestamp),
+        "timestamp": _in_unit(timestamp if computed else repr(timestamp), log.timestamp_unit),
         "arrivals": _describe_arrivals(log),
         "split": "none" if log.split is None else repr(log.split),
         **(
@@ -106,7 +107,12 @@ def _describe_arrivals(log: EventLog) -> str:
     # repr: no digit of a rate is lost, and no column is taken for an expression.
     if log.arrival is None:
         return f"{float(log.rate)!r} records/s from {log.arrival_start_ms} ms"
-    return f"recorded as {repr(log.arrival) if isinstance(log.arrival, str) else exact_text(log.arrival)}"
+    arrival = repr(log.arrival) if isinstance(log.arrival, str) else exact_text(log.arrival)
+    return f"recorded as {_in_unit(arrival, log.arrival_unit)}"
+
+
+def _in_unit(column: str, unit: TimeUnit | None) -> str:
+    return column if unit in (None, "ms") else f"{column} in {unit}"
 
 
 def _describe_operator(plan: StagePlan) -> dict[str, str]:

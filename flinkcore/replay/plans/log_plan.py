@@ -182,8 +182,9 @@ def plan_of_log(
     _refuse_reserved(source, (*before, *after), strategy)
     _refuse_replaced(source, before)
     before, timestamp = _with_event_time(before, strategy, source.timestamp)
+    unit = source.timestamp_unit if _takes_times_of(source, strategy) else None
     if known is not None:
-        log = replace(known, timestamp=timestamp)
+        log = replace(known, timestamp=timestamp, timestamp_unit=unit)
     else:
         log = EventLog.of(
             source.data,
@@ -196,6 +197,10 @@ def plan_of_log(
             has_positions=source.has_positions,
             position=source.position,
             ordered_by=source.ordered_by,
+            timestamp_unit=unit,
+            arrival_unit=source.arrival_unit,
+            integer_times=source.integer_times,
+            checked_units=source.checked_units,
             format=source.format,
             filesystem=source.filesystem,
             format_options=source.format_options,
@@ -313,6 +318,14 @@ def _with_event_time(
         return before, source_timestamp
     kept = WithColumns(((EVENT_TIME, pc.field(source_timestamp)),))
     return (*before[:dropped_at], kept, *before[dropped_at:]), EVENT_TIME
+
+
+def _takes_times_of(source: EventLogSource, strategy: WatermarkStrategy) -> bool:
+    """Return whether a strategy has the event time that the log names, and not another one."""
+    column, named = strategy.timestamp_column, source.timestamp
+    if column is None or isinstance(column, str) or isinstance(named, str):
+        return column is None or (isinstance(column, str) and column == named)
+    return bool(column.equals(named))
 
 
 def _check_columns(plan: LogPlan, operator: KeyedOperator) -> None:

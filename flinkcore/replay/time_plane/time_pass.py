@@ -25,7 +25,12 @@ from flinkcore.replay.time_plane.kept_times import KeptTimes
 from flinkcore.replay.time_plane.paused_spans import summary_interval_ms
 from flinkcore.replay.time_plane.tick_clock import TickClock
 from flinkcore.replay.time_plane.time_cut import TimeCut
-from flinkcore.replay.time_plane.time_warnings import tick_calls_warning, time_warnings
+from flinkcore.replay.time_plane.time_warnings import (
+    check_units,
+    checked_times,
+    tick_calls_warning,
+    time_warnings,
+)
 from flinkcore.replay.time_plane.timed_log import TimedLog
 from flinkcore.replay.time_plane.timeline import TimePlane
 
@@ -123,8 +128,8 @@ class TimePass:
     def combine(self, times: Iterable[ChunkTimes], replay_range: tuple[int, int] | None = None) -> TimePlane:
         """The time plane of all chunks; see `flinkcore.replay.time_plane.combine_times.combine`.
 
-        Warns of files that may be cut or empty, of times that seem to be in another unit, and of arrivals out of order:
-        not everyone who takes the results looks at the report.
+        Warns of files that may be cut or empty, of doubtful units, and of arrivals out of order: not everyone who takes
+        the results looks at the report.
 
         Parameters
         ----------
@@ -132,6 +137,11 @@ class TimePass:
             Of all chunks of the log.
         replay_range
             The first and the last arrival of a replay of several logs, once the logs have been combined alone.
+
+        Raises
+        ------
+        ConfigurationError
+            If integers that were read as milliseconds cannot be such.
         """
         interval_ms = self.timed.auto_watermark_interval_ms
         time_plane = combine(
@@ -147,6 +157,7 @@ class TimePass:
         )
         if replay_range is not None:
             return time_plane
+        check_units(checked_times(self.timed, time_plane.splits))
         for text in (*time_plane.warnings, *time_warnings(self.timed, time_plane.splits)):
             warn_user(text)
         return time_plane

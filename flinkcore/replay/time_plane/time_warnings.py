@@ -1,29 +1,136 @@
-"""What is suspicious of the times of a log: units, the order of arrivals, very many ticks. Reported, never acted on."""
+"""Doubts about the times of a log: their units, the order of arrivals, very many ticks."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass
+
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from flinkcore.common.shown_times import EARLIEST_DATE_MS, dated
+from flinkcore.common.shown_times import dated
 from flinkcore.common.split_origin import FILE
+from flinkcore.common.time_units import TIME_UNITS, UNIT_NAMES, TimeUnit, looks_dated
 from flinkcore.common.watermark_strategy import WatermarkStrategy
+from flinkcore.errors import ConfigurationError
 from flinkcore.replay.log.column_ops import output_schema, shown_column
+from flinkcore.replay.log.event_log import EventLog
 from flinkcore.replay.log.event_reader import arrival_column
 from flinkcore.replay.time_plane.split_operator import own_generator
 from flinkcore.replay.time_plane.tick_clock import TickClock
 from flinkcore.replay.time_plane.timed_log import TimedLog
 from flinkcore.replay.time_plane.timeline import SplitTimes
 
-# An integer column is guessed to be in another unit if all its instants, read as ms, lie in a stretch that no
-# event log of today has: seconds look like 1970-1973, microseconds like the year 5138 and later.
-_SECONDS_LOOK_MS = (10**8, EARLIEST_DATE_MS)
-_MICROSECONDS_LOOK_MS = (10**14, 10**17)
-_NANOSECONDS_LOOK_MS = (10**17, 2**63 - 1)
-
 _USUAL_PERCENT = 1
 """Some events go back in most logs, as writers of several threads make them."""
+
+
+@dataclass(frozen=True)
+class ReadTimes:
+    """The event times or the arrivals of a log, as they were read.
+
+    Attributes
+    ----------
+    setting : str
+        "timestamp" or "arrival".
+    kind : pyarrow.DataType
+        Type of the column.
+    column : str
+        What messages call it.
+    is_computed : bool
+        Whether that is the text of an expression.
+    unit : {"s", "ms", "us", "ns"} or None
+        Unit that was given.
+    least_ms, greatest_ms : int
+        All times lie between them.
+    named_elsewhere : bool
+        Whether it is the watermark strategy that names the column, and not the log.
+    """
+
+    setting: str
+    kind: pa.DataType
+    column: str
+    is_computed: bool
+    unit: TimeUnit | None
+    least_ms: int
+    greatest_ms: int
+    named_elsewhere: bool = False
+
+    @classmethod
+    def of_arrivals(cls, log: EventLog, least_ms: int, greatest_ms: int) -> ReadTimes:
+        """Return the arrivals of a log that records them."""
+        arrival, ops = arrival_column(log)
+        assert arrival is not None
+        kind = output_schema(ops, log.schema).field(arrival).type
+        column, computed = shown_column(arrival, ops)
+        return cls("arrival", kind, column, computed, log.arrival_unit, least_ms, greatest_ms)
+
+    def looks_like(self) -> TimeUnit | None:
+        """Return the unit other than ms in which all times would lie between 1973 and 2200, taken as numbers of ms."""
+        for unit in TIME_UNITS:
+            if unit != "ms" and looks_dated(self.least_ms, unit) and looks_dated(self.greatest_ms, unit):
+                return unit
+        return None
+
+    @property
+    def fault(self) -> str | None:
+        """What to say of integers without a unit that cannot be milliseconds, or None if these are not such.
+
+        All would lie where no event log of today has any, but would not in another unit.
+        """
+        unit = self.looks_like()
+        if unit is None or self.unit is not None or not pa.types.is_integer(self.kind):
+            return None
+        setting = f"{self.setting}_unit"
+        advice = f"Give {setting}={unit!r}"
+        if self.named_elsewhere:
+            advice = f"Name it in from_event_log(timestamp=..., {setting}={unit!r}) and not in with_timestamp_assigner"
+        return (
+            f"{'expression' if self.is_computed else 'column'} {self.column!r} was read as milliseconds since the "
+            f"epoch, but its values {self.least_ms} to {self.greatest_ms} look like {UNIT_NAMES[unit]}. {advice}, or "
+            f"{self.setting}_unit='ms' if they are milliseconds"
+        )
+
+
+def check_units(read: Iterable[ReadTimes]) -> None:
+    """Check that integers which were read as milliseconds can be such.
+
+    Raises
+    ------
+    ConfigurationError
+        If they cannot, and no unit is given: see :attr:`ReadTimes.fault`.
+    """
+    faults = [fault for times in read if (fault := times.fault) is not None]
+    if faults:
+        raise ConfigurationError(". ".join(faults))
+
+
+def checked_times(timed: TimedLog, splits: SplitTimes) -> list[ReadTimes]:
+    """Return the times of a log whose unit is to be checked, without those that the log does not give.
+
+    Parameters
+    ----------
+    timed : TimedLog
+        The log.
+    splits : SplitTimes
+        The least and greatest times of each split.
+    """
+    return [times for times in _times_read(timed, splits) if times.setting in timed.log.checked_units]
+
+
+def _times_read(timed: TimedLog, splits: SplitTimes) -> list[ReadTimes]:
+    live = splits.events > 0
+    if not live.any():
+        return []
+    log = timed.log
+    least, greatest = splits.min_timestamp_ms[live].min(), splits.max_timestamp_ms[live].max()
+    column, computed = shown_column(log.timestamp, timed.before)
+    is_own = timed.strategy.timestamp_column is not None and log.timestamp_unit is None
+    kind, unit = timed.found_type(), log.timestamp_unit
+    read = [ReadTimes("timestamp", kind, column, computed, unit, int(least), int(greatest), is_own)]
+    if log.arrival is not None:
+        read.append(ReadTimes.of_arrivals(log, *splits.arrival_range))
+    return read
 
 
 def time_warnings(timed: TimedLog, splits: SplitTimes) -> list[str]:
@@ -32,32 +139,33 @@ def time_warnings(timed: TimedLog, splits: SplitTimes) -> list[str]:
     Parameters
     ----------
     timed : TimedLog
+        The log.
     splits : SplitTimes
         The least and greatest times of each split, and how many of its events went back.
 
     Returns
     -------
     list of str
-        Of the unit of the event time, of that of recorded arrivals, and of the order of arrivals.
+        What is suspicious of units that were given, or that an expression takes, and of the order of arrivals.
     """
-    warnings = [*_unit_warnings(timed, splits), _order_warning(timed, splits)]
+    warnings = [*map(_unit_warning, _times_read(timed, splits)), _order_warning(timed, splits)]
     return [warning for warning in warnings if warning is not None]
 
 
-def _unit_warnings(timed: TimedLog, splits: SplitTimes) -> list[str | None]:
-    live = splits.events > 0
-    if not live.any():
-        return []
-    name, computed = shown_column(timed.log.timestamp, timed.before)
-    ends = np.array([splits.min_timestamp_ms[live].min(), splits.max_timestamp_ms[live].max()])
-    warnings = [unit_warning(timed.time_type(), name, ends, computed)]
-    arrival, ops = arrival_column(timed.log)
-    if arrival is not None:
-        arrival_type = output_schema(ops, timed.log.schema).field(arrival).type
-        name, computed = shown_column(arrival, ops)
-        ends = np.array(splits.arrival_range)
-        warnings.append(unit_warning(arrival_type, name, ends, computed, is_arrival=True))
-    return warnings
+def _unit_warning(times: ReadTimes) -> str | None:
+    takes_unit = times.unit is not None or (times.is_computed and pa.types.is_timestamp(times.kind))
+    if not takes_unit or times.unit == "ms" or times.looks_like() is None:
+        return None
+    least, greatest = (np.datetime64(end, "ms") for end in (times.least_ms, times.greatest_ms))
+    if times.unit is None:
+        return (
+            f"expression {times.column!r} gives times from {least} to {greatest}. If they are wrong, it takes numbers "
+            "to be in another unit than they are: let it take the right one"
+        )
+    return (
+        f"{'expression' if times.is_computed else 'column'} {times.column!r}, read in {UNIT_NAMES[times.unit]}, gives "
+        f"times from {least} to {greatest}. If they are wrong, give another {times.setting}_unit"
+    )
 
 
 def _order_warning(timed: TimedLog, splits: SplitTimes) -> str | None:
@@ -95,91 +203,6 @@ def order_advice(timed: TimedLog) -> str:
             "such as an offset, or give spark.read.parquet(...), whose rows arrival puts in order"
         )
     return advice
-
-
-def suspected_unit(timestamps_ms: npt.NDArray[np.int64]) -> str | None:
-    """Guess whether integers taken for milliseconds are in another unit.
-
-    Parameters
-    ----------
-    timestamps_ms : numpy.ndarray, shape (n,), int64
-        All timestamps of an integer column, or only the least and the greatest.
-
-    Returns
-    -------
-    "s", "us", "ns" or None
-        None if there is no reason to doubt, or no timestamp. A guess is for the report; it is never applied.
-    """
-    if len(timestamps_ms) == 0:
-        return None
-    least, greatest = int(timestamps_ms.min()), int(timestamps_ms.max())
-    for unit, (low, high) in (
-        ("s", _SECONDS_LOOK_MS),
-        ("us", _MICROSECONDS_LOOK_MS),
-        ("ns", _NANOSECONDS_LOOK_MS),
-    ):
-        if low <= least and greatest < high:
-            return unit
-    return None
-
-
-def unit_warning(
-    arrow_type: pa.DataType,
-    column: str,
-    timestamps_ms: npt.NDArray[np.int64],
-    computed: bool = False,
-    is_arrival: bool = False,
-) -> str | None:
-    """Word the suspicion of :func:`suspected_unit` for a report.
-
-    Parameters
-    ----------
-    arrow_type : pyarrow.DataType
-        Of the column: only integers, and times that are computed, can be in a wrong unit.
-    column : str
-        What messages call it.
-    timestamps_ms : numpy.ndarray, shape (n,), int64
-        As for :func:`suspected_unit`.
-    computed : bool
-        True if `column` is the text of an expression.
-    is_arrival : bool
-        True if it gives the arrivals, not the event time.
-
-    Returns
-    -------
-    str or None
-        None if there is nothing to warn of.
-    """
-    gives_times = computed and pa.types.is_timestamp(arrow_type)
-    unit = suspected_unit(timestamps_ms) if gives_times or pa.types.is_integer(arrow_type) else None
-    if unit is None:
-        return None
-    if gives_times:
-        least, greatest = (
-            np.datetime64(int(end), "ms") for end in (timestamps_ms.min(), timestamps_ms.max())
-        )
-        return (
-            f"expression {column!r} gives times from {least} to {greatest}; if they are wrong, it takes numbers to be "
-            "in another unit than they are: choose another "
-            f"--{'arrival' if is_arrival else 'timestamp'}-unit on the command line"
-        )
-    words = {"s": "seconds", "us": "microseconds", "ns": "nanoseconds"}[unit]
-    convert = {"s": "* 1000", "us": "/ 1000", "ns": "/ 1000000"}[unit]
-    if computed:
-        advice = "let the expression give milliseconds"
-    else:
-        expression = f"pyarrow.compute.field({column!r}) {convert}"
-        advice = (
-            f"give from_event_log(..., arrival={expression}), or --arrival-unit {unit} on the command line"
-            if is_arrival
-            else f"give the watermark strategy .with_timestamp_assigner({expression}), or --timestamp-unit "
-            f"{unit} on the command line"
-        )
-    return (
-        f"{'expression' if computed else 'column'} {column!r} was read as milliseconds since the epoch, but "
-        f"its values {int(timestamps_ms.min())} to {int(timestamps_ms.max())} look like {words}; if they are, "
-        f"{advice}"
-    )
 
 
 MANY_CALLS = 50_000_000

@@ -9,7 +9,7 @@ from typing import Literal
 import pyarrow as pa
 
 from flinkcore.common.watermark_strategy import WatermarkStrategy
-from flinkcore.replay.log.column_ops import ColumnOp, output_schema
+from flinkcore.replay.log.column_ops import ColumnOp, column_behind, output_schema
 from flinkcore.replay.log.event_log import EventLog
 from flinkcore.replay.log.event_reader import EventReader
 
@@ -66,9 +66,19 @@ class TimedLog:
         return EventReader(self.log, self.before, None, self.timestamp_range).columns_read
 
     def time_type(self) -> pa.DataType:
-        """Return the Arrow type of the event time; text and dates count as timestamps.
+        """Return the Arrow type of event times in results.
 
-        JSON reads the same times as timestamps or as text, as they have fractions of seconds or not.
+        Numbers and text are instants, whether a reader of text files has found the times in it or not.
         """
-        found = output_schema(self.before, self.log.schema).field(self.log.timestamp).type
-        return pa.timestamp("ms") if pa.types.is_string(found) or pa.types.is_date(found) else found
+        if self.log.integer_times:
+            return pa.int64()
+        found, column = self.found_type(), column_behind(self.log.timestamp, self.before)
+        if column is not None and self.log.is_text(column):
+            return pa.timestamp("ms", "UTC")
+        if pa.types.is_date(found):
+            return pa.timestamp("ms")
+        return pa.timestamp("ms", found.tz if pa.types.is_timestamp(found) else "UTC")
+
+    def found_type(self) -> pa.DataType:
+        """Return the Arrow type of the column with the event time."""
+        return output_schema(self.before, self.log.schema).field(self.log.timestamp).type
