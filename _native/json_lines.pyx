@@ -8,6 +8,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memchr, memcmp, memcpy
 
+from flinkcore._native.call_guard cimport Call, CallGuard, begin_call, check_no_call
 from flinkcore._native.keys cimport hash_bytes
 from flinkcore._native.memory cimport Buffer, buffer_append, buffer_append_bytes, buffer_free
 
@@ -224,6 +225,7 @@ cdef class JsonKeys:
     """
 
     cdef KeyTree tree
+    cdef CallGuard guard
 
     def __cinit__(self, list known = None):
         cdef int64_t slots = 1
@@ -271,6 +273,7 @@ cdef class JsonKeys:
         has_null : bool
             Whether a null stands outside of them.
         """
+        cdef Call call = begin_call(&self.guard, self)
         cdef bint has_null = False
         cdef int64_t levels = 0
         if text.shape[0]:
@@ -285,6 +288,7 @@ cdef class JsonKeys:
         """
         cdef int32_t number
         cdef list found = []
+        check_no_call(&self.guard, self)
         for number in range(<int32_t> (self.tree.nodes.size // <int64_t> sizeof(Node))):
             node = _node(&self.tree, number)[0]
             if node.count:

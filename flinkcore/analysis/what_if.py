@@ -298,14 +298,20 @@ def what_if(
             f"first_{name}": Aggregate("first", f"of_{name}"),
             f"last_{name}": Aggregate("last", f"of_{name}"),
         }
-    result = (
+    compared = (
         branches[0]
         .union(*branches[1:])
         .key_by(_STRATEGY, *(f"key_{name}" for name in names))
         .window(GlobalWindows.create_with_end_of_stream_trigger())
         .aggregate(**aggregates)
-        .execute(progress=False)
     )
+    config = stream._environment.get_config()
+    share = config.get_late_share_warning()
+    config.set_late_share_warning(1)  # what each strategy loses is the answer
+    try:
+        result = compared.execute(progress=False)
+    finally:
+        config.set_late_share_warning(share)
     table = result.to_arrow().drop_columns([*_BOUNDS, "late_firing", "watermark"])
     is_withdrawn = pc.is_in(table[_GIVEN_KIND], pa.array(WITHDRAWN))
     withdrawn = table[_STRATEGY].filter(is_withdrawn).to_pylist()

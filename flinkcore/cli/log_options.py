@@ -214,10 +214,12 @@ def check_log_options(arguments: argparse.Namespace) -> None:
         "--split-per-file": arguments.split_per_file,
         "--one-split": arguments.one_split,
     }
-    given = [option for option, value in splits.items() if value]
-    if len(given) > 1:
-        raise ConfigurationError(f"{' and '.join(given)} exclude each other")
+    chosen = [option for option, value in splits.items() if value]
+    if len(chosen) > 1:
+        raise ConfigurationError(f"{' and '.join(chosen)} exclude each other")
     for name, value in vars(arguments).items():
+        if name == "given":  # the command as it was written
+            continue
         if value == "" or (isinstance(value, list) and "" in value):
             setting = "an input" if name == "input" else f"--{name.replace('_', '-')}"
             raise ConfigurationError(f"{setting} is empty; give it a value, or leave it out")

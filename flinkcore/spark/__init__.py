@@ -1,12 +1,11 @@
 """Replays on Spark; the only package of flinkcore that imports pyspark."""
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 from flinkcore.common.lazy_names import lazy_names
 
 try:
-    import_module("pyspark")
+    import pyspark  # noqa: F401, not there without the extra
 except ModuleNotFoundError as missing:
     raise ModuleNotFoundError(
         f"flinkcore runs on Spark with {missing.name}, which is not installed. "

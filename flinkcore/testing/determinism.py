@@ -421,6 +421,7 @@ class _Trials:
     def _stream(self, logs: Sequence[pa.Table], parallelism: int, interval_ms: int | None) -> DataStream:
         environment = StreamExecutionEnvironment()
         environment.set_parallelism(parallelism)
+        environment.get_config().set_late_share_warning(1)  # histories of other orders lose other events
         environment.get_config().set_auto_watermark_interval(
             self.interval_ms if interval_ms is None else interval_ms
         )

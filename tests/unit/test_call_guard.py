@@ -21,6 +21,7 @@ from flinkcore._native.accumulator_state import (
 )
 from flinkcore._native.aggregates import Accumulators
 from flinkcore._native.arrow import CheckedStream, RecordBatch
+from flinkcore._native.json_lines import JsonKeys
 from flinkcore._native.key_dictionary import KeyDictionary
 from flinkcore._native.key_lists import KeyLists
 from flinkcore._native.key_timers import BatchCuts, KeyTimers
@@ -39,6 +40,7 @@ ENTRIES = np.arange(ROWS, dtype=np.uint32)
 GROUPS = np.zeros(ROWS, np.int32)
 BATCH = pa.record_batch({"key": pa.array(NUMBERS), "text": pa.array(NUMBERS).cast(pa.string())})
 FEW = BATCH.slice(0, 10)
+LINES = b'{"a": 1, "b": [1, 2, 3]}\n' * ROWS
 
 
 class CallsBack:
@@ -318,6 +320,12 @@ SHARED: dict[type, Shared] = {
         lambda it: _merge(it).run(),
         {"add_chunk": lambda it: _add_chunk(it, 10)},
     ),
+    JsonKeys: Shared(
+        lambda: JsonKeys([(-1, b"", 1), (0, b"a", 0)]),
+        lambda it: it.scan(LINES),
+        {"scan": lambda it: it.scan(LINES[:100]), "others": lambda it: it.others()},
+        {"line", "left_out"},
+    ),
     LatenessCounter: Shared(
         lambda: LatenessCounter(
             NUMBERS[:1] - 1, NUMBERS[-1:], np.arange(4), np.arange(5, dtype=np.int32), 0, 1
@@ -372,10 +380,12 @@ NEVER_WITHOUT_THE_GIL = {
     "Call",
     "CallContext",
     "CallOfKey",
+    "CanonicalKey",
     "ColumnArray",
     "ConversionUnless",
     "CsvTokens",
     "CurrentKey",
+    "CurrentKeyEntries",
     "CurrentKeyValues",
     "ExtractedTimestamps",
     "FieldsConversion",
@@ -384,6 +394,8 @@ NEVER_WITHOUT_THE_GIL = {
     "KeyedCall",
     "LargestTimestamp",
     "MapCall",
+    "MapEntries",
+    "MapKeys",
     "NativeArray",
     "OpenPaneCall",
     "RecordBatch",

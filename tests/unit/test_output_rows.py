@@ -65,7 +65,7 @@ def counts(log: pa.Table = LOG) -> DataStream:
 
 def test_a_result_that_has_not_run_shows_its_columns_and_does_not_run() -> None:
     result = counts(pa.table({"ts": [None], "arrival": [1], "key": ["a"]}, LOG.schema)).execute()
-    assert repr(result).startswith("EmbeddedResult[key: string, window_start: int64, ")
+    assert repr(result).startswith("EmbeddedResult[key: string, window_start: timestamp[ms, tz=UTC], ")
     shown = Cells(result._repr_html_())
     assert shown.cells[0] == "keystring"
     assert "td" not in shown.tags
@@ -113,7 +113,8 @@ def test_show_prints_the_first_rows(capsys: pytest.CaptureFixture[str]) -> None:
     counts().show(2)
     head, *lines = capsys.readouterr().out.splitlines()
     assert head.split()[:3] == ["key", "window_start", "window_end"]
-    assert lines[0].split() == ["a", "0", "10", "1", "1", "False", "11"]
+    start, end = ["1970-01-01", "00:00:00+00:00"], ["1970-01-01", "00:00:00.010000+00:00"]
+    assert lines[0].split() == ["a", *start, *end, "1", "1", "False", "11"]
     assert lines[2:] == ["… more rows"]
 
 
@@ -228,7 +229,7 @@ def test_a_report_shows_counts_that_add_up() -> None:
     report = result.report
     assert repr(report) == str(report)
     assert sum(number for number, _ in report.fates()) == report.events_read == 4
-    assert Cells(report._repr_html_()).cells[:4] == ["3", "in windows", "1", "late for all their windows"]
+    assert Cells(report._repr_html_()).cells[:6] == ["3", "in windows", "75 %", "1", "late for all their windows", "25 %"]
 
 
 def test_a_report_escapes_what_it_quotes() -> None:

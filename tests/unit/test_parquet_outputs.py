@@ -260,7 +260,7 @@ def test_older_results_stay_whatever_fails(
 
 
 @pytest.mark.parametrize(
-    "other", ["_delta_log/0.json", "day=1/part-0.parquet", "notes.txt", "_temporary/part"]
+    "other", ["_metadata/0.json", "day=1/part-0.parquet", "notes.txt", "_temporary/part"]
 )
 def test_a_directory_of_other_things_is_not_replaced(tmp_path: Path, other: str) -> None:
     old_results(tmp_path)

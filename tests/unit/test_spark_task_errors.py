@@ -98,6 +98,7 @@ def test_the_walk_finds_the_classes_of_errors() -> None:
         OutputFullError,
         ReplayStoppedError,
         stream_source._Cancelled,
+        errors.LateEventsWarning,
     }
 
 

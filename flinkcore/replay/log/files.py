@@ -153,12 +153,17 @@ class PathOfTable(SourceError):
         The table; its path is a URI where it is not local.
     """
 
-    def __init__(self, table: TableDirectory) -> None:
-        super().__init__(
+    table: TableDirectory
+
+    @classmethod
+    def of(cls, table: TableDirectory) -> "PathOfTable":
+        """Return the refusal of a table."""
+        refusal = cls(
             f"{table.path!r} is {table.kind}, whose files still hold rows that were removed. Read it with "
             f"{how_to_read(table)}"
         )
-        self.table = table
+        refusal.table = table
+        return refusal
 
 
 def discover_files(
@@ -235,7 +240,7 @@ def discover_files(
             partition = _partition(_below_base(info.path, base))
             found.setdefault(real, LogFile(where, info.path, name, info.size, partition, info.mtime_ns))
     if len(tables) == 1 and not found:
-        raise PathOfTable(next(iter(tables.values())))
+        raise PathOfTable.of(next(iter(tables.values())))
     if tables:
         *_, table = tables.values()
         others = [other for other in tables.values() if other is not table]

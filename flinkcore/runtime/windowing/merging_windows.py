@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterable
 from typing import Any, Final, Generic, TypeVar
 
-from flinkcore.datastream.state import MapStateDescriptor
+from flinkcore.datastream.state import ValueStateDescriptor
 from flinkcore.datastream.window import (
     DynamicEventTimeSessionWindows,
     DynamicProcessingTimeSessionWindows,
@@ -178,7 +178,7 @@ class MergingWindows:
         merge_failed: Callable[[Subject, Exception], Exception],
     ) -> None:
         self._assigner = assigner
-        self._sets = backend.get_or_create_keyed_state(MapStateDescriptor(MERGING_WINDOW_SET))
+        self._sets = backend.get_or_create_keyed_state(ValueStateDescriptor(MERGING_WINDOW_SET))
         self._contents = contents
         self._trigger_calls = trigger_calls
         self._cleanup = cleanup
