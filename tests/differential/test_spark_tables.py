@@ -58,7 +58,7 @@ def content(rows: Any) -> list[str]:
 def records(dataframe: Any) -> list[str]:
     def in_utc(value: Any) -> Any:
         # Spark gives instants on the clock of this machine.
-        return value.astimezone(ZoneInfo("UTC")) if isinstance(value, datetime) else value
+        return value.astimezone(dt.timezone.utc) if isinstance(value, dt.datetime) else value
 
     rows = [row.asDict() for row in dataframe.collect()]
     return sorted(repr({name: in_utc(value) for name, value in row.items()}) for row in rows)

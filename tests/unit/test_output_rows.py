@@ -229,7 +229,14 @@ def test_a_report_shows_counts_that_add_up() -> None:
     report = result.report
     assert repr(report) == str(report)
     assert sum(number for number, _ in report.fates()) == report.events_read == 4
-    assert Cells(report._repr_html_()).cells[:6] == ["3", "in windows", "75 %", "1", "late for all their windows", "25 %"]
+    assert Cells(report._repr_html_()).cells[:6] == [
+        "3",
+        "in windows",
+        "75 %",
+        "1",
+        "late for all their windows",
+        "25 %",
+    ]
 
 
 def test_a_report_escapes_what_it_quotes() -> None:

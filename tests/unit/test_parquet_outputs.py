@@ -3,7 +3,12 @@
 import datetime
 import gc
 import math
+import os
+import subprocess
+import sys
+import time
 from collections.abc import Callable
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -18,7 +23,9 @@ from flinkcore.common import OutputTag, Time, WatermarkStrategy
 from flinkcore.datastream import KeyedProcessFunction, StreamExecutionEnvironment, TumblingEventTimeWindows
 from flinkcore.datastream.aggregates import count
 from flinkcore.errors import ConfigurationError, DataError, SchemaError, SourceError
+from flinkcore.replay.results import staging_owner
 from flinkcore.replay.results.parquet_outputs import ParquetOutput, ParquetOutputs
+from flinkcore.replay.results.staging_owner import StagingOwner
 
 DAY = datetime.date(2024, 1, 31)
 COLUMNS = {
@@ -277,14 +284,182 @@ def test_a_directory_of_other_things_is_not_replaced(tmp_path: Path, other: str)
 
 def test_what_a_killed_replay_has_left_is_named(tmp_path: Path) -> None:
     (tmp_path / "_temporary").mkdir()
-    with pytest.raises(ConfigurationError, match="or one was killed as it did; then empty the directory"):
-        ParquetOutput.at(tmp_path).prepare()
+    with pytest.raises(ConfigurationError, match=r"or one was killed as it did\. If none is running, empty"):
+        ParquetOutput.at(tmp_path).prepare(StagingOwner.of_this_process())
+
+
+class Killed(BaseException):
+    """Ends a write as the death of its process does: nothing is cleaned up."""
+
+
+def killed_write(folder: Path, monkeypatch: pytest.MonkeyPatch, at: str, owner: StagingOwner) -> None:
+    """Write into the directories of `replacing`, and be killed at a step."""
+    outputs = replacing(folder)
+    moves = iter(range(100))
+
+    def run() -> dict[str | None, list[str]]:
+        parts = parts_of(outputs)
+        if at == "run":
+            raise Killed
+        return parts
+
+    def kill() -> None:
+        if at == "commit":
+            raise Killed
+
+    def move(self: Any, *paths: str) -> None:
+        if at == f"move {next(moves)}":
+            raise Killed
+        Path(paths[0]).rename(paths[1])
+
+    class Killing(fs.LocalFileSystem):  # type: ignore[misc]
+        pass
+
+    Killing.move = move
+    with monkeypatch.context() as patched:
+        patched.setattr(StagingOwner, "of_this_process", lambda: owner)
+        patched.setattr(ParquetOutput, "withdraw", lambda *arguments: None)
+        patched.setattr(
+            "flinkcore.replay.results.parquet_outputs._locate", lambda path: (Killing(), path.rstrip("/"))
+        )
+        with pytest.raises(Killed):
+            outputs.write(run, kill)
+
+
+def ended_process() -> StagingOwner:
+    with subprocess.Popen([sys.executable, "-c", ""]) as process:
+        pass
+    return replace(StagingOwner.of_this_process(), process=process.pid, started="1")
+
+
+STEPS = ["run", *(f"move {number}" for number in range(10)), "commit"]
+
+
+@pytest.mark.parametrize(
+    ("had_results", "at"),
+    [*((True, at) for at in STEPS), *((False, at) for at in ("run", "move 0", "move 1", "commit"))],
+)
+def test_what_a_killed_replay_has_left_is_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, had_results: bool, at: str
+) -> None:
+    if had_results:
+        old_results(tmp_path)
+    killed_write(tmp_path, monkeypatch, at, ended_process())
+    assert list(tmp_path.rglob("_temporary"))
+    outputs = replacing(tmp_path)
+    outputs.write(lambda: parts_of(outputs))
+    assert content(tmp_path) == ["late", "late/part-00000.parquet", "out", "out/part-00000.parquet"]
+
+
+@pytest.mark.parametrize("at", STEPS)
+def test_older_results_are_back_if_the_next_replay_fails_after_one_was_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: str
+) -> None:
+    old = old_results(tmp_path)
+    killed_write(tmp_path, monkeypatch, at, ended_process())
+
+    def fail() -> Any:
+        raise SourceError("unlucky")
+
+    with pytest.raises(SourceError, match="unlucky"):
+        replacing(tmp_path).write(fail)
+    found = files_of(tmp_path)
+    for name in ("out", "late"):
+        # A directory in which all new files were in place keeps them: a checkpoint may name them.
+        files = {path: data for path, data in found.items() if path.startswith(f"{name}/")}
+        assert files == {path: data for path, data in old.items() if path.startswith(f"{name}/")} or list(
+            files
+        ) == [f"{name}/part-00000.parquet"]
+    assert not list(tmp_path.rglob("_temporary"))
+
+
+def test_results_that_another_process_writes_are_not_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+        owner = StagingOwner.of_this_process()
+        running = replace(owner, process=process.pid, started=staging_owner._started(process.pid))
+        killed_write(tmp_path, monkeypatch, "run", running)
+        with pytest.raises(
+            ConfigurationError, match=f"process {process.pid} of .* writes its results there. Wait"
+        ):
+            replacing(tmp_path).write(dict)
+        assert process.stdin is not None
+        process.stdin.close()
+        process.wait()
+    outputs = replacing(tmp_path)
+    outputs.write(lambda: parts_of(outputs))
+    assert not list(tmp_path.rglob("_temporary"))
+
+
+def test_a_process_with_the_number_of_an_ended_one_is_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    killed_write(tmp_path, monkeypatch, "run", replace(StagingOwner.of_this_process(), started="1"))
+    outputs = replacing(tmp_path)
+    outputs.write(lambda: parts_of(outputs))
+    assert not list(tmp_path.rglob("_temporary"))
+
+
+def test_two_writes_of_one_process_do_not_replace_each_other(tmp_path: Path) -> None:
+    first, second = replacing(tmp_path), replacing(tmp_path)
+
+    def run() -> dict[str | None, list[str]]:
+        with pytest.raises(ConfigurationError, match=r"writes its results there\. Wait for its end"):
+            second.write(dict)
+        return parts_of(first)
+
+    first.write(run)
+    second.write(lambda: parts_of(second))
+
+
+@pytest.mark.parametrize(("silent_s", "has_ended"), [(0, False), (300, False), (900, True)])
+def test_a_process_of_another_machine_has_ended_when_it_is_silent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, silent_s: int, has_ended: bool
+) -> None:
+    owner = replace(StagingOwner.of_this_process(), machine="another", host="another")
+    killed_write(tmp_path, monkeypatch, "run", owner)
+    for path in tmp_path.rglob("_owner"):
+        os.utime(path, (time.time() - silent_s,) * 2)
+    outputs = replacing(tmp_path)
+    if has_ended:
+        outputs.write(lambda: parts_of(outputs))
+        assert not list(tmp_path.rglob("_temporary"))
+        return
+    with pytest.raises(
+        ConfigurationError, match=r"of another writes .* ended 10 minutes after its last sign of life"
+    ):
+        outputs.write(dict)
+
+
+def test_a_write_shows_that_it_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(staging_owner, "_BEAT_SECONDS", 0.01)
+    outputs = replacing(tmp_path)
+
+    def run() -> dict[str | None, list[str]]:
+        mark = tmp_path / "out" / "_temporary" / "_owner"
+        os.utime(mark, (0, 0))
+        while mark.stat().st_mtime == 0:
+            time.sleep(0.01)
+        return parts_of(outputs)
+
+    outputs.write(run)
+
+
+def test_only_what_is_to_be_replaced_is_cleaned_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    killed_write(tmp_path, monkeypatch, "commit", ended_process())
+    before = files_of(tmp_path)
+    with pytest.raises(
+        ConfigurationError, match=r"or was killed as it did\. If it is no longer running, empty"
+    ):
+        two_outputs(tmp_path).write(dict)
+    assert files_of(tmp_path) == before
 
 
 def test_a_directory_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(SourceError, match=f"results cannot be written to {tmp_path}/file/out: "):
-        ParquetOutput.at(tmp_path / "file" / "out").prepare()
+        ParquetOutput.at(tmp_path / "file" / "out").prepare(StagingOwner.of_this_process())
 
 
 @pytest.mark.parametrize("room", [0, 4, 5, 1_000, 100_000, 150_000])
@@ -315,7 +490,7 @@ def test_a_directory_in_which_no_file_can_be_made_is_not_left_behind(
 ) -> None:
     monkeypatch.setattr("flinkcore.replay.results.parquet_outputs._NEW", "missing/file")
     with pytest.raises(SourceError, match=f"results cannot be written to {tmp_path}/out: "):
-        ParquetOutput.at(tmp_path / "out").prepare()
+        ParquetOutput.at(tmp_path / "out").prepare(StagingOwner.of_this_process())
     assert content(tmp_path) == []
 
 

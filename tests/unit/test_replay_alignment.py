@@ -340,7 +340,9 @@ def test_events_of_paused_splits_wait_in_checkpoints_until_they_are_read(
     ]
     assert [part.report.waiting for part in parts] == [4, 8, 8, 0]
     assert [part.report.events_read for part in parts] == [32, 14 + 4 + 4, 29 + 8, 1 + 8]
-    assert f"  {8:>14,} waiting in the checkpoint for paused splits (36 %)" in str(parts[1].report).splitlines()
+    assert (
+        f"  {8:>14,} waiting in the checkpoint for paused splits (36 %)" in str(parts[1].report).splitlines()
+    )
     main(["checkpoint", "show", str(tmp_path / "1")])
     assert "  8 events waiting for paused splits" in capsys.readouterr().out.splitlines()
 

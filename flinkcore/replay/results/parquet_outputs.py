@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -25,12 +26,15 @@ from flinkcore.common.user_warnings import warn_user
 from flinkcore.errors import ConfigurationError, DataError, SchemaError, SourceError
 from flinkcore.replay.plans.job_plan import JobPlan
 from flinkcore.replay.results.result_files import PartNames, require_mode, writing_results
+from flinkcore.replay.results.staging_owner import SILENT_SECONDS, StagingOwner, has_ended, owner_of
 
 _STAGING = "_temporary"
 # A file in the staging folder: the directory was made by the replay.
 _NEW = "_new_directory"
 # A folder in it, for what the results replace.
 _REPLACED = "_replaced"
+# A file in it: which parts are moved into the place of which files.
+_MOVES = "_moves"
 
 MODES: Final = ("error", "overwrite")
 
@@ -181,8 +185,15 @@ class ParquetOutput:
         place = _place(self.path)
         return _place(other.path)[: len(place)] == place
 
-    def prepare(self) -> list[str]:
+    def prepare(self, owner: StagingOwner) -> list[str]:
         """Create the directory, and return the names of the files in it that the results replace.
+
+        Where files are replaced, what a killed run left is removed first, and what it had replaced is put back.
+
+        Parameters
+        ----------
+        owner
+            Of the staging folder.
 
         Raises
         ------
@@ -205,8 +216,12 @@ class ParquetOutput:
                 )
             old: list[str] = []
             if info.type == fs.FileType.Directory:
-                old = self._replaceable(filesystem.get_file_info(fs.FileSelector(directory)))
+                if self.replaces and self._recover():
+                    info = filesystem.get_file_info(directory)
+                if info.type == fs.FileType.Directory:
+                    old = self._replaceable(filesystem.get_file_info(fs.FileSelector(directory)))
             filesystem.create_dir(f"{directory}/{_STAGING}", recursive=True)
+            owner.write(filesystem, f"{directory}/{_STAGING}")
             if info.type == fs.FileType.NotFound:
                 try:
                     filesystem.open_output_stream(f"{directory}/{_STAGING}/{_NEW}").close()
@@ -215,13 +230,34 @@ class ParquetOutput:
                     raise
             return old
 
+    @property
+    def staging(self) -> tuple[fs.FileSystem, str]:
+        """File system and path of the staging folder."""
+        filesystem, directory = _locate(self.path)
+        return filesystem, f"{directory}/{_STAGING}"
+
+    def _recover(self) -> bool:
+        """Remove what a run left that has ended without removing it; return whether there was any such thing."""
+        filesystem, staging = self.staging
+        owner = owner_of(filesystem, staging)
+        if owner is None or not has_ended(owner, filesystem, staging):
+            return False
+        try:
+            with filesystem.open_input_stream(f"{staging}/{_MOVES}") as file:
+                moves = json.loads(file.read())
+        except (OSError, ValueError):  # it was killed before it moved anything
+            moves = {"names": [], "old": []}
+        left = filesystem.get_file_info([f"{staging}/{name}" for name in moves["names"]])
+        if moves["names"] and all(info.type == fs.FileType.NotFound for info in left):
+            self.finish()  # all parts are in their places, and a checkpoint may name them
+        else:
+            self.withdraw(moves["names"], moves["old"])
+        return True
+
     def _replaceable(self, found: Sequence[fs.FileInfo]) -> list[str]:
         """The names of what is in the directory; a ConfigurationError, if that is not to be replaced."""
         if any(each.base_name == _STAGING for each in found):
-            raise ConfigurationError(
-                f"{self.path} has a folder {_STAGING}: another replay writes its results there, or one was killed "
-                "as it did; then empty the directory"
-            )
+            raise ConfigurationError(f"{self.path} has a folder {_STAGING}: {self._doubt_of_staging()}")
         if found and not self.replaces:
             raise ConfigurationError(
                 f"{self.path} is not empty; remove it, give another directory, or mode='overwrite', which replaces its "
@@ -235,6 +271,24 @@ class ParquetOutput:
                     f"{each.base_name!r}: remove that, or give another directory"
                 )
         return [each.base_name for each in found]
+
+    def _doubt_of_staging(self) -> str:
+        owner = owner_of(*self.staging)
+        if owner is None:
+            return (
+                "another replay writes its results there, or one was killed as it did. If none is running, empty the "
+                "directory"
+            )
+        writer = f"process {owner.process} of {owner.host} writes its results there"
+        if not self.replaces:
+            return (
+                f"{writer}, or was killed as it did. If it is no longer running, empty the directory, or give "
+                "mode='overwrite'"
+            )
+        return (
+            f"{writer}. Wait for its end, or write to another directory; on another machine, it counts as ended "
+            f"{SILENT_SECONDS // 60} minutes after its last sign of life"
+        )
 
     def writing(self) -> AbstractContextManager[None]:
         """Let an error of the block name the directory: see `writing_results`."""
@@ -253,12 +307,15 @@ class ParquetOutput:
             If one cannot be moved.
         """
         filesystem, directory = _locate(self.path)
+        names = sorted(names)
         with self.writing():
+            with filesystem.open_output_stream(f"{directory}/{_STAGING}/{_MOVES}") as file:
+                file.write(json.dumps({"names": names, "old": list(old)}).encode())
             if old:
                 filesystem.create_dir(f"{directory}/{_STAGING}/{_REPLACED}")
             for name in old:
                 filesystem.move(f"{directory}/{name}", f"{directory}/{_STAGING}/{_REPLACED}/{name}")
-            for name in sorted(names):
+            for name in names:
                 filesystem.move(f"{directory}/{_STAGING}/{name}", f"{directory}/{_published(name)}")
 
     def read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
@@ -398,7 +455,7 @@ class ParquetOutputs:
         """Run what writes parts, then publish them all; whatever fails, each directory is as it was.
 
         A process that is killed while it publishes leaves what it has moved so far. The folder `_temporary` then is
-        still there: a directory with one is no result.
+        still there: a directory with one is no result. The next write that replaces files removes it first.
 
         Parameters
         ----------
@@ -412,14 +469,20 @@ class ParquetOutputs:
         ConfigurationError
             If a directory has what is not to be replaced.
         """
+        owner = StagingOwner.of_this_process()
+        with owner.live():
+            self._write(owner, run, commit)
+
+    def _write(self, owner: StagingOwner, run: Callable[[], PartNames], commit: Callable[[], None]) -> None:
         prepared: dict[str | None, ParquetOutput] = {}
         old: dict[str | None, list[str]] = {}
         names: PartNames = {}
         try:
             for tag_id, output in self.directories.items():
-                old[tag_id] = output.prepare()
+                old[tag_id] = output.prepare(owner)
                 prepared[tag_id] = output
-            names = run()
+            with owner.beating([output.staging for output in prepared.values()]):
+                names = run()
             for tag_id, output in self.directories.items():
                 output.publish(names[tag_id], old[tag_id])
             commit()
