@@ -190,7 +190,9 @@ def windows_behind_a_function(logs: Logs) -> DataStream:
 def top_of_windows(logs: Logs) -> DataStream:
     counted = logs[0].key_by("user").window(tumbling()).aggregate(n=count(), highest=max_("number"))
     windows = counted.select(
-        "user", "n", "highest", window=pc.field("window_start"), end=pc.field("window_end")
+        *("user", "n", "highest"),
+        window=pc.field("window_start").cast("int64"),
+        end=pc.field("window_end").cast("int64"),
     )
     return windows.key_by("window").process(Best(), TOP)
 

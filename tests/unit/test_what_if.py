@@ -165,7 +165,9 @@ def test_the_log_is_read_as_often_as_for_one_strategy(monkeypatch: pytest.Monkey
         return read_chunk(chunk, *settings)
 
     monkeypatch.setattr(TableChunk, "_read", counted)
-    hourly().to_arrow()
+    stream = hourly()
+    stream._environment.get_config().set_late_share_warning(1)  # it would look for the cause
+    stream.to_arrow()
     once = len(read)
     hourly().what_if([bounded(500), bounded(1_000)])
     assert len(read) == 2 * once

@@ -3,11 +3,13 @@
 They return what the state keeps.
 """
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from functools import partial
 from typing import Any, TypeVar
 
 from flinkcore._native.element_calls import MapKeys
 from flinkcore.common.typeinfo import BasicTypeInfo, ListTypeInfo, TypeInformation
+from flinkcore.common.typeinfo.composite_types import PrimitiveArrayTypeInfo
 from flinkcore.datastream.state import MapStateDescriptor
 from flinkcore.datastream.state.state_descriptor import StateType
 from flinkcore.errors import SchemaError
@@ -98,7 +100,17 @@ def map_keys(descriptor: MapStateDescriptor[Any, Any]) -> MapKeys:
     plain_classes = key_type.plain_classes()
     if isinstance(key_type, BasicTypeInfo) and key_type.is_whole:
         plain_classes |= {int}  # those of too many bits are refused, and not changed
-    return MapKeys(descriptor.name, key_type.conversion(), plain_classes)
+    conversion = key_type.conversion()
+    if isinstance(key_type, PrimitiveArrayTypeInfo):
+        conversion = partial(_as_bytes, conversion)
+    return MapKeys(descriptor.name, conversion, plain_classes)
+
+
+def _as_bytes(conversion: Callable[[Any], Any] | None, key: Any) -> Any:
+    """Return an array of bytes as bytes, of which equal ones are one key; other keys converted."""
+    if isinstance(key, bytearray):
+        return bytes(key)
+    return key if conversion is None else conversion(key)
 
 
 class EntryCheck:

@@ -24,10 +24,10 @@ from flinkcore.spark.exchange.packed_timeline import PackedTimeline
 if TYPE_CHECKING:
     from pyspark.accumulators import Accumulator
 
-_SAMPLED: Final = 32
+_SAMPLED: Final = 16
 """One of so many events of a large batch is looked at."""
 
-_ALL_UP_TO: Final = 1 << 12
+_ALL_UP_TO: Final = 1 << 13
 _MOST_STEPS: Final = 1 << 16
 
 CHUNK: Final = "chunk"
@@ -180,7 +180,9 @@ class LateWarnings:
             if is_sample and len(of_chunks) < (operator.chunks or 1):
                 continue
             late, events = map(sum, zip(*(of_chunks if is_sample else of_partitions), strict=True))
-            is_large = late > self._most_share * events
+            # A sample may by chance have three standard deviations more late events than the log.
+            margin = 3 * (self._most_share * events) ** 0.5 if is_sample else 0.0
+            is_large = late > self._most_share * events + margin
             if is_large:
                 _warn(operator.warning.text(late, events, is_sample))
             if is_large or not is_sample:
