@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -18,7 +19,7 @@ from flinkcore.analysis.lateness_count import (
     require_time_windows,
     steps_without_bound,
 )
-from flinkcore.analysis.lateness_frontier import LatenessFrontier, SplitLateness, WindowLateness
+from flinkcore.analysis.lateness_frontier import MANY, LatenessFrontier, SplitLateness, WindowLateness
 from flinkcore.common.constants import MAX_TIMESTAMP
 from flinkcore.common.shown_durations import shown_duration
 from flinkcore.common.shown_times import format_timestamp
@@ -30,6 +31,7 @@ from flinkcore.replay.planned_job import PlannedJob
 from flinkcore.replay.plans.job_plan import JobPlan
 from flinkcore.replay.plans.native_windows import slide_of
 from flinkcore.replay.plans.operators import WindowAggregation
+from flinkcore.replay.results.late_events import causes_of_lateness
 from flinkcore.replay.time_plane.timeline import TimePlane
 
 _AHEAD_MS: Final = 45 * 60_000
@@ -122,6 +124,11 @@ def lateness_of(
     bounds_ms = _joined(counted[counted < largest], [largest])
     known = counted[counted < largest]
     shown_ms = shown if asked is not None else _joined(shown[shown < largest], [own_ms, largest])
+    splits = _of_splits(counts, time_plane, shown, shown_ms, own_ms)
+    causes: tuple[str, ...] = ()
+    late = int(splits.late_at_own.sum())
+    if late > MANY * splits.events.sum():
+        causes = tuple(causes_of_lateness(log, time_plane, late, partial(planned.on_chunks, 0)))
     return LatenessFrontier(
         events=int(counts["split_events"].sum()),
         filtered=filtered,
@@ -134,13 +141,13 @@ def lateness_of(
             _of_window(counts, number, window, latenesses, len(counted), len(known))
             for number, window in enumerate(kinds)
         ),
-        splits=_of_splits(counts, time_plane, shown, shown_ms, own_ms),
+        splits=splits,
         idleness_ms=log.strategy.idleness_ms,
         why_no_waits=None
         if log.log.arrival is not None
         else "the log has no arrival, and positions are no clock",
         doubts=tuple(_doubts(time_plane, own_ms, largest, log.log.arrival is not None)),
-        names_splits=log.log.split is not None,
+        causes=causes,
         tables=tuple(plan.tables),
         _highest_ms=highest,
         _shown_ms=shown_ms,

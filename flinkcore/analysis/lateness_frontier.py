@@ -63,8 +63,8 @@ _SHARES: Final = (0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001, 0.0001, 0.0)
 _MATTERS: Final = 0.2
 """Share from which on something is worth a line of advice."""
 
-_MANY: Final = 0.01
-"""Share of lost events from which on splits are recommended."""
+MANY: Final = 0.01
+"""Share of lost events above which their likely causes are named."""
 
 _UNEVEN: Final = 1.5
 """How many times its even part of the late events a split has that is named for them."""
@@ -234,8 +234,8 @@ class LatenessFrontier:
         Why there is no telling how long results wait.
     doubts : tuple of str
         What looks wrong of the times, and would make the figures those of another log.
-    names_splits : bool
-        Whether something tells the splits of the log apart; else it is one.
+    causes : tuple of str
+        Likely causes of the late events under the stream's own bound, each with what to change; none if they are few.
     tables : tuple of str
         Name of the table of a lake that the log is, with the version or snapshot that was read; empty if it is none.
     """
@@ -252,7 +252,7 @@ class LatenessFrontier:
     idleness_ms: int | None
     why_no_waits: str | None
     doubts: tuple[str, ...]
-    names_splits: bool
+    causes: tuple[str, ...]
     tables: tuple[str, ...]
     _highest_ms: int = field(repr=False)
     _shown_ms: Int64s = field(repr=False)
@@ -735,13 +735,9 @@ class LatenessFrontier:
                 f"it stands where one advance by more than {own} has brought it. An event far ahead of the others"
                 f"{turns_idle} does that: for_percentile_out_of_orderness does not follow such events."
             )
+        if self._lost(None, None)[self._place(self.own_bound_ms)] > MANY * self.events:
+            lines += self.causes
         if len(splits.values) < 2:
-            lost = self._lost(None, None)[self._place(self.own_bound_ms)]
-            if not self.names_splits and lost > _MANY * self.events:
-                lines.append(
-                    "The log is taken as one split, in which a source that is ahead makes the events of all others "
-                    "late: name the column that tells sources apart (split=, --split), such as the Kafka partition."
-                )
             return lines if len(lines) > 1 else []
         if late:
             most = self.by_split().slice(0, 3).to_pylist()

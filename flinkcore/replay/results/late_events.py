@@ -62,7 +62,7 @@ def late_warnings(
         The share, what became of the late events, and the likely causes with what to change.
     """
     return [
-        LossWarning.of(plan, number, time_planes, on_chunks).text(late, events)
+        LossWarning.of(plan, number, time_planes, late, on_chunks).text(late, events)
         for number, (late, events) in enumerate(counts)
         if late > plan.late_share_warning * events
     ]
@@ -88,17 +88,29 @@ class LossWarning:
 
     @classmethod
     def of(
-        cls, plan: JobPlan, number: int, time_planes: Sequence[TimePlane], on_chunks: OnChunks | None
+        cls,
+        plan: JobPlan,
+        number: int,
+        time_planes: Sequence[TimePlane],
+        late: int,
+        on_chunks: OnChunks | None,
     ) -> LossWarning:
-        """Return the warning of the operator of a number, counted from 0; other parameters as of `late_warnings`."""
+        """Return the warning of the operator of a number, counted from 0, that has so many late events.
+
+        Other parameters are as of `late_warnings`.
+        """
         stage = plan.stages[number]
         tags = [repr(tag.tag_id) for tag in stage.operator.late_tags if tag is not None]
         causes = [
             f"{'' if plan.is_single else f'Log {log}: '}{cause}"
             for log in stage.logs
             for cause in causes_of_lateness(
-                plan.logs[log], time_planes[log], None if on_chunks is None else partial(on_chunks, log)
+                plan.logs[log],
+                time_planes[log],
+                late,
+                None if on_chunks is None else partial(on_chunks, log),
             )
+            or [_bound_advice(plan.logs[log])]
         ]
         return cls(
             "" if plan.is_single else f" of operator {number + 1} ({stage.uid})",
@@ -122,7 +134,10 @@ class LossWarning:
 
 
 def causes_of_lateness(
-    plan: LogPlan, time_plane: TimePlane, on_chunks: Callable[[ChunkTask], Iterator[bytes]] | None
+    plan: LogPlan,
+    time_plane: TimePlane,
+    late: int,
+    on_chunks: Callable[[ChunkTask], Iterator[bytes]] | None,
 ) -> list[str]:
     """Return why events of a log are late, the likeliest cause first.
 
@@ -132,21 +147,23 @@ def causes_of_lateness(
         The log.
     time_plane : TimePlane
         Result of the first pass over it.
+    late : int
+        Number of late events.
     on_chunks : callable or None
         Runs a task on each chunk of the log. None if it cannot be read now.
 
     Returns
     -------
     list of str
-        Sentences that say what to change; at least one.
+        Sentences that say what to change; none if only the bound is too low.
     """
     log = plan.log
     columns = [name for name in log.source.schema.names if name.lower() in COLUMNS]
-    one_split = one_split_advice(columns) if log.split is None else None
+    one_split = _one_split_advice(columns) if log.split is None else None
     goes = goes_back(time_plane.splits)
     if on_chunks is not None:
         with suppress(Exception):  # the results are there: what only explains them fails nothing
-            ahead = _event_ahead(plan, time_plane, on_chunks)
+            ahead = _event_ahead(plan, time_plane, late, on_chunks)
             if ahead is not None:
                 return [ahead]
     causes = [
@@ -156,17 +173,11 @@ def causes_of_lateness(
         None if columns or goes or log.arrival is None else one_split,
         _idle_split(plan, time_plane),
     ]
-    return [cause for cause in causes if cause is not None] or [_bound_advice(plan)]
+    return [cause for cause in causes if cause is not None]
 
 
-def one_split_advice(columns: Sequence[str] = ()) -> str:
-    """Return what is wrong with a log that is one split, and how to split it.
-
-    Parameters
-    ----------
-    columns : sequence of str
-        Columns of the log that seem to hold Kafka's partition, or a shard.
-    """
+def _one_split_advice(columns: Sequence[str]) -> str:
+    """Return how to split a log that is one split, by columns that seem to hold Kafka's partition if there are any."""
     named = f"give split={columns[0]!r} (--split {columns[0]})" if columns else ""
     return (
         "The log is taken as one split, in which a source that is ahead makes the events of all others late: "
@@ -330,9 +341,9 @@ class _CountAroundLeaps:
 
 
 def _event_ahead(
-    plan: LogPlan, time_plane: TimePlane, on_chunks: Callable[[ChunkTask], Iterator[bytes]]
+    plan: LogPlan, time_plane: TimePlane, all_late: int, on_chunks: Callable[[ChunkTask], Iterator[bytes]]
 ) -> str | None:
-    """Return which event has moved the watermark far ahead of the others; None: no single one has."""
+    """Return which event has moved the watermark far ahead of the others, or None if none made most events late."""
     if not time_plane.events or not time_plane.timeline.steps_before_end:
         return None
     leaps = _leaps(time_plane.timeline, time_plane)
@@ -352,7 +363,7 @@ def _event_ahead(
         greatest_ms = np.maximum(greatest_ms, of_chunk)
     late[(ahead == 0) | (ahead * _FEW > late) | (greatest_ms == MIN_TIMESTAMP)] = 0
     leap = int(np.argmax(late))
-    if not late[leap]:
+    if 2 * late[leap] <= all_late:
         return None
     name, is_computed = shown_column(plan.log.timestamp, plan.before)
     condition = "a condition" if is_computed else f"pc.field({name!r}) < ..."

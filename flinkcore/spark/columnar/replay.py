@@ -399,7 +399,7 @@ class SparkReplay:
         for number, stage in enumerate(plan.stages):
             is_sampled = bool(stage.logs) and not stage.results and self._late_sample(number) is not None
             chunks = sum(len(self.time_planes[log].starts.chunks) for log in stage.logs) if is_sampled else 0
-            warning = LossWarning.of(plan, number, self.time_planes, None)
+            warning = LossWarning.of(plan, number, self.time_planes, 0, None)
             expected[number] = ExpectedCounts(warning, chunks, self._levels.partitions[number])
         return LateWarnings(expected, plan.late_share_warning)
 
