@@ -874,3 +874,21 @@ def test_columns_that_no_directory_gives_do_not_split_a_dataframe(spark: Any, tm
     frame.write.parquet(str(tmp_path / "log"))
     of_files = spark.read.parquet(str(tmp_path / "log"))
     assert "one split" in env.from_event_log(of_files, timestamp="ended").explain()
+
+
+def test_a_dataframe_that_spark_cannot_compute_is_an_error_with_its_reason(
+    spark: Any, tmp_path: Path
+) -> None:
+    dataframe_of(spark, rides()).write.parquet(str(tmp_path / "log"))
+    frame = spark.read.parquet(str(tmp_path / "log")).withColumn(
+        "distance", F.col("distance") * 2 - F.col("distance")
+    )
+    for file in (tmp_path / "log").glob("part-*"):
+        file.write_bytes(b"PAR1" + b"\0" * 100 + b"PAR1")
+    for crc in (tmp_path / "log").glob(".*.crc"):
+        crc.unlink()
+    stream = SparkExecutionEnvironment(spark).from_event_log(frame, timestamp="ended", arrival="received")
+    with pytest.raises(
+        SourceError, match=r"^Spark cannot compute the rows that the job reads: .*(?s:.)* such as by"
+    ):
+        per_minute(stream).to_arrow()

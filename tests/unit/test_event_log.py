@@ -13,6 +13,7 @@ import types
 import weakref
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
@@ -395,3 +396,11 @@ def test_the_report_says_what_orders_events_that_have_no_arrival(tmp_path):
     assert orders(tmp_path) == [f"order of the events: that of the files, and of the rows in them, {without}"]
     assert orders(TABLE) == [f"order of the events: that of the rows, {without}"]
     assert orders(tmp_path, arrival="at") == orders(TABLE, arrival="at") == []
+
+
+def test_a_column_of_pandas_with_values_of_several_types_is_named():
+    frame = pd.DataFrame({"ts": pd.to_datetime(["2024-01-01", "2024-01-02"]), "x": [1, "a"]})
+    with pytest.raises(
+        SchemaError, match=r"the DataFrame has a column .* column x with type object; Could not .* one type"
+    ):
+        EventLog.of(frame, timestamp="ts")

@@ -300,7 +300,8 @@ class TableSource:
                 with _import_faults(data):
                     table = pa.RecordBatchReader.from_stream(data).read_all()
             else:
-                stream = CheckedStream(data)
+                with _conversion_faults(data):
+                    stream = CheckedStream(data)
                 table = pa.Table.from_batches(map(pa.record_batch, stream), pa.schema(stream))
         elif hasattr(data, "__arrow_c_array__"):
             with _import_faults(data):
@@ -376,6 +377,19 @@ def _import_faults(data: Any) -> Iterator[None]:
         reason = " ".join(str(failure).partition("Detail: Python exception")[0].split())
         raise SourceError(
             f"the Arrow data of the {type(data).__name__} cannot be read: {reason}"
+        ) from failure
+
+
+@contextmanager
+def _conversion_faults(data: Any) -> Iterator[None]:
+    """Let an error of a conversion to Arrow name the column, such as one of pandas with values of several types."""
+    try:
+        yield
+    except pa.ArrowException as failure:
+        reason = "; ".join(str(part).rstrip(".") for part in reversed(failure.args))
+        raise SchemaError(
+            f"the {type(data).__name__} has a column that Arrow does not take. {reason}. Give the column one type, "
+            'such as by .astype({"column": "string"}), or leave it out'
         ) from failure
 
 

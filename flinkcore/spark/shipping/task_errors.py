@@ -24,7 +24,7 @@ from types import FrameType, FunctionType, TracebackType
 from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import cloudpickle
 from pyspark.errors import PySparkException
 
@@ -32,6 +32,7 @@ import flinkcore
 from flinkcore.errors import (
     ConfigurationError,
     FlinkcoreError,
+    SourceError,
     TimerError,
     UserCodeError,
     WorkerLostError,
@@ -69,6 +70,9 @@ _KEY: Final = secrets.token_bytes(32)
 _LOST: Final = re.compile(
     r"Python worker exited unexpectedly|Python worker failed to connect back|ExecutorLostFailure"
 )
+_JAVA_REASON: Final = re.compile(r"^(?::|Caused by:) (?:[\w.$]+(?:Exception|Error): )?(.+)", re.MULTILINE)
+"""What an exception of Java says, and each of its causes, the innermost one last."""
+
 _LOST_ROWS: Final = re.compile(r"CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND|Checkpoint block \S+ not found")
 """The class of Spark's error, and its text, which is all that Spark 3.5 tells."""
 
@@ -164,6 +168,7 @@ def task_errors_raised(ways_out: str = WAYS_OUT) -> Iterator[None]:
             or _missing_package(account)
             or _rows_lost(account)
             or _worker_lost(account)
+            or _failed_in_java(account)
         )
         if error is None:
             raise
@@ -199,6 +204,20 @@ def _rows_lost(account: Exception) -> WorkerLostError | None:
         "an executor that kept rows of the DataFrame for this replay is gone, and the rows with it; computed again "
         "they might be others. Run the job again; where executors come and go, write the DataFrame to a table or to "
         "Parquet first, and replay that"
+    )
+    error.__cause__ = account
+    return error
+
+
+def _failed_in_java(account: Exception) -> SourceError | None:
+    """The error of Spark's own code, such as a file of a DataFrame that it cannot read."""
+    if not isinstance(account, Py4JJavaError):
+        return None
+    reasons = _JAVA_REASON.findall(str(account))
+    reason = reasons[-1].rstrip(". ") if reasons else in_words(account)
+    error = SourceError(
+        f"Spark cannot compute the rows that the job reads: {reason}. See whether the DataFrame can be computed "
+        "without flinkcore, such as by dataframe.count(), and repair its files or its columns"
     )
     error.__cause__ = account
     return error
