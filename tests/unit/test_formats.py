@@ -489,7 +489,9 @@ def test_mixed_formats_are_an_error_that_names_two_files(tmp_path):
 
 def test_an_unknown_extension_asks_for_the_format(tmp_path):
     pq.write_table(events(), tmp_path / "a.data")
-    with pytest.raises(SourceError, match=r"a\.data is not that of a format\..*\.gz, \.bz2, \.zst, \.lz4: give format="):
+    with pytest.raises(
+        SourceError, match=r"a\.data is not that of a format\..*\.gz, \.bz2, \.zst, \.lz4: give format="
+    ):
         LogFiles.discover(tmp_path)
     assert read_all(LogFiles.discover(tmp_path, format="parquet")) == events()
 

@@ -145,8 +145,8 @@ def test_a_replay_reports_the_keys_that_it_leaves_out(tmp_path, monkeypatch):
     env.set_parallelism(1)
     log = env.from_event_log(str(tmp_path), timestamp="ts")
     stream = log.assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps())
+    result = stream.execute()
     with pytest.warns(UserWarning, match=r"'payload\.size' \(1 times, first in line 21\)"):
-        result = stream.execute()
         result.to_arrow()
     assert any("'payload.size'" in warning for warning in result.report.warnings)
 
