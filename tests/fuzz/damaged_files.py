@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import os
 import random
@@ -21,6 +22,7 @@ import pyarrow.parquet as pq
 from fuzz.trials import serve
 
 from flinkcore.common import Duration, Time, WatermarkStrategy
+from flinkcore.common.avro_files import raw_schema
 from flinkcore.datastream import StreamExecutionEnvironment, TumblingEventTimeWindows
 from flinkcore.datastream.aggregates import count, max_, sum_
 from flinkcore.errors import FlinkcoreError
@@ -128,6 +130,61 @@ def _write_avro(path: Path, codec: str) -> None:
         fastavro.writer(file, fastavro.parse_schema(schema), rows, codec=codec, sync_interval=2_000)
 
 
+def _write_grown_lines(path: Path) -> None:
+    """Lines that get keys, at the top and within objects, as they go on."""
+    rows = [
+        {**row, "inner": {"a": n, **({"b": [{"x": n, **({"y": "é"} if n % 7 else {})}]} if n > 40 else {})}}
+        | ({"new": n} if n > 200 else {})
+        for n, row in enumerate(events().select(FLAT).to_pylist())
+    ]
+    path.write_text("".join(json.dumps(row, default=str) + "\n" for row in rows))
+
+
+AVRO_LOGICAL: dict[str, tuple[Any, Any]] = {
+    "date": ({"type": "int", "logicalType": "date"}, -(2**31)),
+    "time": ({"type": "long", "logicalType": "time-micros"}, 86_399_999_999),
+    "millis": ({"type": "long", "logicalType": "timestamp-millis"}, 2**63 - 1),
+    "nanos": ({"type": "long", "logicalType": "timestamp-nanos"}, -(2**63)),
+    "exact": ({"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}, b"\x01\x02"),
+    "id": ({"type": "fixed", "name": "id", "size": 16, "logicalType": "uuid"}, b"0123456789abcdef"),
+}
+
+
+def _write_logical_avro(path: Path) -> None:
+    """Records with logical types, whose values Python has not, in long forms of nullable types."""
+    types = {name: kinds for name, kinds in AVRO_TYPES.items() if name in FLAT}
+    logical = {name: [{"type": "null"}, kind] for name, (kind, _) in AVRO_LOGICAL.items()}
+    fields = {name: [{"type": "null"}, *kinds] for name, kinds in types.items()} | logical
+    record = {
+        "type": "record",
+        "name": "event",
+        "fields": [{"name": n, "type": t} for n, t in fields.items()],
+    }
+    rows = [
+        row | {name: None if at % 5 == 0 else value for name, (_, value) in AVRO_LOGICAL.items()}
+        for at, row in enumerate(_raw_rows(types))
+    ]
+    with path.open("wb") as file:
+        fastavro.writer(file, fastavro.parse_schema(raw_schema(record)), rows, sync_interval=2_000)
+    path.write_bytes(_with_schema(path.read_bytes(), record))
+
+
+def _raw_rows(names: Any) -> list[dict[str, Any]]:
+    table = events().select(list(names))
+    at = table.schema.get_field_index("at")
+    return list(table.set_column(at, "at", table["at"].cast(pa.timestamp("us")).cast(pa.int64())).to_pylist())
+
+
+def _with_schema(data: bytes, schema: Any) -> bytes:
+    """A file of Avro with another schema in its header, before the first marker."""
+    blocks = io.BytesIO(data)
+    reader = fastavro.block_reader(blocks)
+    marker = reader._header["sync"]
+    header, entries = io.BytesIO(), {"avro.codec": b"null", "avro.schema": json.dumps(schema).encode()}
+    fastavro.schemaless_writer(header, {"type": "map", "values": "bytes"}, entries)
+    return b"Obj\x01" + header.getvalue() + data[data.index(marker) :]
+
+
 @dataclass(frozen=True)
 class Kind:
     """A kind of file.
@@ -181,9 +238,11 @@ KINDS = {
     ),
     "avro": Kind("avro", lambda path: _write_avro(path, "null")),
     "avro-deflate": Kind("avro", lambda path: _write_avro(path, "deflate")),
+    "avro-logical": Kind("avro", _write_logical_avro),
     "csv": Kind("csv", lambda path: pacsv.write_csv(events().select(FLAT), path)),
     "csv-gzip": Kind("csv.gz", lambda path: _write_packed_csv(path)),
     "json": Kind("json", _write_lines),
+    "json-grown": Kind("json", _write_grown_lines),
     "json-gzip": Kind("json.gz", _write_lines),
 }
 

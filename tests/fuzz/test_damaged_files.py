@@ -30,7 +30,7 @@ DAMAGES = st.builds(
 )
 
 
-OF_ROWS = {"csv", "json", "avro", "avro-deflate"}
+OF_ROWS = {"csv", "json", "json-grown", "avro", "avro-deflate", "avro-logical"}
 """Files that have no end of their own: cut between rows, or blocks of rows, they are whole files."""
 
 

@@ -506,6 +506,8 @@ LOGICAL_TYPES = {
 def stored_values(kind: str) -> list[Any]:
     """Extreme values of a logical type as they are stored."""
     definition, arrow_type = LOGICAL_TYPES[kind]
+    if kind.startswith("time-"):
+        return [0, 1, 86_400_000 * (1 if kind == "time-millis" else 1000) - 1]
     if definition["type"] in ("int", "long"):
         bits = 31 if definition["type"] == "int" else 63
         return [0, 1, -1, 2**bits - 1, -(2**bits)]
@@ -609,6 +611,8 @@ def test_values_that_their_logical_type_does_not_hold_concern_only_jobs_that_rea
         "small": (logical("bytes", "decimal", precision=2, scale=0), b"\x7f\xff"),
         "long": (logical("bytes", "decimal", precision=76, scale=0), b"\x7f" * 40),
         "uuid": (logical("string", "uuid"), "none"),
+        "day": (logical("int", "time-millis"), 86_400_000),
+        "time": (logical("long", "time-micros"), -1),
     }
     definition = record("r", ts="long", **{name: kind for name, (kind, _) in unreadable.items()})
     values = {name: value for name, (_, value) in unreadable.items()}

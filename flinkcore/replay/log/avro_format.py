@@ -75,7 +75,9 @@ def _batch(records: list[Any], wanted: list[tuple[pa.Field, Any]], file: str) ->
         try:
             if convert is not None:
                 values = [None if value is None else convert(value) for value in values]
-            columns.append(pa.array(values, field.type))
+            column = pa.array(values, field.type)
+            column.validate(full=True)  # a time beyond its day is not one
+            columns.append(column)
         except (pa.ArrowException, OverflowError, TypeError, ValueError) as failure:
             raise SourceError(
                 f"column {field.name!r} of {file} has a value that is not {field.type}: {failure}. Write the file "
