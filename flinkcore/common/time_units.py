@@ -17,12 +17,12 @@ UNIT_NAMES: Final[dict[TimeUnit, str]] = {
     "ns": "nanoseconds",
 }
 
-_LATEST_DATE_MS: Final = 10**14
-"""In the year 5138: event logs have no later dates."""
+_LATEST_DATE_MS: Final = 7_258_118_400_000
+"""The year 2200: event logs of today have no later dates."""
 
 
 def looks_dated(number: int, unit: TimeUnit) -> bool:
-    """Return whether a number since the epoch, in a unit, lies between March 1973 and the year 5138.
+    """Return whether a number since the epoch, in a unit, lies between March 1973 and the year 2200.
 
     The units exclude each other: a number that looks dated in one of them does not in any other.
 

@@ -516,15 +516,17 @@ def test_times_that_are_converted_or_unreadable_are_as_embedded(spark: Any, tmp_
         assert rows(result.to_arrow()) == rows(expected.to_arrow())
         assert result.report.rejected == expected.report.rejected == {"unreadable timestamp": 6}
     types = dict(result.to_dataframe().dtypes)
-    assert (types["window_start"], types["watermark"]) == ("timestamp_ntz", "bigint")
+    assert (types["window_start"], types["watermark"]) == ("timestamp", "bigint")
 
 
-def test_times_in_seconds_are_warned_of_when_a_dataframe_is_made(spark: Any) -> None:
+def test_times_in_seconds_are_an_error_when_a_dataframe_is_made(spark: Any) -> None:
     log = pa.table({"ts": [1_700_000_000, 1_700_000_009], "key": ["a", "b"]})
     job = SparkExecutionEnvironment(spark).from_event_log(log, timestamp="ts")
     job = job.assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps()).key_by("key")
     result = job.window(TumblingEventTimeWindows.of(Time.seconds(7))).aggregate(n=count())
-    with pytest.warns(UserWarning, match="'ts' was read as milliseconds .* look like seconds"):
+    with pytest.raises(
+        ConfigurationError, match=r"'ts' was read as milliseconds .* seconds\. Give timestamp_unit='s'"
+    ):
         result.to_dataframe()
 
 

@@ -4,6 +4,7 @@ import datetime as dt
 import gc
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import deltalake
 import pyarrow as pa
@@ -56,7 +57,12 @@ def content(rows: Any) -> list[str]:
 
 
 def records(dataframe: Any) -> list[str]:
-    return sorted(repr(row.asDict()) for row in dataframe.collect())
+    def in_utc(value: Any) -> Any:
+        # Spark gives instants on the clock of this machine.
+        return value.astimezone(ZoneInfo("UTC")) if isinstance(value, dt.datetime) else value
+
+    rows = [row.asDict() for row in dataframe.collect()]
+    return sorted(repr({name: in_utc(value) for name, value in row.items()}) for row in rows)
 
 
 def seconds(table: pa.Table) -> pa.Table:

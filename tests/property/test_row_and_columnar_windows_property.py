@@ -366,7 +366,7 @@ def test_sessions_that_merge_have_their_elements_in_one_order(times: list[int]) 
     )
     sessions = (
         StreamExecutionEnvironment()
-        .from_event_log(log, timestamp="ts", integer_times=True, arrival="at", timestamp_unit="ms")
+        .from_event_log(log, timestamp="ts", integer_times=True, arrival="at")
         .assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps())
         .key_by("user")
         .window(EventTimeSessionWindows.with_gap(Duration.of_millis(2)))

@@ -229,7 +229,7 @@ def no_time(value: pa.Scalar, column: str, unit: TimeUnit | None = None, setting
 
 
 def _usual_unit(digits: str) -> TimeUnit:
-    """Return the unit in which a number lies between 1973 and 5138, or else milliseconds."""
+    """Return the unit in which a number lies between 1973 and 2200, or else milliseconds."""
     number = abs(int(digits))
     fits: list[TimeUnit] = [unit for unit in TIME_UNITS if looks_dated(number, unit)]
     return fits[0] if fits else "ms"

@@ -66,7 +66,7 @@ class ReadTimes:
         return cls("arrival", kind, column, computed, log.arrival_unit, least_ms, greatest_ms)
 
     def looks_like(self) -> TimeUnit | None:
-        """Return the unit other than ms in which all times would lie between 1973 and 5138, taken as numbers of ms."""
+        """Return the unit other than ms in which all times would lie between 1973 and 2200, taken as numbers of ms."""
         for unit in TIME_UNITS:
             if unit != "ms" and looks_dated(self.least_ms, unit) and looks_dated(self.greatest_ms, unit):
                 return unit
