@@ -4,6 +4,7 @@ import datetime as dt
 import gc
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import deltalake
 import pyarrow as pa
@@ -58,7 +59,7 @@ def content(rows: Any) -> list[str]:
 def records(dataframe: Any) -> list[str]:
     def in_utc(value: Any) -> Any:
         # Spark gives instants on the clock of this machine.
-        return value.astimezone(dt.timezone.utc) if isinstance(value, dt.datetime) else value
+        return value.astimezone(ZoneInfo("UTC")) if isinstance(value, dt.datetime) else value
 
     rows = [row.asDict() for row in dataframe.collect()]
     return sorted(repr({name: in_utc(value) for name, value in row.items()}) for row in rows)
