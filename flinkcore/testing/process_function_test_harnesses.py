@@ -253,12 +253,13 @@ def for_window_operation(
 
     Notes
     -----
-    Flink's tests put a ``WindowOperator`` into a ``KeyedOneInputStreamOperatorTestHarness`` likewise.
+    Flink's tests put a ``WindowOperator`` into a ``KeyedOneInputStreamOperatorTestHarness`` likewise. The operator is
+    that of jobs, which follows PyFlink where an element fires a window whose aggregate is None.
     """
     _require(operation, WindowOperation)
 
     def make_operator(given: StreamOperatorParameters) -> OneInputStreamOperator:
-        return make_window_operator(operation, given.key_selector, *_keyed(given))
+        return make_window_operator(operation, given.key_selector, *_keyed(given), as_in_pyflink=True)
 
     return _opened(
         KeyedOneInputStreamOperatorTestHarness(make_operator, key_selector, key_type, task=task), restore_from

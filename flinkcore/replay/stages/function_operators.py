@@ -145,7 +145,7 @@ def function_operator(
             return _window_join(function, streams, around)
         return _connected(process, function, streams, around)
     if isinstance(process, WindowProcess):
-        windows = make_window_operator(function, None, *around)
+        windows = make_window_operator(function, None, *around, as_in_pyflink=True)
         rows = _rows_of_one(context, lambda: windows.process_element_of_key)
         return _of_windows(windows, around.backend, rows)
     operator = KeyedProcessOperator(function, None, *around)
@@ -345,7 +345,7 @@ def _interval_join(function: Any, streams: _TwoStreams, around: Surroundings) ->
 
 
 def _window_join(function: Any, streams: _TwoStreams, around: Surroundings) -> FunctionOperator:
-    windows = make_window_operator(function, None, *around)
+    windows = make_window_operator(function, None, *around, as_in_pyflink=True)
 
     def tagged(tag: Callable[[Any], TaggedUnion[Any, Any]]) -> RowCall:
         united: StreamRecord[Any] = StreamRecord(None)

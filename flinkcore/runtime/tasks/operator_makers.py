@@ -241,7 +241,12 @@ def _window(
     from flinkcore.runtime.windowing import make_window_operator  # which most small programs do not need
 
     return make_window_operator(
-        setup.copied(operation), setup.key_selector(keyed), output, setup.keyed_state_backend, setup.clock
+        setup.copied(operation),
+        setup.key_selector(keyed),
+        output,
+        setup.keyed_state_backend,
+        setup.clock,
+        as_in_pyflink=True,
     )
 
 

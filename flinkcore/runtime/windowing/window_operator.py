@@ -76,6 +76,9 @@ class WindowOperator(KeyedFunctionOperator[WindowFunctions], OneInputStreamOpera
     keyed_state_backend : KeyedStateBackend
         The operator's own, with its key context; windows are its namespaces.
     processing_time_service : ProcessingTimeService
+    as_in_pyflink : bool
+        Whether an element on which a window fires without a result leaves the window as it is, as in PyFlink: its
+        contents are not purged, and the timer that drops it is not set. By default both are done, as in Java.
 
     Attributes
     ----------
@@ -97,10 +100,12 @@ class WindowOperator(KeyedFunctionOperator[WindowFunctions], OneInputStreamOpera
         output: Output,
         keyed_state_backend: KeyedStateBackend,
         processing_time_service: ProcessingTimeService,
+        as_in_pyflink: bool = False,
     ) -> None:
         functions = WindowFunctions(operation)
         super().__init__(functions, output, keyed_state_backend, processing_time_service)
         self._operation = operation
+        self._as_in_pyflink = as_in_pyflink
         self._key_selector = key_selector
         self._assigner = operation.assigner
         self._is_event_time = operation.assigner.is_event_time()
@@ -271,7 +276,8 @@ class WindowOperator(KeyedFunctionOperator[WindowFunctions], OneInputStreamOpera
         result = self._trigger_calls.on_element(record, timestamp, window)
         if result is not TriggerResult.CONTINUE:
             try:
-                self._act(result, window)
+                if self._act(result, window, self._as_in_pyflink):
+                    return
             except OutputFullError as full:
                 full.then(partial(self._cleanup.register, window))
                 raise
@@ -360,24 +366,35 @@ class WindowOperator(KeyedFunctionOperator[WindowFunctions], OneInputStreamOpera
 
     # ---- firing ----
 
-    def _act(self, result: TriggerResult, window: Window) -> None:
-        """Fire or purge a window whose state is selected, as its trigger says."""
+    def _act(self, result: TriggerResult, window: Window, keeps_without_result: bool = False) -> bool:
+        """Fire or purge a window whose state is selected, as its trigger says.
+
+        Returns
+        -------
+        bool
+            Whether the window was to fire, had no result, and is kept for that reason.
+        """
         if result.is_fire():
             try:
-                self._emit_contents(window)
+                has_result = self._emit_contents(window)
+                if keeps_without_result and not has_result:
+                    return True
             except OutputFullError as full:
                 if result.is_purge():
                     full.then(self._state.clear)
                 raise
         if result.is_purge():
             self._state.clear()
+        return False
 
-    def _emit_contents(self, window: Window) -> None:
+    def _emit_contents(self, window: Window) -> bool:
+        """Emit the results of a window, and return whether its contents have any: an aggregate may be None."""
         try:
             contents = self._state.get()
         except Exception as failure:
             raise self._aggregation_failed(window, failure) from failure
         self._give_contents(window, contents)
+        return contents is not None
 
     def _give_contents(self, window: Window, contents: Any) -> None:
         if self._operation.pre_aggregation is None:
@@ -471,10 +488,10 @@ class EvictingWindowOperator(WindowOperator):
     def _append(self, record: StreamRecord[Any]) -> None:
         self._state.add((record.value, record.timestamp))
 
-    def _emit_contents(self, window: Window) -> None:
+    def _emit_contents(self, window: Window) -> bool:
         contents = self._state.get()
         if not contents:
-            return
+            return True  # PyFlink has no evictors, so windows are dropped as in Java
         elements = [TimestampedValue(value, timestamp) for value, timestamp in contents]
         self._evict("evict_before", elements, window)
         try:
@@ -483,6 +500,7 @@ class EvictingWindowOperator(WindowOperator):
             full.then(partial(self._keep, elements, window))
             raise
         self._keep(elements, window)
+        return True
 
     def _keep(self, elements: list[TimestampedValue], window: Window) -> None:
         """Keep the elements that the evictor leaves after the functions."""
@@ -532,6 +550,7 @@ def make_window_operator(
     output: Output,
     keyed_state_backend: KeyedStateBackend,
     processing_time_service: ProcessingTimeService,
+    as_in_pyflink: bool = False,
 ) -> WindowOperator:
     """Return the operator of an operation, with an evictor or without; parameters as of :class:`WindowOperator`.
 
@@ -540,4 +559,4 @@ def make_window_operator(
     Flink's ``WindowOperatorBuilder``.
     """
     kind = WindowOperator if operation.evictor is None else EvictingWindowOperator
-    return kind(operation, key_selector, output, keyed_state_backend, processing_time_service)
+    return kind(operation, key_selector, output, keyed_state_backend, processing_time_service, as_in_pyflink)
