@@ -110,9 +110,8 @@ class LateSample:
         clock_ms, watermarks_ms = self._steps
         watermark_ms = watermarks_ms[np.searchsorted(clock_ms, events.arrivals[::every], side="left")]
         # Watermark less lateness: a sum with the last moment may overflow.
-        behind = np.maximum(watermark_ms, MIN_TIMESTAMP + _lateness_ms(self.operator)) - _lateness_ms(
-            self.operator
-        )
+        lateness_ms = _lateness_ms(self.operator)
+        behind = np.maximum(watermark_ms, MIN_TIMESTAMP + lateness_ms) - lateness_ms
         return int(np.count_nonzero((lasts <= behind) & (watermark_ms > MIN_TIMESTAMP))), len(lasts)
 
 
