@@ -386,18 +386,24 @@ class SparkReplay:
             sends_whole_chunks=self.plan.stages[operator].takes_rows_anywhere,
             merging=merging,
             waiting=waiting,
-            late_sample=None if late_counts is None else self._late_sample(operator),
+            late_sample=None if late_counts is None else self._late_samples[operator],
             late_counts=late_counts,
         )
 
-    def _late_sample(self, operator: int) -> LateSample | None:
-        return LateSample.of(operator, self.plan.stages[operator].operator, self._times[operator].timeline)
+    @cached_property
+    def _late_samples(self) -> list[LateSample | None]:
+        """The sample of the events of logs that come to each operator, or None."""
+        stages = zip(self.plan.stages, self._times, strict=True)
+        return [
+            LateSample.of(number, stage.operator, time.timeline)
+            for number, (stage, time) in enumerate(stages)
+        ]
 
     def _late_warnings(self) -> LateWarnings:
         """Return what warns of late events in runs of a DataFrame."""
         plan, expected = self.plan, {}
         for number, stage in enumerate(plan.stages):
-            is_sampled = bool(stage.logs) and not stage.results and self._late_sample(number) is not None
+            is_sampled = bool(stage.logs) and not stage.results and self._late_samples[number] is not None
             chunks = sum(len(self.time_planes[log].starts.chunks) for log in stage.logs) if is_sampled else 0
             warning = LossWarning.of(plan, number, self.time_planes, 0, None)
             expected[number] = ExpectedCounts(warning, chunks, self._levels.partitions[number])
