@@ -47,8 +47,8 @@ def peak_bytes() -> int:
 
 
 def main() -> None:
-    from flinkcore.replay.time_plane.chunk_times import ChunkTimes, GeneratorSpec
-    from flinkcore.replay.time_plane.combine_times import MergeLimits, combine
+    from flinkcore.time_plane.chunk_times import ChunkTimes, GeneratorSpec
+    from flinkcore.time_plane.combine_times import MergeLimits, combine
 
     splits, steps, record_bytes = map(int, sys.argv[1:])
     random = np.random.default_rng(5)

@@ -16,13 +16,13 @@ from typing import Any
 import pytest
 
 from benchmarks.measuring import measure
+from flinkcore.checkpoint import Checkpoint, OperatorBackends, PendingCheckpoint
 from flinkcore.common import MIN_TIMESTAMP
 from flinkcore.datastream.state import ValueStateDescriptor
-from flinkcore.runtime.checkpoint import Checkpoint, OperatorBackends, PendingCheckpoint
-from flinkcore.runtime.key_context import KeyContext
-from flinkcore.runtime.processing_time import DrivenProcessingTimeService
-from flinkcore.runtime.state import KeyedStateBackend
-from flinkcore.runtime.timers import InternalTimeServiceManager
+from flinkcore.operators.keys.key_context import KeyContext
+from flinkcore.operators.state import KeyedStateBackend
+from flinkcore.operators.timers import InternalTimeServiceManager
+from flinkcore.operators.timers.processing_time import DrivenProcessingTimeService
 
 KEYS = 1_000_000
 MAX_PARALLELISM = 128

@@ -74,11 +74,11 @@ def test_reading_the_columns(benchmark: Any, spark: Any) -> None:
 
 
 def plan_of(log: TimedLog) -> Any:
+    from flinkcore.columnar.plans.job_plan import make_plan
     from flinkcore.common import Duration, Time, WatermarkStrategy
     from flinkcore.datastream import StreamExecutionEnvironment, TumblingEventTimeWindows
     from flinkcore.datastream.aggregates import count
-    from flinkcore.datastream.transformations import StreamGraph
-    from flinkcore.replay.plans.job_plan import make_plan
+    from flinkcore.datastream.graph.transformations import StreamGraph
 
     out_of_orderness = Duration.of_millis(log.disorder_ms)
     env = StreamExecutionEnvironment.get_execution_environment()

@@ -16,8 +16,8 @@ import pytest
 from benchmarks.measuring import measure
 from flinkcore._native.event_log import order_events, rows_by_split
 from flinkcore._native.watermarks import StatusWatermarkValve, TimeSummary
-from flinkcore.replay.time_plane.chunk_times import ChunkTimes, GeneratorSpec
-from flinkcore.replay.time_plane.combine_times import combine
+from flinkcore.time_plane.chunk_times import ChunkTimes, GeneratorSpec
+from flinkcore.time_plane.combine_times import combine
 
 WATERMARKS = 1_000_000
 EVENTS = 4_000_000

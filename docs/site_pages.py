@@ -29,7 +29,7 @@ ELSEWHERE = {
     "benchmarks/README.md": "benchmarks.md",
     "flinkcore/datastream/README.md": "pyflink-programs.md",
     "flinkcore/examples/native_inactivity/README.md": "native-modules.md",
-    "flinkcore/runtime/README.md": "flink-classes.md",
+    "flinkcore/operators/README.md": "flink-classes.md",
     "flinkcore/testing/README.md": "testing.md",
 }
 """Pages that lie beside the code, by their place on the site."""
@@ -61,7 +61,7 @@ REFERENCE = {
         "flinkcore.datastream.formats.parquet",
         "flinkcore.datastream.formats.orc",
     ),
-    "results": ("flinkcore.datastream.pipeline_executor", "flinkcore.replay.results.report"),
+    "results": ("flinkcore.datastream.graph.pipeline_executor", "flinkcore.columnar.results.report"),
     "analysis": ("flinkcore.analysis",),
     "spark": ("flinkcore.spark",),
     "testing": ("flinkcore.testing",),

@@ -15,7 +15,7 @@ flinkcore.datastream
     Environment, streams and windows; ``flinkcore.datastream.aggregates``: count, sum_, max_by and others.
 flinkcore.spark
     SparkExecutionEnvironment, configure_spark, start_session; needs pyspark.
-flinkcore.replay.results.report
+flinkcore.columnar.results.report
     ReplayReport: counts of what happened to every event.
 flinkcore.testing
     Test harnesses of functions and operators, and a pytest plugin.

@@ -7,8 +7,8 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from flinkcore.common.constants import MAX_TIMESTAMP
-from flinkcore.replay.log.arrays import Int64s
+from flinkcore._internal.arrow.arrays import Int64s
+from flinkcore._internal.values.timestamps import MAX_TIMESTAMP
 
 _SECOND: Final = 1_000
 _MINUTE: Final = 60 * _SECOND

@@ -11,6 +11,9 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from flinkcore._internal.arrow.arrays import Int64s
+from flinkcore._internal.show.durations import shown_duration, shown_share
+from flinkcore._internal.show.times import format_timestamp
 from flinkcore.analysis.key_history import KeyHistory
 from flinkcore.analysis.key_story import rows_in_ms
 from flinkcore.analysis.lateness_frontier import LatenessFrontier
@@ -22,9 +25,6 @@ from flinkcore.analysis.log_summary import (
     SummarisedLog,
 )
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
-from flinkcore.common.shown_durations import shown_duration, shown_share
-from flinkcore.common.shown_times import format_timestamp
-from flinkcore.replay.log.arrays import Int64s
 
 Spec: TypeAlias = dict[str, Any]
 

@@ -14,6 +14,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from flinkcore._internal.arrow.arrays import Int64s
+from flinkcore._internal.python.user_warnings import warn_user
+from flinkcore._internal.show.html import html_lines
 from flinkcore.analysis.point_in_time import WITHDRAWN
 from flinkcore.analysis.result_tables import (
     NO_KEY,
@@ -26,11 +29,8 @@ from flinkcore.analysis.result_tables import (
     names_of,
     with_room_for,
 )
-from flinkcore.common.html_text import html_lines
-from flinkcore.common.user_warnings import warn_user
-from flinkcore.datastream.columnar_windows import ROW_KIND
+from flinkcore.datastream.graph.columnar_windows import ROW_KIND
 from flinkcore.errors import ConfigurationError, DataError, SchemaError
-from flinkcore.replay.log.arrays import Int64s
 
 ONLY_IN_SINK: Final = "only in the sink"
 ONLY_IN_REPLAY: Final = "only in the replay"

@@ -14,6 +14,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from flinkcore._internal.arrow.arrays import Int64s
+from flinkcore._internal.arrow.joined_batches import empty_table
+from flinkcore._internal.arrow.milliseconds import to_milliseconds
+from flinkcore._internal.show.html import html_lines
+from flinkcore._internal.values.timestamps import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.analysis.key_replay import (
     Bounds,
     Firing,
@@ -41,21 +46,16 @@ from flinkcore.analysis.key_rows import (
 )
 from flinkcore.analysis.key_story import are_dates, shown_time, told
 from flinkcore.analysis.saving_bounds import SessionsByLateness, lateness_needed
-from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
-from flinkcore.common.html_text import html_lines
-from flinkcore.datastream.pipeline_executor import load_analysis
+from flinkcore.columnar.planned_job import PlannedJob
+from flinkcore.columnar.plans.log_plan import LogPlan
+from flinkcore.columnar.plans.operators import BatchProcess, ConnectedProcess, Forward, bound_type
+from flinkcore.columnar.plans.stage_plan import StagePlan
+from flinkcore.datastream.graph.pipeline_executor import load_analysis
 from flinkcore.datastream.window import WindowStagger
 from flinkcore.errors import ConfigurationError
-from flinkcore.replay.log.arrays import Int64s
-from flinkcore.replay.log.joined_batches import empty_table
-from flinkcore.replay.log.milliseconds import to_milliseconds
-from flinkcore.replay.planned_job import PlannedJob
-from flinkcore.replay.plans.log_plan import LogPlan
-from flinkcore.replay.plans.operators import BatchProcess, ConnectedProcess, Forward, bound_type
-from flinkcore.replay.plans.stage_plan import StagePlan
-from flinkcore.replay.time_plane.job_time import JobTime
-from flinkcore.replay.time_plane.total_order import LogEvents
-from flinkcore.runtime.windowing.merging_windows import SESSIONS
+from flinkcore.operators.windowing.merging_windows import SESSIONS
+from flinkcore.time_plane.job_time import JobTime
+from flinkcore.time_plane.total_order import LogEvents
 
 WindowKind: TypeAlias = Literal["windows", "sessions", "function"]
 

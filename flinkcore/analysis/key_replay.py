@@ -10,6 +10,9 @@ from typing import Any, Final, NamedTuple, TypeAlias, cast
 import numpy as np
 import pyarrow as pa
 
+from flinkcore._internal.arrow.arrays import Int64s
+from flinkcore._internal.arrow.column_ops import HIDDEN_PREFIX
+from flinkcore._internal.values.row import Row
 from flinkcore.analysis.recorded_function import (
     RecordedAggregateFunction,
     RecordedFunction,
@@ -17,8 +20,13 @@ from flinkcore.analysis.recorded_function import (
     TimerAct,
     WindowCall,
 )
+from flinkcore.columnar.plans.operators import KeyedOperator, KeyedProcess, WindowAggregation, WindowProcess
+from flinkcore.columnar.plans.stage_plan import StagePlan
+from flinkcore.columnar.stages.opened_stage import PreparedBatches, opened_stage
+from flinkcore.columnar.stages.placed_events import FIXED_COLUMNS, PlacedEvents
+from flinkcore.columnar.stages.stage import StageContext
+from flinkcore.columnar.stages.stage_output import PlacedOutput
 from flinkcore.common.output_tag import OutputTag
-from flinkcore.common.row import Row
 from flinkcore.datastream.aggregates import collect
 from flinkcore.datastream.functions import AggregateFunction, ProcessWindowFunction
 from flinkcore.datastream.window import (
@@ -36,17 +44,9 @@ from flinkcore.datastream.window import (
 )
 from flinkcore.datastream.window.window_assigner import TimeWindowAssigner
 from flinkcore.datastream.windowed_streams import WINDOW_RESULT_COLUMNS
-from flinkcore.replay.log.arrays import Int64s
-from flinkcore.replay.log.column_ops import HIDDEN_PREFIX
-from flinkcore.replay.plans.operators import KeyedOperator, KeyedProcess, WindowAggregation, WindowProcess
-from flinkcore.replay.plans.stage_plan import StagePlan
-from flinkcore.replay.stages.opened_stage import PreparedBatches, opened_stage
-from flinkcore.replay.stages.placed_events import FIXED_COLUMNS, PlacedEvents
-from flinkcore.replay.stages.stage import StageContext
-from flinkcore.replay.stages.stage_output import PlacedOutput
-from flinkcore.replay.time_plane.job_time import ReplayTime
-from flinkcore.replay.time_plane.timeline import AFTER_ALL_SPLITS
-from flinkcore.replay.time_plane.total_order import LogEvents
+from flinkcore.time_plane.job_time import ReplayTime
+from flinkcore.time_plane.timeline import AFTER_ALL_SPLITS
+from flinkcore.time_plane.total_order import LogEvents
 
 EVENT: Final = f"{HIDDEN_PREFIX}event"
 """Column of events with their numbers."""

@@ -13,13 +13,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flinkcore.common.expressions import Expression
-from flinkcore.common.output_tag import OutputTag
-from flinkcore.common.time_units import TimeUnit
-from flinkcore.errors import ConfigurationError
-from flinkcore.replay.log.arrays import RowNumbers
-from flinkcore.replay.log.chunks import Chunk, TableChunk
-from flinkcore.replay.log.column_ops import (
+from flinkcore._internal.arrow.arrays import RowNumbers
+from flinkcore._internal.arrow.column_ops import (
     HIDDEN_PREFIX,
     ColumnOp,
     Columns,
@@ -28,13 +23,18 @@ from flinkcore.replay.log.column_ops import (
     WithColumns,
     apply_ops,
 )
-from flinkcore.replay.log.event_reader import EventReader, arrival_column
-from flinkcore.replay.log.joined_batches import empty_batch, empty_table
-from flinkcore.replay.log.milliseconds import to_milliseconds
-from flinkcore.replay.plans.log_plan import LogPlan
-from flinkcore.replay.stages.map_stage import MapStage
-from flinkcore.replay.time_plane.timeline import TimePlane
-from flinkcore.replay.time_plane.total_order import LogEvents
+from flinkcore._internal.arrow.expressions import Expression
+from flinkcore._internal.arrow.joined_batches import empty_batch, empty_table
+from flinkcore._internal.arrow.milliseconds import to_milliseconds
+from flinkcore._internal.arrow.time_units import TimeUnit
+from flinkcore.columnar.plans.log_plan import LogPlan
+from flinkcore.columnar.stages.map_stage import MapStage
+from flinkcore.common.output_tag import OutputTag
+from flinkcore.errors import ConfigurationError
+from flinkcore.log.event_reader import EventReader, arrival_column
+from flinkcore.log.sources.chunks import Chunk, TableChunk
+from flinkcore.time_plane.timeline import TimePlane
+from flinkcore.time_plane.total_order import LogEvents
 
 TIMESTAMP: Final = f"{HIDDEN_PREFIX}timestamp"
 ARRIVAL: Final = f"{HIDDEN_PREFIX}arrival"

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flinkcore.common.constants import MAX_TIMESTAMP
-from flinkcore.common.shown_durations import shown_duration
-from flinkcore.common.shown_times import EARLIEST_DATE_MS, format_timestamp
+from flinkcore._internal.show.durations import shown_duration
+from flinkcore._internal.show.times import EARLIEST_DATE_MS, format_timestamp
+from flinkcore._internal.values.timestamps import MAX_TIMESTAMP
 
 if TYPE_CHECKING:
     from flinkcore.analysis.key_history import KeyHistory

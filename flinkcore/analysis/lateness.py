@@ -8,6 +8,10 @@ from typing import Any, Final
 
 import numpy as np
 
+from flinkcore._internal.arrow.arrays import Int64s
+from flinkcore._internal.show.durations import shown_duration
+from flinkcore._internal.show.times import format_timestamp
+from flinkcore._internal.values.timestamps import MAX_TIMESTAMP
 from flinkcore._native.lateness import windows_of_slices
 from flinkcore.analysis.bounds import COUNTED, SHOWN, bounds_up_to
 from flinkcore.analysis.lateness_count import (
@@ -20,19 +24,15 @@ from flinkcore.analysis.lateness_count import (
     steps_without_bound,
 )
 from flinkcore.analysis.lateness_frontier import MANY, LatenessFrontier, SplitLateness, WindowLateness
-from flinkcore.common.constants import MAX_TIMESTAMP
-from flinkcore.common.shown_durations import shown_duration
-from flinkcore.common.shown_times import format_timestamp
+from flinkcore.columnar.planned_job import PlannedJob
+from flinkcore.columnar.plans.job_plan import JobPlan
+from flinkcore.columnar.plans.native_windows import slide_of
+from flinkcore.columnar.plans.operators import WindowAggregation
+from flinkcore.columnar.results.late_events import causes_of_lateness
 from flinkcore.common.time import Duration, Time, bound_ms
 from flinkcore.datastream.window import CumulativeEventTimeWindows, WindowAssigner
 from flinkcore.errors import ConfigurationError, DataError
-from flinkcore.replay.log.arrays import Int64s
-from flinkcore.replay.planned_job import PlannedJob
-from flinkcore.replay.plans.job_plan import JobPlan
-from flinkcore.replay.plans.native_windows import slide_of
-from flinkcore.replay.plans.operators import WindowAggregation
-from flinkcore.replay.results.late_events import causes_of_lateness
-from flinkcore.replay.time_plane.timeline import TimePlane
+from flinkcore.time_plane.timeline import TimePlane
 
 _AHEAD_MS: Final = 45 * 60_000
 """Less than that is usual of times of plans; times of another time zone are ahead by more."""

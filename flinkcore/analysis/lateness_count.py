@@ -8,10 +8,15 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
+from flinkcore._internal.arrow.arrays import Int32s, Int64s
+from flinkcore._internal.arrow.column_ipc import read_columns, write_columns
+from flinkcore._internal.show.times import dated
+from flinkcore._internal.values.timestamps import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore._native.event_log import rows_by_split
 from flinkcore._native.lateness import LatenessCounter
-from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
-from flinkcore.common.shown_times import dated
+from flinkcore.columnar.plans.log_plan import LogPlan
+from flinkcore.columnar.plans.native_windows import slide_of, window_timestamps
+from flinkcore.columnar.stages.map_stage import MapStage
 from flinkcore.common.watermark_strategy import WatermarkStrategy
 from flinkcore.datastream.window import (
     CumulativeEventTimeWindows,
@@ -21,16 +26,11 @@ from flinkcore.datastream.window import (
     WindowStagger,
 )
 from flinkcore.errors import ConfigurationError, DataError
-from flinkcore.replay.log.arrays import Int32s, Int64s
-from flinkcore.replay.log.chunks import Chunk
-from flinkcore.replay.plans.log_plan import LogPlan
-from flinkcore.replay.plans.native_windows import slide_of, window_timestamps
-from flinkcore.replay.stages.map_stage import MapStage
-from flinkcore.replay.time_plane.chunk_clock import ChunkClock
-from flinkcore.replay.time_plane.chunk_times import TimeColumns, TimesBySplit
-from flinkcore.replay.time_plane.column_ipc import read_columns, write_columns
-from flinkcore.replay.time_plane.kept_times import KeptChunk
-from flinkcore.replay.time_plane.timeline import TimePlane
+from flinkcore.log.sources.chunks import Chunk
+from flinkcore.time_plane.chunk_clock import ChunkClock
+from flinkcore.time_plane.chunk_times import TimeColumns, TimesBySplit
+from flinkcore.time_plane.kept_times import KeptChunk
+from flinkcore.time_plane.timeline import TimePlane
 
 TimeWindows: TypeAlias = TumblingEventTimeWindows | SlidingEventTimeWindows | CumulativeEventTimeWindows
 """Windows whose bounds follow from the timestamp alone."""

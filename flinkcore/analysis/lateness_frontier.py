@@ -12,17 +12,17 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from flinkcore._internal.arrow.arrays import Int64s
+from flinkcore._internal.show.durations import shown_duration, shown_share
+from flinkcore._internal.show.html import html_lines
+from flinkcore._internal.show.tables import shown_table
+from flinkcore._internal.values.timestamps import MAX_TIMESTAMP
 from flinkcore._native.lateness import first_clocks
 from flinkcore.analysis.lateness_count import TimeWindows
-from flinkcore.common.constants import MAX_TIMESTAMP
-from flinkcore.common.html_text import html_lines
-from flinkcore.common.shown_durations import shown_duration, shown_share
-from flinkcore.common.shown_tables import shown_table
 from flinkcore.common.time import Duration, Time, bound_ms, interval_ms
-from flinkcore.datastream.pipeline_executor import load_analysis
+from flinkcore.datastream.graph.pipeline_executor import load_analysis
 from flinkcore.datastream.window import CumulativeEventTimeWindows, SlidingEventTimeWindows, WindowAssigner
 from flinkcore.errors import ConfigurationError
-from flinkcore.replay.log.arrays import Int64s
 
 _SCHEMA: Final = pa.schema(
     [

@@ -16,18 +16,18 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from flinkcore._internal.arrow.arrays import Int64s
+from flinkcore._internal.arrow.column_ipc import read_columns, write_columns
+from flinkcore._internal.show.tables import shown_value
+from flinkcore.columnar.planned_job import PlannedJob
+from flinkcore.columnar.plans.log_plan import LogPlan
+from flinkcore.columnar.stages.emission_times import NOT_KNOWN, EmissionTimes
+from flinkcore.columnar.stages.map_stage import MapStage
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
-from flinkcore.common.shown_tables import shown_value
-from flinkcore.replay.log.arrays import Int64s
-from flinkcore.replay.log.chunks import Chunk
-from flinkcore.replay.planned_job import PlannedJob
-from flinkcore.replay.plans.log_plan import LogPlan
-from flinkcore.replay.stages.emission_times import NOT_KNOWN, EmissionTimes
-from flinkcore.replay.stages.map_stage import MapStage
-from flinkcore.replay.time_plane.column_ipc import read_columns, write_columns
-from flinkcore.replay.time_plane.job_time import JobTime
-from flinkcore.replay.time_plane.timeline import Timeline, TimePlane
-from flinkcore.replay.time_plane.total_order import LogEvents
+from flinkcore.log.sources.chunks import Chunk
+from flinkcore.time_plane.job_time import JobTime
+from flinkcore.time_plane.timeline import Timeline, TimePlane
+from flinkcore.time_plane.total_order import LogEvents
 
 MOST_CELLS: Final = 240
 """Cells of a grid, and so points of a line in a picture."""

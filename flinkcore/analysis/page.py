@@ -14,6 +14,10 @@ from pathlib import Path
 from typing import Final
 
 import flinkcore
+from flinkcore._internal.io.free_room import directory_remedy
+from flinkcore._internal.python.extras import library
+from flinkcore._internal.show.html import html_lines, html_table
+from flinkcore._internal.show.times import format_timestamp
 from flinkcore.analysis.charts import (
     VEGA_LITE,
     Chart,
@@ -27,16 +31,12 @@ from flinkcore.analysis.key_story import told
 from flinkcore.analysis.lateness import lateness_of
 from flinkcore.analysis.lateness_frontier import LatenessFrontier
 from flinkcore.analysis.log_summary import ArrivalGrid, Firings, summarised_log
-from flinkcore.common.extras import library
-from flinkcore.common.free_room import directory_remedy
-from flinkcore.common.html_text import html_lines, html_table
-from flinkcore.common.shown_times import format_timestamp
+from flinkcore.columnar.planned_job import PlannedJob
+from flinkcore.columnar.plans.operators import WindowAggregation
+from flinkcore.columnar.results.report import ReplayReport, ReportSource
 from flinkcore.errors import ConfigurationError, DataError, SourceError, in_words
-from flinkcore.replay.log.log_sources import LogFiles, TableSource
-from flinkcore.replay.planned_job import PlannedJob
-from flinkcore.replay.plans.operators import WindowAggregation
-from flinkcore.replay.results.report import ReplayReport, ReportSource
-from flinkcore.replay.time_plane.job_time import JobTime
+from flinkcore.log.sources.log_sources import LogFiles, TableSource
+from flinkcore.time_plane.job_time import JobTime
 
 _NO_NETWORK: Final = (
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline' 'unsafe-eval'; "

@@ -11,6 +11,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from flinkcore._internal.arrow.arrays import Int64s
+from flinkcore._internal.arrow.milliseconds import nanoseconds_within, no_time, to_milliseconds
 from flinkcore.analysis.result_tables import (
     NO_KEY,
     as_table,
@@ -22,10 +24,8 @@ from flinkcore.analysis.result_tables import (
 )
 from flinkcore.common import Duration, Time
 from flinkcore.common.time import interval_or_ms
-from flinkcore.datastream.columnar_windows import ROW_KIND
+from flinkcore.datastream.graph.columnar_windows import ROW_KIND
 from flinkcore.errors import ConfigurationError, DataError, SchemaError
-from flinkcore.replay.log.arrays import Int64s
-from flinkcore.replay.log.milliseconds import nanoseconds_within, no_time, to_milliseconds
 
 WITHDRAWN: Final = ("-U", "-D")
 """Kinds of rows that withdraw one."""

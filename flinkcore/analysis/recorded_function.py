@@ -19,9 +19,9 @@ from flinkcore.datastream.time_domain import TimeDomain
 from flinkcore.datastream.timerservice import TimerService
 from flinkcore.datastream.window import Window
 from flinkcore.datastream.window.window_operation import AnyWindowFunction
-from flinkcore.runtime.copies import copied_function
-from flinkcore.runtime.key_context import KeyContext
-from flinkcore.runtime.windowing.window_calls import window_call
+from flinkcore.operators.keys.key_context import KeyContext
+from flinkcore.operators.records.copies import copied_function
+from flinkcore.operators.windowing.window_calls import window_call
 
 
 class TimerAct(NamedTuple):

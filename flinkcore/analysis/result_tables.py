@@ -10,11 +10,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from flinkcore._internal.arrow.arrays import Int64s
+from flinkcore._internal.arrow.plain_columns import decoded_type, plain_column
 from flinkcore._native.key_dictionary import KeyDictionary
+from flinkcore.columnar.results.result import JobResult
 from flinkcore.errors import ConfigurationError, DataError, SchemaError
-from flinkcore.replay.log.arrays import Int64s
-from flinkcore.replay.log.plain_columns import decoded_type, plain_column
-from flinkcore.replay.results.result import JobResult
 
 NO_KEY: Final = -1
 """In place of the id of a key that is null."""

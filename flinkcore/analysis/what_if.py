@@ -11,16 +11,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from flinkcore._internal.arrow.arrays import Int64s
+from flinkcore._internal.show.durations import shown_duration, shown_share
+from flinkcore._internal.show.html import html_lines
 from flinkcore.analysis.point_in_time import WITHDRAWN
 from flinkcore.analysis.result_tables import differences, ids_of_keys, names_of
-from flinkcore.common.html_text import html_lines
-from flinkcore.common.shown_durations import shown_duration, shown_share
 from flinkcore.common.watermark_strategy import WatermarkStrategy
 from flinkcore.datastream import DataStream
 from flinkcore.datastream.aggregates import Aggregate
-from flinkcore.datastream.columnar_windows import ROW_KIND, require_output_mode
-from flinkcore.datastream.output_mode import OutputMode
-from flinkcore.datastream.transformations import (
+from flinkcore.datastream.graph.columnar_windows import ROW_KIND, require_output_mode
+from flinkcore.datastream.graph.output_mode import OutputMode
+from flinkcore.datastream.graph.transformations import (
     PartitionTransformation,
     TimestampsAndWatermarksTransformation,
     Transformation,
@@ -33,7 +34,6 @@ from flinkcore.datastream.window import (
     MergingWindowAssigner,
 )
 from flinkcore.errors import ConfigurationError
-from flinkcore.replay.log.arrays import Int64s
 
 _STRATEGY: Final = "strategy"
 _FIRINGS: Final = "firings"

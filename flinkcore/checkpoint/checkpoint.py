@@ -6,28 +6,28 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
-from flinkcore.common.html_text import html_lines, html_table
-from flinkcore.common.shown_times import format_timestamp
-from flinkcore.errors import CheckpointError, ConfigurationError, DataError
-from flinkcore.runtime.checkpoint.checkpoint_manifest import (
+from flinkcore._internal.show.html import html_lines, html_table
+from flinkcore._internal.show.times import format_timestamp
+from flinkcore.checkpoint.checkpoint_manifest import (
     DATA_FOLDER,
     MAX_MANIFEST_BYTES,
     CheckpointManifest,
     OperatorPart,
     newest_manifest,
 )
-from flinkcore.runtime.checkpoint.checkpoint_storage import CheckpointStorage
-from flinkcore.runtime.checkpoint.checkpoint_table import CheckpointTable, TableKind
-from flinkcore.runtime.checkpoint.operator_snapshot import OperatorSnapshot, SplitPosition
-from flinkcore.runtime.checkpoint.state_tables import (
+from flinkcore.checkpoint.checkpoint_storage import CheckpointStorage
+from flinkcore.checkpoint.checkpoint_table import CheckpointTable, TableKind
+from flinkcore.checkpoint.operator_snapshot import OperatorSnapshot, SplitPosition
+from flinkcore.checkpoint.state_tables import (
     keyed_state_of_table,
     operator_state_of_table,
     splits_of_table,
     timers_of_table,
 )
-from flinkcore.runtime.checkpoint.table_file import TableFile, read_table, refused_as
-from flinkcore.runtime.checkpoint.value_decoding import EqualColumnsOnce
-from flinkcore.runtime.state import KeyedStateSnapshot, OperatorStateSnapshot, redistribute
+from flinkcore.checkpoint.table_file import TableFile, read_table, refused_as
+from flinkcore.checkpoint.value_decoding import EqualColumnsOnce
+from flinkcore.errors import CheckpointError, ConfigurationError, DataError
+from flinkcore.operators.state import KeyedStateSnapshot, OperatorStateSnapshot, redistribute
 
 T = TypeVar("T")
 

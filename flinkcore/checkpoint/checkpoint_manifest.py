@@ -8,14 +8,14 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
+from flinkcore._internal.values.timestamps import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore._native.timers import MAX_KEY_GROUPS
-from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
+from flinkcore.checkpoint.checkpoint_table import TableKind
+from flinkcore.checkpoint.table_file import TableFile
+from flinkcore.checkpoint.value_shape import check_shape
 from flinkcore.datastream.state import StateDescriptor, StateTtlConfig
 from flinkcore.errors import CheckpointError, DataError
-from flinkcore.runtime.checkpoint.checkpoint_table import TableKind
-from flinkcore.runtime.checkpoint.table_file import TableFile
-from flinkcore.runtime.checkpoint.value_shape import check_shape
-from flinkcore.runtime.state import DistributionMode
+from flinkcore.operators.state import DistributionMode
 
 
 class JsonObject:

@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.fs as fs
 
-from flinkcore.common.free_room import directory_remedy
-from flinkcore.common.locations import absolute_location, utf_8_paths
+from flinkcore._internal.io.free_room import directory_remedy
+from flinkcore._internal.io.locations import absolute_location, utf_8_paths
 from flinkcore.errors import CheckpointError, ConfigurationError, FlinkcoreError
 
 

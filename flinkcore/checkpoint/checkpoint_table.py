@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from flinkcore.checkpoint.value_decoding import Decode, decode
+from flinkcore.checkpoint.value_encoding import Encode, encode
+from flinkcore.checkpoint.value_shape import Shape
 from flinkcore.errors import SchemaError
-from flinkcore.runtime.checkpoint.value_decoding import Decode, decode
-from flinkcore.runtime.checkpoint.value_encoding import Encode, encode
-from flinkcore.runtime.checkpoint.value_shape import Shape
 
 
 class TableKind(Enum):

@@ -3,12 +3,12 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from flinkcore.common.constants import MIN_TIMESTAMP
-from flinkcore.runtime.checkpoint.checkpoint import Checkpoint
-from flinkcore.runtime.checkpoint.operator_snapshot import OperatorSnapshot, SplitPosition
-from flinkcore.runtime.checkpoint.table_file import refused_as
-from flinkcore.runtime.state import KeyedStateBackend, OperatorStateBackend
-from flinkcore.runtime.timers.internal_timer_service import InternalTimeServiceManager
+from flinkcore._internal.values.timestamps import MIN_TIMESTAMP
+from flinkcore.checkpoint.checkpoint import Checkpoint
+from flinkcore.checkpoint.operator_snapshot import OperatorSnapshot, SplitPosition
+from flinkcore.checkpoint.table_file import refused_as
+from flinkcore.operators.state import KeyedStateBackend, OperatorStateBackend
+from flinkcore.operators.timers.internal_timer_service import InternalTimeServiceManager
 
 
 @dataclass(frozen=True)

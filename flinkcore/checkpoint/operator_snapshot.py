@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from flinkcore.common.constants import MIN_TIMESTAMP
-from flinkcore.runtime.checkpoint.checkpoint_table import CheckpointTable
-from flinkcore.runtime.state import KeyedStateSnapshot, OperatorStateSnapshot
-from flinkcore.runtime.timers.internal_timers_snapshot import InternalTimersSnapshot
+from flinkcore._internal.values.timestamps import MIN_TIMESTAMP
+from flinkcore.checkpoint.checkpoint_table import CheckpointTable
+from flinkcore.operators.state import KeyedStateSnapshot, OperatorStateSnapshot
+from flinkcore.operators.timers.internal_timers_snapshot import InternalTimersSnapshot
 
 
 @dataclass(frozen=True, slots=True)

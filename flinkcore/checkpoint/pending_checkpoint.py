@@ -12,10 +12,9 @@ from typing import Any
 import numpy.typing as npt
 import pyarrow as pa
 
+from flinkcore._internal.python.user_warnings import warn_user
 from flinkcore._native.timers import MAX_KEY_GROUPS
-from flinkcore.common.user_warnings import warn_user
-from flinkcore.errors import CheckpointError, ConfigurationError, DataError
-from flinkcore.runtime.checkpoint.checkpoint_manifest import (
+from flinkcore.checkpoint.checkpoint_manifest import (
     DATA_FOLDER,
     MANIFEST_NAME,
     CheckpointManifest,
@@ -23,17 +22,18 @@ from flinkcore.runtime.checkpoint.checkpoint_manifest import (
     newest_manifest,
     table_file_name,
 )
-from flinkcore.runtime.checkpoint.checkpoint_storage import CheckpointStorage
-from flinkcore.runtime.checkpoint.checkpoint_table import CheckpointTable, TableKind
-from flinkcore.runtime.checkpoint.operator_snapshot import OperatorSnapshot
-from flinkcore.runtime.checkpoint.state_tables import (
+from flinkcore.checkpoint.checkpoint_storage import CheckpointStorage
+from flinkcore.checkpoint.checkpoint_table import CheckpointTable, TableKind
+from flinkcore.checkpoint.operator_snapshot import OperatorSnapshot
+from flinkcore.checkpoint.state_tables import (
     keyed_state_to_table,
     operator_state_to_table,
     splits_to_table,
     timers_to_table,
 )
-from flinkcore.runtime.checkpoint.table_file import write_table
-from flinkcore.runtime.checkpoint.value_encoding import EqualValuesOnce
+from flinkcore.checkpoint.table_file import write_table
+from flinkcore.checkpoint.value_encoding import EqualValuesOnce
+from flinkcore.errors import CheckpointError, ConfigurationError, DataError
 
 
 class CheckpointWriter:
@@ -208,7 +208,7 @@ class PendingCheckpoint:
     Examples
     --------
     >>> import tempfile
-    >>> from flinkcore.runtime.checkpoint import Checkpoint, OperatorSnapshot
+    >>> from flinkcore.checkpoint import Checkpoint, OperatorSnapshot
     >>> with tempfile.TemporaryDirectory() as path:
     ...     with PendingCheckpoint.begin(path, max_parallelism=128) as pending:
     ...         part = pending.writer().write("count", 0, OperatorSnapshot((0, 127), watermark_ms=7))

@@ -13,18 +13,18 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from flinkcore._internal.values.timestamps import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore._native.timers import TimerColumns
-from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
+from flinkcore.checkpoint.checkpoint_table import CheckpointTable, TableColumns
+from flinkcore.checkpoint.operator_snapshot import SplitPosition
+from flinkcore.checkpoint.value_decoding import Decode, decode, decode_maps
+from flinkcore.checkpoint.value_encoding import Encode, encode
+from flinkcore.checkpoint.value_shape import has_serialized
 from flinkcore.datastream.state import StateDescriptor, StateTtlConfig
 from flinkcore.errors import SchemaError
-from flinkcore.runtime.checkpoint.checkpoint_table import CheckpointTable, TableColumns
-from flinkcore.runtime.checkpoint.operator_snapshot import SplitPosition
-from flinkcore.runtime.checkpoint.value_decoding import Decode, decode, decode_maps
-from flinkcore.runtime.checkpoint.value_encoding import Encode, encode
-from flinkcore.runtime.checkpoint.value_shape import has_serialized
-from flinkcore.runtime.state import DistributionMode, KeyedStateSnapshot, OperatorStateSnapshot
-from flinkcore.runtime.state.time_to_live import map_values
-from flinkcore.runtime.timers.internal_timers_snapshot import InternalTimersSnapshot
+from flinkcore.operators.state import DistributionMode, KeyedStateSnapshot, OperatorStateSnapshot
+from flinkcore.operators.state.time_to_live import map_values
+from flinkcore.operators.timers.internal_timers_snapshot import InternalTimersSnapshot
 
 
 def timers_to_table(

@@ -9,9 +9,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from flinkcore.checkpoint.checkpoint_storage import CheckpointStorage
+from flinkcore.checkpoint.checkpoint_table import CheckpointTable, TableKind
 from flinkcore.errors import CheckpointError, FlinkcoreError, LifecycleError, SchemaError, in_words
-from flinkcore.runtime.checkpoint.checkpoint_storage import CheckpointStorage
-from flinkcore.runtime.checkpoint.checkpoint_table import CheckpointTable, TableKind
 
 
 @dataclass(frozen=True)

@@ -10,14 +10,14 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pyarrow as pa
 
+from flinkcore._internal.values.row import Row, rows_of_columns
+from flinkcore._internal.values.row_kind import RowKind
 from flinkcore._native.keys import dictionary_key
-from flinkcore.common.row import Row, rows_of_columns
-from flinkcore.common.row_kind import RowKind
+from flinkcore.checkpoint.value_shape import Shape
 from flinkcore.datastream.functions.join_functions import TaggedUnion
 from flinkcore.datastream.window import CountWindow, GlobalWindow, TimeWindow
 from flinkcore.errors import SchemaError
-from flinkcore.runtime.checkpoint.value_shape import Shape
-from flinkcore.runtime.state.serialized_values import SerializedValue
+from flinkcore.operators.state.serialized_values import SerializedValue
 
 Decode = Callable[[pa.Array, Shape], list[Any]]
 

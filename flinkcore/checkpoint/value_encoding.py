@@ -11,14 +11,14 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pyarrow as pa
 
+from flinkcore._internal.values.row import Row
+from flinkcore._internal.values.row_kind import RowKind
 from flinkcore._native.keys import given_keys
-from flinkcore.common.row import Row
-from flinkcore.common.row_kind import RowKind
+from flinkcore.checkpoint.value_shape import MAX_DEPTH, Shape
 from flinkcore.datastream.functions.join_functions import TaggedUnion
 from flinkcore.datastream.window import CountWindow, GlobalWindow, TimeWindow
 from flinkcore.errors import SchemaError
-from flinkcore.runtime.checkpoint.value_shape import MAX_DEPTH, Shape
-from flinkcore.runtime.state.serialized_values import SerializedValue
+from flinkcore.operators.state.serialized_values import SerializedValue
 
 MAX_TUPLE_COLUMNS = 32
 """Longer tuples are written as lists."""

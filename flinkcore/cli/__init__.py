@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import Any, Final, TextIO
 
 import flinkcore
-from flinkcore.common.user_warnings import user_frame
+from flinkcore._internal.python.user_warnings import user_frame
 from flinkcore.errors import FlinkcoreError
 
 _MODULES: Final = {

@@ -7,18 +7,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
+from flinkcore._internal.show.times import format_timestamp
+from flinkcore.checkpoint import Checkpoint, OperatorPart
+from flinkcore.checkpoint.checkpoint_manifest import VERSION
+from flinkcore.checkpoint.checkpoint_table import TableKind
+from flinkcore.checkpoint.table_file import TableFile, refused_as
+from flinkcore.checkpoint.value_shape import Shape, shape_text
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
-from flinkcore.common.shown_times import format_timestamp
 from flinkcore.datastream.state import StateDescriptor
 from flinkcore.errors import ConfigurationError
-from flinkcore.replay.time_plane.time_cut import TimeCut
-from flinkcore.runtime.checkpoint import Checkpoint, OperatorPart
-from flinkcore.runtime.checkpoint.checkpoint_manifest import VERSION
-from flinkcore.runtime.checkpoint.checkpoint_table import TableKind
-from flinkcore.runtime.checkpoint.table_file import TableFile, refused_as
-from flinkcore.runtime.checkpoint.value_shape import Shape, shape_text
-from flinkcore.runtime.state import DistributionMode, KeyedStateSnapshot, SerializedValue
-from flinkcore.runtime.state.time_to_live import map_values
+from flinkcore.operators.state import DistributionMode, KeyedStateSnapshot, SerializedValue
+from flinkcore.operators.state.time_to_live import map_values
+from flinkcore.time_plane.time_cut import TimeCut
 
 
 def add_commands(commands: Any) -> None:

@@ -12,7 +12,7 @@ from flinkcore.cli.table_names import TABLES, table_named
 from flinkcore.errors import SourceError
 
 if TYPE_CHECKING:
-    from flinkcore.replay.log.files import LogFile
+    from flinkcore.log.files.log_files import LogFile
 
 
 def add_commands(commands: Any) -> None:
@@ -57,8 +57,8 @@ def _rows(text: str) -> Any:
     """Return the rows of a table or of Parquet files; print which table is read, so that it can be read again."""
     import pyarrow as pa
 
-    from flinkcore.replay.log.files import PathOfTable, discover_files
-    from flinkcore.replay.log.lake_files import table_at, table_files
+    from flinkcore.log.files.log_files import PathOfTable, discover_files
+    from flinkcore.log.tables.lake_files import table_at, table_files
 
     table = table_named(text)
     if table is None:
@@ -77,7 +77,7 @@ def _rows_of_files(files: Sequence[LogFile]) -> Any:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from flinkcore.replay.log.files import partition_fields
+    from flinkcore.log.files.log_files import partition_fields
 
     fields, tables = partition_fields(files), []
     for file in files:

@@ -7,11 +7,11 @@ import re
 from collections.abc import Callable
 from typing import Any, Final, Literal
 
+from flinkcore._internal.arrow.time_units import TIME_UNITS
 from flinkcore.cli.spark_environment import spark_environment
 from flinkcore.cli.table_names import TABLES, table_named
 from flinkcore.common import Duration, Time, WatermarkStrategy
 from flinkcore.common.split_origin import SplitOrigin
-from flinkcore.common.time_units import TIME_UNITS
 from flinkcore.datastream import (
     FILE,
     PARTITION,

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from flinkcore._internal.show.tables import shown_table
 from flinkcore.cli.help_formatter import DefaultsHelpFormatter
 from flinkcore.cli.log_options import (
     WINDOWS,
@@ -24,7 +25,6 @@ from flinkcore.cli.log_options import (
     window_assigner,
 )
 from flinkcore.common import OutputTag
-from flinkcore.common.shown_tables import shown_table
 from flinkcore.datastream import Aggregate, StreamExecutionEnvironment
 from flinkcore.datastream.aggregates import FUNCTIONS
 from flinkcore.errors import ConfigurationError

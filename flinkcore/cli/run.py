@@ -167,7 +167,7 @@ def _configuration(arguments: argparse.Namespace) -> Configuration:
 def _python_files(paths: Sequence[str]) -> list[Path]:
     if not paths:
         return []
-    from flinkcore.datastream.python_dependencies import python_file  # loads what reads archives
+    from flinkcore.datastream.graph.python_dependencies import python_file  # loads what reads archives
 
     return [python_file(path) for path in paths]
 

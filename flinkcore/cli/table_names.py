@@ -6,12 +6,12 @@ from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
-from flinkcore.common.extras import library
-from flinkcore.common.locations import absolute_location
+from flinkcore._internal.io.locations import absolute_location
+from flinkcore._internal.python.extras import library
 from flinkcore.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from flinkcore.datastream.lake_tables import LakeTable
+    from flinkcore.datastream.graph.lake_tables import LakeTable
 
 TABLES: Final = "delta:PATH[@VERSION] or iceberg:CATALOG.NAMESPACE.TABLE[@SNAPSHOT]"
 """How a table is named, for help texts."""
@@ -31,7 +31,7 @@ def table_named(text: str) -> LakeTable | None:
     kind, colon, rest = text.partition(":")
     if not colon or kind not in ("delta", "iceberg"):
         return None
-    from flinkcore.datastream.lake_tables import DeltaTable, IcebergTable
+    from flinkcore.datastream.graph.lake_tables import DeltaTable, IcebergTable
 
     location, version = _location_and_version(text, rest)
     if kind == "delta":

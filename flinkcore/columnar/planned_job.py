@@ -7,12 +7,12 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from typing import Final, Protocol
 
-from flinkcore.replay.log.chunks import Chunk, ChunkTask
-from flinkcore.replay.plans.job_plan import JobPlan
-from flinkcore.replay.results.job_checkpoint import JobCheckpoints
-from flinkcore.replay.time_plane.kept_times import KeptChunk, KeptTimes
-from flinkcore.replay.time_plane.time_pass import time_planes_of
-from flinkcore.replay.time_plane.timeline import TimePlane
+from flinkcore.columnar.checkpoint.job_checkpoint import JobCheckpoints
+from flinkcore.columnar.plans.job_plan import JobPlan
+from flinkcore.log.sources.chunks import Chunk, ChunkTask
+from flinkcore.time_plane.kept_times import KeptChunk, KeptTimes
+from flinkcore.time_plane.time_pass import time_planes_of
+from flinkcore.time_plane.timeline import TimePlane
 
 CHUNK_BYTES: Final = 4 << 20
 """Chunks of files are about so large, as far as files can be cut: what has none of the rows asked for is left out."""

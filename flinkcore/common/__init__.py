@@ -3,21 +3,21 @@
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from flinkcore._internal.python.lazy_names import by_name, lazy_names
+from flinkcore._internal.python.missing_features import MISSING_COMMON_NAMES, refuse_name
+from flinkcore._internal.values.row import Row
+from flinkcore._internal.values.row_kind import RowKind
+from flinkcore._internal.values.timestamps import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.common.completable_future import CompletableFuture
 from flinkcore.common.config_options import ConfigOption, ConfigOptions
 from flinkcore.common.configuration import Configuration
-from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.common.execution_config import ExecutionConfig
 from flinkcore.common.job_client import JobClient
 from flinkcore.common.job_execution_result import JobExecutionResult
 from flinkcore.common.job_id import JobID
 from flinkcore.common.job_status import JobStatus
-from flinkcore.common.lazy_names import by_name, lazy_names
-from flinkcore.common.missing_features import MISSING_COMMON_NAMES, refuse_name
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.percentile_watermarks import PercentileOutOfOrdernessWatermarks
-from flinkcore.common.row import Row
-from flinkcore.common.row_kind import RowKind
 from flinkcore.common.serialization import (
     ByteArraySchema,
     DeserializationSchema,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Generic, TypeVar, cast
 
-from flinkcore.common.interruptible_condition import InterruptibleCondition
+from flinkcore._internal.python.interruptible_condition import InterruptibleCondition
 from flinkcore.errors import JobCancelledError
 
 T = TypeVar("T")

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from flinkcore.common.missing_features import WithoutJava
+from flinkcore._internal.python.missing_features import WithoutJava
 from flinkcore.errors import ConfigurationError
 
 _UNITS: Final = {

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass, field
 
-from flinkcore.common.missing_features import WithoutJava
-from flinkcore.common.schemas import Schema, is_schema
+from flinkcore._internal.arrow.schemas import Schema, is_schema
+from flinkcore._internal.python.missing_features import WithoutJava
 from flinkcore.common.typeinfo import RowTypeInfo, TypeInformation
 from flinkcore.errors import ArgumentTypeError, ConfigurationError
 

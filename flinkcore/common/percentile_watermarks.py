@@ -7,7 +7,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from flinkcore.common.constants import MIN_TIMESTAMP
+from flinkcore._internal.values.timestamps import MIN_TIMESTAMP
 from flinkcore.common.time import Duration, Time, bound_ms
 from flinkcore.common.watermark import Watermark
 from flinkcore.common.watermark_generators import WatermarkGenerator, WatermarkOutput

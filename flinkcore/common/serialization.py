@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, BinaryIO, NoReturn
 
-from flinkcore.common.missing_features import refuse_name
+from flinkcore._internal.python.missing_features import refuse_name
 from flinkcore.common.typeinfo import TypeInformation, Types
 from flinkcore.errors import ConfigurationError, DataError
 

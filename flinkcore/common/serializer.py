@@ -4,7 +4,7 @@ import pickle
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar, NoReturn
 
-from flinkcore.common.missing_features import MISSING_COMMON_NAMES, refuse_name
+from flinkcore._internal.python.missing_features import MISSING_COMMON_NAMES, refuse_name
 
 
 class Serializer(ABC):

@@ -6,9 +6,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, Final
 
+from flinkcore._internal.show.times import dated
+from flinkcore._internal.values.timestamps import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore._native.element_calls import ExtractedTimestamps
-from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
-from flinkcore.common.shown_times import dated
 from flinkcore.errors import DataError, FlinkcoreError, UserCodeError, in_words
 
 NO_TIMESTAMP: Final = MIN_TIMESTAMP

@@ -1,6 +1,6 @@
 """PyFlink's ``pyflink.common.types`` names: rows."""
 
-from flinkcore.common.row import Row
-from flinkcore.common.row_kind import RowKind
+from flinkcore._internal.values.row import Row
+from flinkcore._internal.values.row_kind import RowKind
 
 __all__ = ["Row", "RowKind"]

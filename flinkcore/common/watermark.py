@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from flinkcore.common.constants import MAX_TIMESTAMP
+from flinkcore._internal.values.timestamps import MAX_TIMESTAMP
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -10,8 +10,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, Generic, Protocol, TypeVar
 
+from flinkcore._internal.values.timestamps import MIN_TIMESTAMP
 from flinkcore._native.element_calls import LargestTimestamp
-from flinkcore.common.constants import MIN_TIMESTAMP
 from flinkcore.common.time import Duration, Time, bound_ms, timeout_ms
 from flinkcore.common.watermark import Watermark
 from flinkcore.errors import UnsupportedOperationError

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
-from flinkcore.common.expressions import Expression, is_expression, same_expression
-from flinkcore.common.missing_features import MISSING_COMMON_NAMES, refuse_name
+from flinkcore._internal.arrow.expressions import Expression, is_expression, same_expression
+from flinkcore._internal.python.missing_features import MISSING_COMMON_NAMES, refuse_name
 from flinkcore.common.percentile_watermarks import PercentileWatermarksSupplier
 from flinkcore.common.supplied_generators import (
     HeldGenerators,

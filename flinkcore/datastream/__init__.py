@@ -3,8 +3,8 @@
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from flinkcore.common.lazy_names import by_name, lazy_names
-from flinkcore.common.missing_features import refuse_name
+from flinkcore._internal.python.lazy_names import by_name, lazy_names
+from flinkcore._internal.python.missing_features import refuse_name
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.split_origin import FILE, PARTITION
 from flinkcore.datastream.aggregates import Aggregate

@@ -9,9 +9,9 @@ from flinkcore.common.time import Duration, Time, interval_ms
 from flinkcore.common.typeinfo import TypeInformation
 from flinkcore.datastream.async_retry_strategies import NO_RETRY_STRATEGY
 from flinkcore.datastream.data_stream import DataStream
-from flinkcore.datastream.declared_type import declared_type
-from flinkcore.datastream.element_transformations import AsyncWaitTransformation
 from flinkcore.datastream.functions import AsyncFunction, AsyncRetryStrategy
+from flinkcore.datastream.graph.declared_type import declared_type
+from flinkcore.datastream.graph.element_transformations import AsyncWaitTransformation
 from flinkcore.errors import ArgumentTypeError, ConfigurationError
 
 DEFAULT_CAPACITY = 100

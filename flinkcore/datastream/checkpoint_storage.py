@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, NoReturn
 
-from flinkcore.common.locations import path_text
-from flinkcore.common.missing_features import MISSING_NAMES, refuse_name
+from flinkcore._internal.io.locations import path_text
+from flinkcore._internal.python.missing_features import MISSING_NAMES, refuse_name
 from flinkcore.errors import ConfigurationError
 
 __all__ = [

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from flinkcore._internal.arrow.schemas import Schema, is_schema
 from flinkcore.common.output_tag import OutputTag
-from flinkcore.common.schemas import Schema, is_schema
 from flinkcore.common.typeinfo import TypeInformation
 from flinkcore.datastream.data_stream import DataStream
-from flinkcore.datastream.declared_type import declared_type, named_outputs, refuse_columns_of_outputs
-from flinkcore.datastream.element_transformations import ConnectedTransformation
 from flinkcore.datastream.functions import (
     BroadcastProcessFunction,
     CoFlatMapFunction,
@@ -20,17 +18,19 @@ from flinkcore.datastream.functions import (
     KeyedCoProcessFunction,
     KeySelector,
 )
-from flinkcore.datastream.keyed_stream import KeyedStream
-from flinkcore.datastream.state import MapStateDescriptor
-from flinkcore.datastream.transformations import (
+from flinkcore.datastream.graph.declared_type import declared_type, named_outputs, refuse_columns_of_outputs
+from flinkcore.datastream.graph.element_transformations import ConnectedTransformation
+from flinkcore.datastream.graph.transformations import (
     BroadcastTransformation,
     Transformation,
     TwoInputTransformation,
 )
+from flinkcore.datastream.keyed_stream import KeyedStream
+from flinkcore.datastream.state import MapStateDescriptor
 from flinkcore.errors import ArgumentTypeError, ConfigurationError
 
 if TYPE_CHECKING:
-    from flinkcore.datastream.transformations import TwoInputFunction
+    from flinkcore.datastream.graph.transformations import TwoInputFunction
 
 Key = str | Sequence[str] | KeySelector | Callable[[Any], Any]
 

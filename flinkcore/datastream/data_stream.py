@@ -9,9 +9,9 @@ from os import PathLike
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 
+from flinkcore._internal.arrow.expressions import Expression, is_expression
+from flinkcore._internal.python.missing_features import refuse_stream_method
 from flinkcore.common.execution_config import ExecutionConfig
-from flinkcore.common.expressions import Expression, is_expression
-from flinkcore.common.missing_features import refuse_stream_method
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.time import Duration, Time
 from flinkcore.common.typeinfo import TupleTypeInfo, TypeInformation, Types
@@ -19,18 +19,6 @@ from flinkcore.common.watermark_strategy import WatermarkStrategy
 from flinkcore.datastream.aggregates import Aggregate
 from flinkcore.datastream.connectors.base import Sink
 from flinkcore.datastream.connectors.print_sink import PrintSink
-from flinkcore.datastream.declared_type import declared_type
-from flinkcore.datastream.element_transformations import (
-    ChoiceTransformation,
-    CustomPartitionTransformation,
-    ElementProcessTransformation,
-    FlatMapTransformation,
-    MapTransformation,
-    Partitioning,
-    RepartitionTransformation,
-    SideOutputTransformation,
-    SinkTransformation,
-)
 from flinkcore.datastream.functions import (
     FilterFunction,
     FlatMapFunction,
@@ -43,7 +31,19 @@ from flinkcore.datastream.functions import (
     SinkFunction,
     require_function,
 )
-from flinkcore.datastream.pipeline_executor import (
+from flinkcore.datastream.graph.declared_type import declared_type
+from flinkcore.datastream.graph.element_transformations import (
+    ChoiceTransformation,
+    CustomPartitionTransformation,
+    ElementProcessTransformation,
+    FlatMapTransformation,
+    MapTransformation,
+    Partitioning,
+    RepartitionTransformation,
+    SideOutputTransformation,
+    SinkTransformation,
+)
+from flinkcore.datastream.graph.pipeline_executor import (
     ElementJobRun,
     KeyStory,
     LatenessFigures,
@@ -54,8 +54,7 @@ from flinkcore.datastream.pipeline_executor import (
     StrategyComparison,
     load_analysis,
 )
-from flinkcore.datastream.timestamps import StrategyOrAssigner, as_watermark_strategy
-from flinkcore.datastream.transformations import (
+from flinkcore.datastream.graph.transformations import (
     ChainingStrategy,
     EventLogSource,
     FilterTransformation,
@@ -70,6 +69,7 @@ from flinkcore.datastream.transformations import (
     WindowTransformation,
     WithColumnsTransformation,
 )
+from flinkcore.datastream.timestamps import StrategyOrAssigner, as_watermark_strategy
 from flinkcore.errors import ArgumentTypeError, ConfigurationError
 
 if TYPE_CHECKING:
@@ -211,7 +211,7 @@ class DataStream(ConfiguredStream):
 
     A columnar job is run by each of :meth:`execute`, :meth:`to_arrow`, :meth:`to_batches`, :meth:`write_parquet` and
     :meth:`to_dataframe`. To get several outputs or the report of one run, take them from the result of
-    :meth:`execute`, a :class:`flinkcore.replay.results.result.EmbeddedResult` or
+    :meth:`execute`, a :class:`flinkcore.columnar.results.result.EmbeddedResult` or
     :class:`flinkcore.spark.columnar.result.SparkResult`.
 
     A columnar job starts with one log, or several that are united or connected, steps over columns and
@@ -251,7 +251,7 @@ class DataStream(ConfiguredStream):
         return f"{type(self).__name__}({self._input()})"
 
     def _repr_html_(self) -> str:
-        from flinkcore.common.html_text import html_lines  # for notebooks alone
+        from flinkcore._internal.show.html import html_lines  # for notebooks alone
 
         return html_lines(f"{type(self).__name__}\n{_numbered_steps(self._input())}")
 
@@ -910,7 +910,7 @@ class DataStream(ConfiguredStream):
         -------
         ReplayResult
             With ``to_arrow``, ``to_batches``, ``to_dataframe``, ``write_parquet``, ``get_side_output(tag)`` and
-            ``report``: a :class:`flinkcore.replay.results.result.EmbeddedResult` or
+            ``report``: a :class:`flinkcore.columnar.results.result.EmbeddedResult` or
             :class:`flinkcore.spark.columnar.result.SparkResult`.
 
         Raises
@@ -993,7 +993,7 @@ class DataStream(ConfiguredStream):
         Returns
         -------
         ReplayReport
-            Counts of what happened to every event (:class:`flinkcore.replay.results.report.ReplayReport`).
+            Counts of what happened to every event (:class:`flinkcore.columnar.results.report.ReplayReport`).
 
         Raises
         ------
@@ -1425,7 +1425,7 @@ def _several(given: T | Iterable[T] | None) -> list[T] | None:
 def _path(step: Transformation, needs_rows: bool) -> str:
     """Return how a step runs in its job, and why, if it differs from the step's own path."""
     if isinstance(step, WindowTransformation):
-        from flinkcore.datastream.columnar_windows import why_not_columnar
+        from flinkcore.datastream.graph.columnar_windows import why_not_columnar
 
         refusal = why_not_columnar(step.assigner, step.trigger, step.evictor)
         if refusal is not None:

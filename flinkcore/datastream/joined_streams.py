@@ -5,19 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from flinkcore._internal.arrow.schemas import Schema, is_schema
 from flinkcore.common.output_tag import OutputTag
-from flinkcore.common.schemas import Schema, is_schema
 from flinkcore.common.time import Duration, Time, interval_or_ms
 from flinkcore.common.typeinfo import TypeInformation
 from flinkcore.datastream.data_stream import DataStream, require_key_columns
-from flinkcore.datastream.declared_type import (
-    declared_type,
-    named_outputs,
-    refuse_columns_of_outputs,
-    require_output_tag,
-    with_settings,
-)
-from flinkcore.datastream.element_transformations import ConnectedTransformation
 from flinkcore.datastream.functions import (
     CoGroupFunction,
     FlatJoinFunction,
@@ -25,8 +17,16 @@ from flinkcore.datastream.functions import (
     ProcessJoinFunction,
 )
 from flinkcore.datastream.functions.join_functions import CoGroupWindowFunction
-from flinkcore.datastream.interval_join_operation import IntervalJoinOperation
-from flinkcore.datastream.transformations import (
+from flinkcore.datastream.graph.declared_type import (
+    declared_type,
+    named_outputs,
+    refuse_columns_of_outputs,
+    require_output_tag,
+    with_settings,
+)
+from flinkcore.datastream.graph.element_transformations import ConnectedTransformation
+from flinkcore.datastream.graph.interval_join_operation import IntervalJoinOperation
+from flinkcore.datastream.graph.transformations import (
     IntervalJoinTransformation,
     PartitionTransformation,
     WindowJoinTransformation,

@@ -5,20 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from flinkcore._internal.arrow.schemas import Schema, is_schema
+from flinkcore._internal.values.row import Row
 from flinkcore.common.output_tag import OutputTag
-from flinkcore.common.row import Row
-from flinkcore.common.schemas import Schema, is_schema
 from flinkcore.common.typeinfo import TypeInformation, Types
 from flinkcore.datastream.data_stream import DataStream
-from flinkcore.datastream.declared_type import declared_type, named_outputs, refuse_columns_of_outputs
-from flinkcore.datastream.element_transformations import (
-    ElementProcessTransformation,
-    KeyedCollectTransformation,
-    KeyedTransformation,
-    KeyedValuesTransformation,
-    Partitioning,
-    ReduceTransformation,
-)
 from flinkcore.datastream.functions import (
     KeyedBatchProcessFunction,
     KeyedProcessFunction,
@@ -27,7 +18,16 @@ from flinkcore.datastream.functions import (
     require_function,
 )
 from flinkcore.datastream.functions.rolling_aggregation import RollingAggregation
-from flinkcore.datastream.transformations import (
+from flinkcore.datastream.graph.declared_type import declared_type, named_outputs, refuse_columns_of_outputs
+from flinkcore.datastream.graph.element_transformations import (
+    ElementProcessTransformation,
+    KeyedCollectTransformation,
+    KeyedTransformation,
+    KeyedValuesTransformation,
+    Partitioning,
+    ReduceTransformation,
+)
+from flinkcore.datastream.graph.transformations import (
     BatchProcessTransformation,
     PartitionTransformation,
     ProcessTransformation,

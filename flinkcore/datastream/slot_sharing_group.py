@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from flinkcore._internal.python.missing_features import WithoutJava
 from flinkcore.common.memory_size import MemorySize
-from flinkcore.common.missing_features import WithoutJava
 from flinkcore.errors import ConfigurationError
 
 __all__ = ["MemorySize", "SlotSharingGroup"]

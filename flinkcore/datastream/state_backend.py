@@ -5,8 +5,8 @@ from __future__ import annotations
 from enum import Enum
 from typing import NoReturn
 
-from flinkcore.common.locations import path_in_file_system
-from flinkcore.common.missing_features import MISSING_NAMES, refuse_name
+from flinkcore._internal.io.locations import path_in_file_system
+from flinkcore._internal.python.missing_features import MISSING_NAMES, refuse_name
 from flinkcore.errors import ArgumentTypeError
 
 __all__ = ["EmbeddedRocksDBStateBackend", "HashMapStateBackend", "PredefinedOptions", "StateBackend"]

@@ -11,34 +11,36 @@ from numbers import Integral
 from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
+from flinkcore._internal.arrow.expressions import Expression, is_expression
+from flinkcore._internal.arrow.sort_keys import Position, sort_keys
+from flinkcore._internal.arrow.time_units import TimeUnit, check_time_unit
+from flinkcore._internal.io.locations import absolute_location, path_text
+from flinkcore._internal.python.extras import library
+from flinkcore._internal.python.missing_features import WithFormerMethods
+from flinkcore._internal.python.user_warnings import warn_user
 from flinkcore.common import settings
 from flinkcore.common.configuration import Configuration
 from flinkcore.common.execution_config import ExecutionConfig, JobClockName
-from flinkcore.common.expressions import Expression, is_expression
-from flinkcore.common.extras import library
 from flinkcore.common.io import InputFormat
 from flinkcore.common.job_client import JobClient
 from flinkcore.common.job_execution_result import JobExecutionResult
-from flinkcore.common.locations import absolute_location, path_text
-from flinkcore.common.missing_features import WithFormerMethods
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.setting_types import as_text
 from flinkcore.common.settings import Setting, check_cached_files, settings_of, unknown_settings
-from flinkcore.common.sort_keys import Position, sort_keys
 from flinkcore.common.split_origin import PARTITION, SplitOrigin
 from flinkcore.common.time import Duration, Time, timeout_ms
-from flinkcore.common.time_units import TimeUnit, check_time_unit
 from flinkcore.common.typeinfo import TypeInformation
-from flinkcore.common.user_warnings import warn_user
 from flinkcore.common.watermark_strategy import WatermarkStrategy
-from flinkcore.datastream.arrow_data import ArrowData
 from flinkcore.datastream.checkpoint_config import CheckpointConfig
 from flinkcore.datastream.checkpointing_mode import CheckpointingMode
 from flinkcore.datastream.connectors.base import Source
 from flinkcore.datastream.connectors.collection import CollectionSource
 from flinkcore.datastream.data_stream import DataStream
-from flinkcore.datastream.declared_type import declared_type
-from flinkcore.datastream.element_transformations import (
+from flinkcore.datastream.execution_mode import RuntimeExecutionMode
+from flinkcore.datastream.functions import ParallelSourceFunction, SourceFunction
+from flinkcore.datastream.graph.arrow_data import ArrowData
+from flinkcore.datastream.graph.declared_type import declared_type
+from flinkcore.datastream.graph.element_transformations import (
     ConnectedTransformation,
     ElementTransformation,
     ElementWindowTransformation,
@@ -46,9 +48,7 @@ from flinkcore.datastream.element_transformations import (
     SinkTransformation,
     SourceTransformation,
 )
-from flinkcore.datastream.execution_mode import RuntimeExecutionMode
-from flinkcore.datastream.functions import ParallelSourceFunction, SourceFunction
-from flinkcore.datastream.pipeline_executor import (
+from flinkcore.datastream.graph.pipeline_executor import (
     NO_CHECKPOINTS,
     CheckpointSettings,
     ElementJob,
@@ -56,16 +56,16 @@ from flinkcore.datastream.pipeline_executor import (
     PipelineExecutor,
     load_executor,
 )
+from flinkcore.datastream.graph.transformations import EventLogSource, LogData, Transformation
 from flinkcore.datastream.state_backend import StateBackend
 from flinkcore.datastream.time_characteristic import TimeCharacteristic
 from flinkcore.datastream.timestamps import as_watermark_strategy
-from flinkcore.datastream.transformations import EventLogSource, LogData, Transformation
 from flinkcore.datastream.waiting_sinks import WaitingSinks
 from flinkcore.errors import ArgumentTypeError, ConfigurationError
 
 if TYPE_CHECKING:
     from flinkcore.common.restart_strategy import RestartStrategyConfiguration
-    from flinkcore.datastream.lake_tables import LakeTable
+    from flinkcore.datastream.graph.lake_tables import LakeTable
     from flinkcore.datastream.slot_sharing_group import SlotSharingGroup
 
 S = TypeVar("S", bound="StreamExecutionEnvironment")
@@ -608,7 +608,7 @@ class StreamExecutionEnvironment(WithFormerMethods):
         Follows ``pyflink.datastream.StreamExecutionEnvironment.add_python_file``. Deliberate difference: for a single
         module, jobs that run in this process can import everything in its folder.
         """
-        from flinkcore.datastream.python_dependencies import python_file
+        from flinkcore.datastream.graph.python_dependencies import python_file
 
         self.executor.add_python_file(python_file(file_path))
 
@@ -638,7 +638,7 @@ class StreamExecutionEnvironment(WithFormerMethods):
         enters it whenever it runs, and so runs in one thread. Deliberate difference: archives with one folder
         are not mixed.
         """
-        from flinkcore.datastream.python_dependencies import python_archive
+        from flinkcore.datastream.graph.python_dependencies import python_archive
 
         self.executor.add_python_archive(python_archive(archive_path, target_dir))
 
@@ -668,7 +668,7 @@ class StreamExecutionEnvironment(WithFormerMethods):
         Follows ``pyflink.datastream.StreamExecutionEnvironment.set_python_requirements``. Deliberate difference: they
         are installed at once, by pip of this interpreter and for its platform, and executors of Spark are sent them.
         """
-        from flinkcore.datastream.python_dependencies import installed_requirements
+        from flinkcore.datastream.graph.python_dependencies import installed_requirements
 
         self.executor.add_python_file(installed_requirements(requirements_file_path, requirements_cache_dir))
 
@@ -876,7 +876,7 @@ class StreamExecutionEnvironment(WithFormerMethods):
         ConfigurationError
             If a setting is invalid, or deltalake is not installed.
         """
-        from flinkcore.datastream.lake_tables import DeltaTable
+        from flinkcore.datastream.graph.lake_tables import DeltaTable
 
         library("deltalake", "delta", "from_delta")
         table: Any = path_or_table
@@ -946,7 +946,7 @@ class StreamExecutionEnvironment(WithFormerMethods):
         ConfigurationError
             If a setting is invalid, or pyiceberg is not installed.
         """
-        from flinkcore.datastream.lake_tables import IcebergTable
+        from flinkcore.datastream.graph.lake_tables import IcebergTable
 
         library("pyiceberg", "iceberg", "from_iceberg")
         if isinstance(table, PathLike):
@@ -978,7 +978,7 @@ class StreamExecutionEnvironment(WithFormerMethods):
     def _from_lake_table(
         self, table: LakeTable, *, split: str | SplitOrigin | None, **settings: Any
     ) -> DataStream:
-        from flinkcore.datastream.lake_tables import refuse_files_as_splits
+        from flinkcore.datastream.graph.lake_tables import refuse_files_as_splits
 
         refuse_files_as_splits(split)
         return self.from_event_log(table, split=split, **settings)

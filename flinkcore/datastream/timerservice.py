@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any
 
-from flinkcore.common.constants import MAX_TIMESTAMP
+from flinkcore._internal.values.timestamps import MAX_TIMESTAMP
 from flinkcore.errors import ConfigurationError
 
 

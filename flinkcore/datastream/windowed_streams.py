@@ -5,22 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar, overload
 
-from flinkcore.common.missing_features import refuse_stream_method
+from flinkcore._internal.arrow.schemas import Schema, is_schema
+from flinkcore._internal.python.missing_features import refuse_stream_method
 from flinkcore.common.output_tag import OutputTag
-from flinkcore.common.schemas import Schema, is_schema
 from flinkcore.common.time import Duration, Time, interval_or_ms
 from flinkcore.common.typeinfo import TypeInformation
 from flinkcore.datastream.aggregates import Aggregate
-from flinkcore.datastream.columnar_windows import ROW_KIND, require_output_mode
 from flinkcore.datastream.data_stream import DataStream
-from flinkcore.datastream.declared_type import (
-    declared_type,
-    named_outputs,
-    refuse_columns_of_outputs,
-    require_output_tag,
-    with_settings,
-)
-from flinkcore.datastream.element_transformations import ElementWindowTransformation
 from flinkcore.datastream.functions import (
     AggregateFunction,
     AllWindowFunction,
@@ -30,13 +21,22 @@ from flinkcore.datastream.functions import (
     WindowFunction,
 )
 from flinkcore.datastream.functions.reduce_function import as_reduce_function
-from flinkcore.datastream.keyed_stream import KeyedStream
-from flinkcore.datastream.output_mode import OutputMode
-from flinkcore.datastream.transformations import (
+from flinkcore.datastream.graph.columnar_windows import ROW_KIND, require_output_mode
+from flinkcore.datastream.graph.declared_type import (
+    declared_type,
+    named_outputs,
+    refuse_columns_of_outputs,
+    require_output_tag,
+    with_settings,
+)
+from flinkcore.datastream.graph.element_transformations import ElementWindowTransformation
+from flinkcore.datastream.graph.output_mode import OutputMode
+from flinkcore.datastream.graph.transformations import (
     StreamGraph,
     WindowProcessTransformation,
     WindowTransformation,
 )
+from flinkcore.datastream.keyed_stream import KeyedStream
 from flinkcore.datastream.window import (
     Evictor,
     MergingWindowAssigner,

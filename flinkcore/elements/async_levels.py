@@ -24,12 +24,12 @@ from functools import partial
 from threading import Condition
 from typing import Final
 
-from flinkcore.replay.elements.job_clock import JobClock, PlacedClock, TaskClock
-from flinkcore.runtime.elements import StreamElement, StreamRecord
-from flinkcore.runtime.operators.async_calls import AsyncCall
-from flinkcore.runtime.operators.async_wait_operator import MOST_WAITING, AsyncElementQueue, Emit
-from flinkcore.runtime.tasks.stream_graph import JobVertex, StreamEdge, StreamNode, is_async
-from flinkcore.runtime.tasks.task_output import InputChannel
+from flinkcore.elements.arrivals.job_clock import JobClock, PlacedClock, TaskClock
+from flinkcore.elements.tasks.stream_graph import JobVertex, StreamEdge, StreamNode, is_async
+from flinkcore.elements.tasks.task_output import InputChannel
+from flinkcore.operators.async_calls import AsyncCall
+from flinkcore.operators.async_wait_operator import MOST_WAITING, AsyncElementQueue, Emit
+from flinkcore.operators.records.stream_elements import StreamElement, StreamRecord
 
 CHECK_SECONDS: Final = 0.05
 """So often a thread that waits for a call looks whether the job is to stop, and can be interrupted."""

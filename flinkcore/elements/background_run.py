@@ -14,19 +14,19 @@ from threading import Lock, Thread, current_thread, main_thread
 from types import FrameType
 from typing import Any, Final, NoReturn
 
+from flinkcore._internal.python.function_exits import exits_as_errors
+from flinkcore._internal.python.interruptible_condition import InterruptibleCondition
+from flinkcore._internal.python.replay_threads import CANCEL_SECONDS, ReplayStoppedError, ReplayThreads
+from flinkcore._internal.python.working_directory import WorkingDirectory
 from flinkcore.common.completable_future import CompletableFuture
 from flinkcore.common.execution_config import ExecutionConfig
-from flinkcore.common.interruptible_condition import InterruptibleCondition
 from flinkcore.common.job_execution_result import JobExecutionResult
 from flinkcore.common.job_id import JobID
 from flinkcore.common.job_status import JobStatus
-from flinkcore.datastream.pipeline_executor import NO_CHECKPOINTS, CheckpointSettings, ElementJob
+from flinkcore.datastream.graph.pipeline_executor import NO_CHECKPOINTS, CheckpointSettings, ElementJob
+from flinkcore.elements.element_run import MOST_COLLECTED, RunningTasks
+from flinkcore.elements.system_clock import SystemJobClock
 from flinkcore.errors import ConfigurationError, FlinkcoreError, JobCancelledError, LifecycleError
-from flinkcore.replay.elements.element_run import MOST_COLLECTED, RunningTasks
-from flinkcore.replay.elements.system_clock import SystemJobClock
-from flinkcore.replay.embedded.replay_threads import CANCEL_SECONDS, ReplayStoppedError, ReplayThreads
-from flinkcore.runtime.function_exits import exits_as_errors
-from flinkcore.runtime.working_directory import WorkingDirectory
 
 INTERRUPT_SECONDS: Final = 5
 """So long Ctrl-C, or SIGTERM, waits for the functions of a job to return."""

@@ -16,37 +16,36 @@ from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any, Final, NamedTuple
 
+from flinkcore._internal.show.times import dated
+from flinkcore._internal.values.timestamps import MAX_TIMESTAMP, MIN_TIMESTAMP
+from flinkcore.checkpoint import Checkpoint, OperatorPart, OperatorSnapshot, PendingCheckpoint
+from flinkcore.checkpoint.checkpoint_table import TableKind
+from flinkcore.checkpoint.table_file import refused_as
+from flinkcore.columnar.plans.job_description import describe_log, refuse_changes, shown_settings
+from flinkcore.columnar.stages.restored_namespaces import check_namespaces, check_window_namespaces, is_void
 from flinkcore.common.boundedness import Boundedness
-from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.common.execution_config import ExecutionConfig
-from flinkcore.common.shown_times import dated
 from flinkcore.common.watermark_strategy import WatermarkStrategy
 from flinkcore.datastream.connectors.base import Sink, Source, SourceSplit
-from flinkcore.datastream.element_transformations import (
+from flinkcore.datastream.graph.element_transformations import (
     ElementWindowTransformation,
     KeyedTransformation,
     LegacySourceTransformation,
     SinkTransformation,
     SourceTransformation,
 )
-from flinkcore.datastream.interval_join_operation import IntervalJoinOperation
-from flinkcore.datastream.pipeline_executor import CheckpointSettings, ElementJob
-from flinkcore.datastream.time_characteristic import TimeCharacteristic
-from flinkcore.datastream.transformations import (
+from flinkcore.datastream.graph.interval_join_operation import IntervalJoinOperation
+from flinkcore.datastream.graph.pipeline_executor import CheckpointSettings, ElementJob
+from flinkcore.datastream.graph.transformations import (
     PartitionTransformation,
     TimestampsAndWatermarksTransformation,
     Transformation,
 )
+from flinkcore.datastream.time_characteristic import TimeCharacteristic
 from flinkcore.datastream.window import WindowOperation
-from flinkcore.errors import (
-    ConfigurationError,
-    DataError,
-    SchemaError,
-    UnsupportedOperationError,
-)
-from flinkcore.replay.elements.element_arrivals import CONTEXT, Origin, SourceSnapshot, arrival_times
-from flinkcore.replay.elements.log_arrivals import SPLITS, LogReading
-from flinkcore.replay.elements.restored_sources import (
+from flinkcore.elements.arrivals.element_arrivals import CONTEXT, Origin, SourceSnapshot, arrival_times
+from flinkcore.elements.arrivals.log_arrivals import SPLITS, LogReading
+from flinkcore.elements.arrivals.restored_sources import (
     ARRIVALS,
     ENDED,
     PLACE,
@@ -59,26 +58,12 @@ from flinkcore.replay.elements.restored_sources import (
     splits_that_go_on,
     watermarks_that_go_on,
 )
-from flinkcore.replay.plans.job_description import describe_log, refuse_changes, shown_settings
-from flinkcore.replay.stages.restored_namespaces import check_namespaces, check_window_namespaces, is_void
-from flinkcore.replay.time_plane.split_watermarks import RestoredSplits, SplitWatermark
-from flinkcore.replay.time_plane.time_cut import TimeCut, cuts_of_one_replay
-from flinkcore.runtime.checkpoint import Checkpoint, OperatorPart, OperatorSnapshot, PendingCheckpoint
-from flinkcore.runtime.checkpoint.checkpoint_table import TableKind
-from flinkcore.runtime.checkpoint.table_file import refused_as
-from flinkcore.runtime.copies import copied_strategy
-from flinkcore.runtime.operators.function_calls import TIMER_SERVICE_NAME
-from flinkcore.runtime.operators.interval_join_operator import (
-    CLEANUP_NAMESPACE_LEFT,
-    CLEANUP_NAMESPACE_RIGHT,
-    CLEANUP_TIMER_NAME,
-)
-from flinkcore.runtime.sources.source_contexts import checked_context_state
-from flinkcore.runtime.sources.timestamps_and_watermarks import SourceWatermarks
-from flinkcore.runtime.state import DistributionMode, OperatorStateSnapshot
-from flinkcore.runtime.tasks.stream_graph import JobVertex, StreamNode, is_of_log, is_source_node
-from flinkcore.runtime.tasks.stream_task import StreamTask
-from flinkcore.runtime.tasks.subtask_state import (
+from flinkcore.elements.arrivals.split_watermarks import RestoredSplits, SplitWatermark
+from flinkcore.elements.sources.source_contexts import checked_context_state
+from flinkcore.elements.sources.timestamps_and_watermarks import SourceWatermarks
+from flinkcore.elements.tasks.stream_graph import JobVertex, StreamNode, is_of_log, is_source_node
+from flinkcore.elements.tasks.stream_task import StreamTask
+from flinkcore.elements.tasks.subtask_state import (
     SENT,
     Check,
     RestoredSubtasks,
@@ -93,6 +78,21 @@ from flinkcore.runtime.tasks.subtask_state import (
     with_sent,
     without_end,
 )
+from flinkcore.errors import (
+    ConfigurationError,
+    DataError,
+    SchemaError,
+    UnsupportedOperationError,
+)
+from flinkcore.operators.function_calls import TIMER_SERVICE_NAME
+from flinkcore.operators.interval_join_operator import (
+    CLEANUP_NAMESPACE_LEFT,
+    CLEANUP_NAMESPACE_RIGHT,
+    CLEANUP_TIMER_NAME,
+)
+from flinkcore.operators.records.copies import copied_strategy
+from flinkcore.operators.state import DistributionMode, OperatorStateSnapshot
+from flinkcore.time_plane.time_cut import TimeCut, cuts_of_one_replay
 
 CLOCK: Final = "job clock"
 """By which a checkpoint names the clock of a job, which is in it as an operator is."""

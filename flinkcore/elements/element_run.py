@@ -9,9 +9,11 @@ from contextlib import closing, contextmanager, suppress
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from flinkcore._internal.python.function_exits import exits_as_errors
+from flinkcore._internal.python.working_directory import WorkingDirectory
 from flinkcore.common.execution_config import ExecutionConfig
 from flinkcore.datastream.connectors.base import Sink
-from flinkcore.datastream.element_transformations import (
+from flinkcore.datastream.graph.element_transformations import (
     ChoiceTransformation,
     LegacySourceTransformation,
     MapTransformation,
@@ -20,34 +22,32 @@ from flinkcore.datastream.element_transformations import (
     SourceTransformation,
     VirtualTransformation,
 )
-from flinkcore.datastream.pipeline_executor import NO_CHECKPOINTS, CheckpointSettings, ElementJob
-from flinkcore.datastream.transformations import (
+from flinkcore.datastream.graph.pipeline_executor import NO_CHECKPOINTS, CheckpointSettings, ElementJob
+from flinkcore.datastream.graph.transformations import (
     EventLogSource,
     PartitionTransformation,
     TimestampsAndWatermarksTransformation,
     UnionTransformation,
 )
+from flinkcore.elements.arrivals.element_arrivals import Arrivals, OrderedArrivals, Origin, SourceSnapshot
+from flinkcore.elements.arrivals.job_clock import JobClock
+from flinkcore.elements.arrivals.job_sources import JobSources
+from flinkcore.elements.arrivals.restored_sources import Stop
+from flinkcore.elements.pausable_call import PausableCall
+from flinkcore.elements.started_job import StartedJob
+from flinkcore.elements.tasks.operator_setup import JobContext
+from flinkcore.elements.tasks.stream_graph import StreamGraphGenerator, StreamNode, is_async, job_vertices
+from flinkcore.elements.tasks.stream_task import JobTasks
 from flinkcore.errors import FlinkcoreError
-from flinkcore.replay.elements.element_arrivals import Arrivals, OrderedArrivals, Origin, SourceSnapshot
-from flinkcore.replay.elements.job_clock import JobClock
-from flinkcore.replay.elements.job_sources import JobSources
-from flinkcore.replay.elements.pausable_call import PausableCall
-from flinkcore.replay.elements.restored_sources import Stop
-from flinkcore.replay.elements.started_job import StartedJob
-from flinkcore.runtime.copies import copied_function
-from flinkcore.runtime.function_exits import exits_as_errors
-from flinkcore.runtime.processing_time import ProcessingTimeService
-from flinkcore.runtime.tasks.operator_setup import JobContext
-from flinkcore.runtime.tasks.stream_graph import StreamGraphGenerator, StreamNode, is_async, job_vertices
-from flinkcore.runtime.tasks.stream_task import JobTasks
-from flinkcore.runtime.working_directory import WorkingDirectory
+from flinkcore.operators.records.copies import copied_function
+from flinkcore.operators.timers.processing_time import ProcessingTimeService
 
 if TYPE_CHECKING:
-    from flinkcore.replay.elements.async_levels import AsyncLevels
-    from flinkcore.replay.elements.element_checkpoint import ElementCheckpoints
-    from flinkcore.replay.elements.system_clock import SystemJobClock
-    from flinkcore.runtime.checkpoint import OperatorPart, PendingCheckpoint
-    from flinkcore.runtime.operators.async_wait_operator import AsyncElementQueue
+    from flinkcore.checkpoint import OperatorPart, PendingCheckpoint
+    from flinkcore.elements.async_levels import AsyncLevels
+    from flinkcore.elements.element_checkpoint import ElementCheckpoints
+    from flinkcore.elements.system_clock import SystemJobClock
+    from flinkcore.operators.async_wait_operator import AsyncElementQueue
 
 MOST_COLLECTED = 8192
 """So many collected elements wait until the program takes them."""
@@ -222,7 +222,7 @@ class RunningTasks:
         restored = None if self._checkpoints is None else self._checkpoints.clock
         now_ms = self._sources.start_ms if restored is None else restored.now_ms
         if system_clock is None and any(is_async(vertex.head) for vertex in vertices):
-            from flinkcore.replay.elements.async_levels import AsyncLevels  # loads asyncio
+            from flinkcore.elements.async_levels import AsyncLevels  # loads asyncio
 
             self._levels = AsyncLevels(vertices, self._sources.start_ms, now_ms, check)
             self._clock = self._levels.clock
@@ -249,7 +249,7 @@ class RunningTasks:
         self._has_ended = False
 
     def _checkpoints_of(self, settings: CheckpointSettings) -> ElementCheckpoints:
-        from flinkcore.replay.elements.element_checkpoint import ElementCheckpoints  # loads pyarrow
+        from flinkcore.elements.element_checkpoint import ElementCheckpoints  # loads pyarrow
 
         return ElementCheckpoints(self._vertices, self._job, self._configuration, settings)
 
@@ -308,7 +308,7 @@ class RunningTasks:
     def _async_queue_of(self, task: int, capacity: int, ordered: bool) -> AsyncElementQueue:
         if self._levels is not None:
             return self._levels.queue_of(task, capacity)
-        from flinkcore.runtime.tasks.stream_element_queues import MailboxQueue
+        from flinkcore.elements.tasks.stream_element_queues import MailboxQueue
 
         assert self._system_clock is not None
         return MailboxQueue(self._system_clock.mailbox_of(task), capacity, ordered)

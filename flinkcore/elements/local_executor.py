@@ -7,25 +7,25 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from flinkcore._internal.python.working_directory import WorkingDirectory
 from flinkcore.common.execution_config import ExecutionConfig
-from flinkcore.datastream.pipeline_executor import (
+from flinkcore.datastream.graph.pipeline_executor import (
     NO_CHECKPOINTS,
     CheckpointSettings,
     ElementJob,
     ProgressChoice,
 )
-from flinkcore.datastream.transformations import StreamGraph
+from flinkcore.datastream.graph.transformations import StreamGraph
 from flinkcore.errors import ConfigurationError, FlinkcoreError
-from flinkcore.runtime.working_directory import WorkingDirectory
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from flinkcore.datastream.python_dependencies import PythonArchive
-    from flinkcore.replay.elements.background_run import BackgroundRun
-    from flinkcore.replay.elements.element_run import ElementRun
-    from flinkcore.replay.planned_job import EmbeddedPlannedJob
-    from flinkcore.replay.results.result import EmbeddedResult
+    from flinkcore.columnar.planned_job import EmbeddedPlannedJob
+    from flinkcore.columnar.results.result import EmbeddedResult
+    from flinkcore.datastream.graph.python_dependencies import PythonArchive
+    from flinkcore.elements.background_run import BackgroundRun
+    from flinkcore.elements.element_run import ElementRun
 
 
 class LocalExecutor:
@@ -50,9 +50,9 @@ class LocalExecutor:
         progress: ProgressChoice = "off",
         checkpoints: CheckpointSettings = NO_CHECKPOINTS,
     ) -> EmbeddedResult:
-        """Plan a columnar job; parameters as of :func:`flinkcore.replay.embedded.embedded_replay.embedded_result`."""
-        from flinkcore.replay.embedded.embedded_replay import embedded_result
-        from flinkcore.replay.planned_job import EmbeddedPlannedJob
+        """Plan a columnar job; parameters as of :func:`flinkcore.columnar.local.embedded_replay.embedded_result`."""
+        from flinkcore.columnar.local.embedded_replay import embedded_result
+        from flinkcore.columnar.planned_job import EmbeddedPlannedJob
 
         configuration.require_arrival_clock(
             "a columnar job", "it is a replay of a log, whose arrivals are the processing time"
@@ -68,10 +68,10 @@ class LocalExecutor:
         checkpoints: CheckpointSettings = NO_CHECKPOINTS,
     ) -> EmbeddedPlannedJob:
         """Plan a columnar job for an analysis of its logs; parameters as of `execute`."""
-        from flinkcore.replay.embedded.embedded_replay import default_parallelism
-        from flinkcore.replay.planned_job import EmbeddedPlannedJob
-        from flinkcore.replay.plans.job_plan import make_plan
-        from flinkcore.replay.results.job_checkpoint import JobCheckpoints
+        from flinkcore.columnar.checkpoint.job_checkpoint import JobCheckpoints
+        from flinkcore.columnar.local.embedded_replay import default_parallelism
+        from flinkcore.columnar.planned_job import EmbeddedPlannedJob
+        from flinkcore.columnar.plans.job_plan import make_plan
 
         plan = make_plan(graph, configuration)
         return EmbeddedPlannedJob(
@@ -80,8 +80,8 @@ class LocalExecutor:
 
     def explain_execution(self, graph: StreamGraph, configuration: ExecutionConfig) -> list[str]:
         """Return how paths split logs, and which versions of tables are read; else a job runs as its steps say."""
-        from flinkcore.replay.log.lake_files import shown_tables
-        from flinkcore.replay.plans.job_plan import make_plan
+        from flinkcore.columnar.plans.job_plan import make_plan
+        from flinkcore.log.tables.lake_files import shown_tables
 
         split_origins: list[str] = []
         if not graph.needs_rows:
@@ -91,7 +91,7 @@ class LocalExecutor:
 
     def execution_plan(self, job: ElementJob, configuration: ExecutionConfig) -> str:
         """Return the operators of a job that runs element by element as JSON."""
-        from flinkcore.runtime.tasks.execution_plan import execution_plan
+        from flinkcore.elements.tasks.execution_plan import execution_plan
 
         return execution_plan(job, configuration)
 
@@ -118,7 +118,7 @@ class LocalExecutor:
         """
         if configuration.get_clock() == "system":
             return self._in_background(job, configuration, checkpoints, may_stop=False)
-        from flinkcore.replay.elements.element_run import ElementRun
+        from flinkcore.elements.element_run import ElementRun
 
         return ElementRun(job, configuration, self._directory, checkpoints)
 
@@ -136,7 +136,7 @@ class LocalExecutor:
     def _in_background(
         self, job: ElementJob, configuration: ExecutionConfig, checkpoints: CheckpointSettings, may_stop: bool
     ) -> BackgroundRun:
-        from flinkcore.replay.elements.background_run import BackgroundRun
+        from flinkcore.elements.background_run import BackgroundRun
 
         return BackgroundRun(job, configuration, self._directory, checkpoints, may_stop)
 
@@ -144,7 +144,7 @@ class LocalExecutor:
         """Put a folder on the path of this process: that of a module, a given one, or that of an unpacked archive."""
         folder = path if path.is_dir() else path.parent
         if not path.is_dir() and path.suffix != ".py":
-            from flinkcore.datastream.python_dependencies import temporary_folder, unpack
+            from flinkcore.datastream.graph.python_dependencies import temporary_folder, unpack
 
             # Compiled modules cannot be imported from within an archive.
             folder = temporary_folder("modules")
@@ -155,7 +155,7 @@ class LocalExecutor:
 
     def add_python_archive(self, archive: PythonArchive) -> None:
         """Unpack an archive in the working directory of the functions of later jobs."""
-        from flinkcore.datastream.python_dependencies import check_target, temporary_folder, unpack
+        from flinkcore.datastream.graph.python_dependencies import check_target, temporary_folder, unpack
 
         check_target(archive.target_dir, self._targets)
         unpacked = temporary_folder("archive")
@@ -170,7 +170,7 @@ class LocalExecutor:
 
     def check_python_executable(self, python_exec: str) -> None:
         """Raise ConfigurationError unless this process runs the interpreter."""
-        from flinkcore.datastream.python_dependencies import is_this_interpreter
+        from flinkcore.datastream.graph.python_dependencies import is_this_interpreter
 
         if not is_this_interpreter(python_exec):
             raise ConfigurationError(

@@ -8,8 +8,8 @@ from functools import partial
 from threading import Lock
 from typing import Generic, TypeVar
 
-from flinkcore.common.interruptible_condition import InterruptibleCondition
-from flinkcore.replay.embedded.replay_threads import ReplayThreads
+from flinkcore._internal.python.interruptible_condition import InterruptibleCondition
+from flinkcore._internal.python.replay_threads import ReplayThreads
 
 Given = TypeVar("Given")
 

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator, Sequence
 from threading import RLock
 from typing import Final
 
+from flinkcore.elements.arrivals.element_arrivals import Origin
+from flinkcore.elements.tasks.mailbox import JobMailbox, TaskMailbox, TaskProcessingTimeService
+from flinkcore.elements.tasks.stream_task import StreamTask
 from flinkcore.errors import TimerError
-from flinkcore.replay.elements.element_arrivals import Origin
-from flinkcore.runtime.processing_time import SystemProcessingTimeService
-from flinkcore.runtime.tasks.mailbox import JobMailbox, TaskMailbox, TaskProcessingTimeService
-from flinkcore.runtime.tasks.stream_task import StreamTask
+from flinkcore.operators.timers.processing_time import SystemProcessingTimeService
 
 POLL_SECONDS: Final = 0.005
 """So long a source waits that had nothing when it was polled."""

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from flinkcore.common import OutputTag, Row
 from flinkcore.datastream import DataStream, KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
-from flinkcore.datastream.pipeline_executor import ReplayResult
+from flinkcore.datastream.graph.pipeline_executor import ReplayResult
 from flinkcore.datastream.state import ValueState, ValueStateDescriptor
 from flinkcore.examples.flights import flights_by_origin
 

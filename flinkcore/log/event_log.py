@@ -9,19 +9,19 @@ from typing import Any, Final, Literal
 
 import pyarrow as pa
 
-from flinkcore.common.expressions import Expression, is_expression
+from flinkcore._internal.arrow.expressions import Expression, is_expression
+from flinkcore._internal.arrow.sort_keys import SortKey
+from flinkcore._internal.arrow.time_units import TimeUnit, check_time_unit
 from flinkcore.common.output_tag import OutputTag
-from flinkcore.common.sort_keys import SortKey
 from flinkcore.common.split_origin import FILE, PARTITION, SplitOrigin
-from flinkcore.common.time_units import TimeUnit, check_time_unit
-from flinkcore.datastream.arrow_data import ArrowData
-from flinkcore.datastream.lake_tables import LakeTable, refuse_files_as_splits
+from flinkcore.datastream.graph.arrow_data import ArrowData
+from flinkcore.datastream.graph.lake_tables import LakeTable, refuse_files_as_splits
 from flinkcore.errors import ConfigurationError, SchemaError
-from flinkcore.replay.log.chunks import Chunk
-from flinkcore.replay.log.lake_files import log_of_paths, table_files
-from flinkcore.replay.log.log_sources import LogFiles, TableSource
-from flinkcore.replay.log.row_order import POSITION, RowOrder, check_position_type, ranked_chunks
-from flinkcore.replay.log.text_formats import CsvFormat, JsonFormat
+from flinkcore.log.formats.text_formats import CsvFormat, JsonFormat
+from flinkcore.log.order.row_order import POSITION, RowOrder, check_position_type, ranked_chunks
+from flinkcore.log.sources.chunks import Chunk
+from flinkcore.log.sources.log_sources import LogFiles, TableSource
+from flinkcore.log.tables.lake_files import log_of_paths, table_files
 
 _DELIMITERS: Final = (";", "\t", "|")
 _SPARK_FILE: Final = re.compile(r"part-\d{5,}-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -148,7 +148,7 @@ class EventLog:
         Parameters
         ----------
         data : str, path, sequence of these, LakeTable, LogFiles, ArrowData, or Arrow data
-            Paths as :func:`~flinkcore.replay.log.files.discover_files` takes them, of which a directory may be a
+            Paths as :func:`~flinkcore.log.files.log_files.discover_files` takes them, of which a directory may be a
             table; a table, or its files; otherwise anything with ``__arrow_c_stream__`` or ``__arrow_c_array__``, as
             ``TableSource.of`` takes it, or `ArrowData` of that.
         timestamp, arrival, split, rate, arrival_start_ms, on_bad_row, has_positions, position, ordered_by

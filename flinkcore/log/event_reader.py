@@ -9,14 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from flinkcore._native.event_log import MAX_ARRIVAL_MS
-from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
-from flinkcore.common.expressions import is_expression
-from flinkcore.common.output_tag import OutputTag
-from flinkcore.common.shown_times import dated
-from flinkcore.errors import DataError, SchemaError
-from flinkcore.replay.log.chunks import Chunk
-from flinkcore.replay.log.column_ops import (
+from flinkcore._internal.arrow.column_ops import (
     HIDDEN_PREFIX,
     ColumnOp,
     Columns,
@@ -26,12 +19,19 @@ from flinkcore.replay.log.column_ops import (
     output_schema,
     shown_column,
 )
-from flinkcore.replay.log.content_order import content_numbers
-from flinkcore.replay.log.event_log import EventLog
-from flinkcore.replay.log.milliseconds import check_time_type, no_time, to_milliseconds
-from flinkcore.replay.log.plain_columns import narrowest, require_readable
-from flinkcore.replay.log.split_rows import SplitCounter, SplitRows, check_split_type
-from flinkcore.replay.log.waiting_rows import WaitingBatch, WaitingRows
+from flinkcore._internal.arrow.expressions import is_expression
+from flinkcore._internal.arrow.milliseconds import check_time_type, no_time, to_milliseconds
+from flinkcore._internal.arrow.plain_columns import narrowest, require_readable
+from flinkcore._internal.show.times import dated
+from flinkcore._internal.values.timestamps import MAX_TIMESTAMP, MIN_TIMESTAMP
+from flinkcore._native.event_log import MAX_ARRIVAL_MS
+from flinkcore.common.output_tag import OutputTag
+from flinkcore.errors import DataError, SchemaError
+from flinkcore.log.event_log import EventLog
+from flinkcore.log.order.content_order import content_numbers
+from flinkcore.log.sources.chunks import Chunk
+from flinkcore.log.split_rows import SplitCounter, SplitRows, check_split_type
+from flinkcore.log.waiting_rows import WaitingBatch, WaitingRows
 
 ARRIVAL: Final = f"{HIDDEN_PREFIX}arrival"
 """Hidden column with the arrival, where an expression gives it."""

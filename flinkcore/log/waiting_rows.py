@@ -18,13 +18,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from flinkcore._internal.arrow.arrays import Int32s, Int64s
+from flinkcore._internal.arrow.column_ops import HIDDEN_PREFIX
+from flinkcore.checkpoint.checkpoint_storage import CheckpointStorage
+from flinkcore.checkpoint.checkpoint_table import CheckpointTable
+from flinkcore.checkpoint.table_file import TableFile, read_table, refused_as
 from flinkcore.errors import SchemaError
-from flinkcore.replay.log.arrays import Int32s, Int64s
-from flinkcore.replay.log.chunks import Chunk
-from flinkcore.replay.log.column_ops import HIDDEN_PREFIX
-from flinkcore.runtime.checkpoint.checkpoint_storage import CheckpointStorage
-from flinkcore.runtime.checkpoint.checkpoint_table import CheckpointTable
-from flinkcore.runtime.checkpoint.table_file import TableFile, read_table, refused_as
+from flinkcore.log.sources.chunks import Chunk
 
 _PLACES: Final[Mapping[str, pa.DataType]] = {
     f"{HIDDEN_PREFIX}waiting {name}": kind

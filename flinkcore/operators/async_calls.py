@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from flinkcore.datastream.functions import AsyncFunction, AsyncRetryStrategy
 from flinkcore.errors import in_words
-from flinkcore.runtime.elements import StreamRecord
+from flinkcore.operators.records.stream_elements import StreamRecord
 
 CANCEL_SECONDS: Final = 5
 """So long calls that are cancelled may take to end; those that take longer are left behind."""

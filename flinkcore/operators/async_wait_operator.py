@@ -9,11 +9,11 @@ from typing import Any, Final
 
 from flinkcore.common.watermark import Watermark
 from flinkcore.datastream.functions import AsyncFunction, AsyncRetryStrategy, RuntimeContext
-from flinkcore.runtime.elements import LatencyMarker, StreamRecord, WatermarkStatus
-from flinkcore.runtime.operators.async_calls import AsyncCall, AsyncCalls
-from flinkcore.runtime.operators.function_results import FunctionResults
-from flinkcore.runtime.operators.stream_operator import OneInputStreamOperator
-from flinkcore.runtime.output import Output
+from flinkcore.operators.async_calls import AsyncCall, AsyncCalls
+from flinkcore.operators.function_results import FunctionResults
+from flinkcore.operators.records.output import Output
+from flinkcore.operators.records.stream_elements import LatencyMarker, StreamRecord, WatermarkStatus
+from flinkcore.operators.stream_operator import OneInputStreamOperator
 
 MOST_WAITING: Final = 8192
 """So much that is no call waits for calls at most."""

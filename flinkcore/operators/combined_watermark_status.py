@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from heapq import heapify, heappop, heappush, heapreplace
 from typing import Protocol
 
-from flinkcore.common.constants import MIN_TIMESTAMP
+from flinkcore._internal.values.timestamps import MIN_TIMESTAMP
 from flinkcore.errors import ConfigurationError
 
 

@@ -9,14 +9,14 @@ from flinkcore.datastream.functions import Results
 from flinkcore.datastream.time_domain import TimeDomain
 from flinkcore.datastream.timerservice import TimerService
 from flinkcore.errors import UserCodeError, in_words
-from flinkcore.runtime.elements import StreamRecord
-from flinkcore.runtime.messages import shown, shown_time
-from flinkcore.runtime.operators.function_results import FunctionResults
-from flinkcore.runtime.operators.process_contexts import ContextOfTimers
-from flinkcore.runtime.operators.stream_operator import ElementCall
-from flinkcore.runtime.output import Output, OutputFullError
-from flinkcore.runtime.state import KeyedStateBackend
-from flinkcore.runtime.timers import InternalTimer, InternalTimeServiceManager, SimpleTimerService
+from flinkcore.operators.function_results import FunctionResults
+from flinkcore.operators.process_contexts import ContextOfTimers
+from flinkcore.operators.records.messages import shown, shown_time
+from flinkcore.operators.records.output import Output, OutputFullError
+from flinkcore.operators.records.stream_elements import StreamRecord
+from flinkcore.operators.state import KeyedStateBackend
+from flinkcore.operators.stream_operator import ElementCall
+from flinkcore.operators.timers import InternalTimer, InternalTimeServiceManager, SimpleTimerService
 
 KeySelector = Callable[[Any], Hashable]
 """Returns the key of an element."""

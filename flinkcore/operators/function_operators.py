@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from flinkcore._internal.values.timestamps import MAX_TIMESTAMP
 from flinkcore._native.element_calls import FilterCall, MapCall, ReduceCall
-from flinkcore.common.constants import MAX_TIMESTAMP
 from flinkcore.common.watermark import Watermark
 from flinkcore.datastream.functions import (
     FilterFunction,
@@ -23,18 +23,18 @@ from flinkcore.datastream.functions import (
 from flinkcore.datastream.functions.rolling_aggregation import RollingAggregation
 from flinkcore.datastream.state import ValueStateDescriptor
 from flinkcore.errors import DataError, FlinkcoreError, UserCodeError
-from flinkcore.runtime.elements import StreamRecord
-from flinkcore.runtime.operators.function_calls import KeySelector, key_selector_failed, selected_key
-from flinkcore.runtime.operators.function_results import FunctionResults
-from flinkcore.runtime.operators.stream_operator import (
+from flinkcore.operators.function_calls import KeySelector, key_selector_failed, selected_key
+from flinkcore.operators.function_results import FunctionResults
+from flinkcore.operators.records.output import Output
+from flinkcore.operators.records.stream_elements import StreamRecord
+from flinkcore.operators.state import KeyedStateBackend
+from flinkcore.operators.stream_operator import (
     AbstractStreamOperator,
     ElementCall,
     OneInputStreamOperator,
     TwoInputStreamOperator,
     refuse_before_open,
 )
-from flinkcore.runtime.output import Output
-from flinkcore.runtime.state import KeyedStateBackend
 
 Conversion = Callable[[Any], Any]
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
+from flinkcore._internal.show.times import dated
 from flinkcore._native.element_calls import ResultCollector
 from flinkcore.common.output_tag import OutputTag
-from flinkcore.common.shown_times import dated
 from flinkcore.datastream.functions import FunctionOrCallable, function_name
 from flinkcore.datastream.functions.join_functions import called_function
 from flinkcore.datastream.window import Window
 from flinkcore.errors import DataError, UserCodeError, in_words
-from flinkcore.runtime.elements import StreamRecord
-from flinkcore.runtime.key_context import NO_KEY, KeyContext
-from flinkcore.runtime.messages import shown, shown_time
-from flinkcore.runtime.output import Output, OutputFullError
-from flinkcore.runtime.timers import InternalTimer
+from flinkcore.operators.keys.key_context import NO_KEY, KeyContext
+from flinkcore.operators.records.messages import shown, shown_time
+from flinkcore.operators.records.output import Output, OutputFullError
+from flinkcore.operators.records.stream_elements import StreamRecord
+from flinkcore.operators.timers import InternalTimer
 
 Subject = StreamRecord[Any] | InternalTimer | Window
 """The element, timer or window that a function is called for."""

@@ -4,23 +4,23 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
+from flinkcore._internal.values.timestamps import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore._native.element_calls import kept_context
-from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.datastream.functions import ProcessJoinFunction, Results, RuntimeContext
-from flinkcore.datastream.interval_join_operation import IntervalJoinOperation
+from flinkcore.datastream.graph.interval_join_operation import IntervalJoinOperation
 from flinkcore.datastream.state import MapStateDescriptor
 from flinkcore.errors import DataError
-from flinkcore.runtime.elements import StreamRecord
-from flinkcore.runtime.operators.function_calls import KeySelector, selected_key
-from flinkcore.runtime.operators.function_results import FunctionResults
-from flinkcore.runtime.operators.process_operators import KeyedFunctionOperator
-from flinkcore.runtime.operators.stream_operator import TwoInputStreamOperator, refuse_before_open
-from flinkcore.runtime.output import Output, OutputFullError
-from flinkcore.runtime.processing_time import ProcessingTimeService
-from flinkcore.runtime.state import KeyedStateBackend
-from flinkcore.runtime.state.heap_states import HeapMapState
-from flinkcore.runtime.timers import InternalTimer
+from flinkcore.operators.function_calls import KeySelector, selected_key
+from flinkcore.operators.function_results import FunctionResults
+from flinkcore.operators.process_operators import KeyedFunctionOperator
+from flinkcore.operators.records.output import Output, OutputFullError
+from flinkcore.operators.records.stream_elements import StreamRecord
+from flinkcore.operators.state import KeyedStateBackend
+from flinkcore.operators.state.heap_states import HeapMapState
+from flinkcore.operators.stream_operator import TwoInputStreamOperator, refuse_before_open
+from flinkcore.operators.timers import InternalTimer
+from flinkcore.operators.timers.processing_time import ProcessingTimeService
 
 LEFT_BUFFER = "LEFT_BUFFER"
 RIGHT_BUFFER = "RIGHT_BUFFER"

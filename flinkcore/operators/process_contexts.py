@@ -18,8 +18,8 @@ from flinkcore.datastream.functions import (
 from flinkcore.datastream.state import BroadcastState, MapStateDescriptor, ReadOnlyBroadcastState
 from flinkcore.datastream.time_domain import TimeDomain
 from flinkcore.datastream.timerservice import TimerService
-from flinkcore.runtime.key_context import KeyContext
-from flinkcore.runtime.state import OperatorStateBackend
+from flinkcore.operators.keys.key_context import KeyContext
+from flinkcore.operators.state import OperatorStateBackend
 
 K = TypeVar("K")
 V = TypeVar("V")

@@ -18,15 +18,14 @@ from flinkcore.datastream.functions import (
 from flinkcore.datastream.state import MapStateDescriptor
 from flinkcore.datastream.timerservice import TimerService
 from flinkcore.errors import LifecycleError
-from flinkcore.runtime.elements import StreamRecord
-from flinkcore.runtime.operators.function_calls import (
+from flinkcore.operators.function_calls import (
     KeyedCalls,
     KeyedElementCall,
     KeySelector,
     call_for_element,
 )
-from flinkcore.runtime.operators.function_results import FunctionResults
-from flinkcore.runtime.operators.process_contexts import (
+from flinkcore.operators.function_results import FunctionResults
+from flinkcore.operators.process_contexts import (
     BroadcastElementContext,
     ContextOfTimers,
     ElementContext,
@@ -36,18 +35,19 @@ from flinkcore.runtime.operators.process_contexts import (
     KeyedTimerContext,
     ReadOnlyElementContext,
 )
-from flinkcore.runtime.operators.stream_operator import (
+from flinkcore.operators.records.output import Output, OutputFullError
+from flinkcore.operators.records.stream_elements import StreamRecord
+from flinkcore.operators.state import KeyedStateBackend, OperatorStateBackend
+from flinkcore.operators.stream_operator import (
     AbstractStreamOperator,
     ElementCall,
     OneInputStreamOperator,
     TwoInputStreamOperator,
     refuse_before_open,
 )
-from flinkcore.runtime.output import Output, OutputFullError
-from flinkcore.runtime.processing_time import ProcessingTimeService
-from flinkcore.runtime.state import KeyedStateBackend, OperatorStateBackend
-from flinkcore.runtime.timers import InternalTimeServiceManager
-from flinkcore.runtime.timers.function_timer_services import UnkeyedTimerService
+from flinkcore.operators.timers import InternalTimeServiceManager
+from flinkcore.operators.timers.function_timer_services import UnkeyedTimerService
+from flinkcore.operators.timers.processing_time import ProcessingTimeService
 
 F = TypeVar("F", bound=Function)
 

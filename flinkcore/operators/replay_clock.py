@@ -6,8 +6,8 @@ from functools import partial
 
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.errors import FlinkcoreError, TimerError
-from flinkcore.runtime.output import OutputFullError
-from flinkcore.runtime.processing_time import (
+from flinkcore.operators.records.output import OutputFullError
+from flinkcore.operators.timers.processing_time import (
     DrivenProcessingTimeService,
     ProcessingTimeCallback,
     ScheduledTimer,

@@ -8,11 +8,11 @@ from typing import Any
 from flinkcore.datastream.connectors.base import SinkWriter
 from flinkcore.datastream.functions import SinkFunction
 from flinkcore.errors import FlinkcoreError, UserCodeError, in_words
-from flinkcore.runtime.elements import StreamRecord
-from flinkcore.runtime.messages import shown
-from flinkcore.runtime.operators.function_operators import ElementFunctionOperator
-from flinkcore.runtime.operators.stream_operator import ElementCall, OneInputStreamOperator
-from flinkcore.runtime.output import Output
+from flinkcore.operators.function_operators import ElementFunctionOperator
+from flinkcore.operators.records.messages import shown
+from flinkcore.operators.records.output import Output
+from flinkcore.operators.records.stream_elements import StreamRecord
+from flinkcore.operators.stream_operator import ElementCall, OneInputStreamOperator
 
 
 class SinkWriterOperator(OneInputStreamOperator):

@@ -7,12 +7,12 @@ from typing import Any, Literal, NoReturn, Protocol
 from flinkcore.common.watermark import Watermark
 from flinkcore.datastream.functions import RuntimeContext
 from flinkcore.errors import LifecycleError
-from flinkcore.runtime.combined_watermark_status import IndexedCombinedWatermarkStatus
-from flinkcore.runtime.elements import LatencyMarker, StreamRecord, WatermarkStatus
-from flinkcore.runtime.latency import LatencyStats
-from flinkcore.runtime.output import Output
-from flinkcore.runtime.task_metrics import TaskMetricGroup
-from flinkcore.runtime.timers import InternalTimeServiceManager
+from flinkcore.operators.combined_watermark_status import IndexedCombinedWatermarkStatus
+from flinkcore.operators.metrics.latency import LatencyStats
+from flinkcore.operators.metrics.task_metrics import TaskMetricGroup
+from flinkcore.operators.records.output import Output
+from flinkcore.operators.records.stream_elements import LatencyMarker, StreamRecord, WatermarkStatus
+from flinkcore.operators.timers import InternalTimeServiceManager
 
 ElementCall = Callable[[StreamRecord[Any]], None]
 """Processes a record."""

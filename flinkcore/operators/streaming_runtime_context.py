@@ -8,8 +8,8 @@ from flinkcore.datastream.functions import RuntimeContext
 from flinkcore.datastream.state import StateDescriptor
 from flinkcore.errors import ConfigurationError
 from flinkcore.metrics import MetricGroup
-from flinkcore.runtime.state.keyed_state_store import AbstractKeyedStateStore
-from flinkcore.runtime.task_metrics import TaskMetricGroup
+from flinkcore.operators.metrics.task_metrics import TaskMetricGroup
+from flinkcore.operators.state.keyed_state_store import AbstractKeyedStateStore
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,23 +2,23 @@
 
 from typing import Any
 
+from flinkcore._internal.values.timestamps import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore._native.element_calls import TimestampCall
-from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.common.execution_config import checked_auto_watermark_interval
 from flinkcore.common.watermark import Watermark
 from flinkcore.common.watermark_generators import NoWatermarksGenerator, WatermarkGenerator
 from flinkcore.common.watermark_strategy import WatermarkStrategy
 from flinkcore.datastream.functions import RuntimeContext
 from flinkcore.errors import SchemaError
-from flinkcore.runtime.copies import copied_strategy
-from flinkcore.runtime.elements import StreamRecord, WatermarkStatus
-from flinkcore.runtime.operators.stream_operator import (
+from flinkcore.operators.records.copies import copied_strategy
+from flinkcore.operators.records.output import Output
+from flinkcore.operators.records.stream_elements import StreamRecord, WatermarkStatus
+from flinkcore.operators.stream_operator import (
     ElementCall,
     OneInputStreamOperator,
     refuse_before_open,
 )
-from flinkcore.runtime.output import Output
-from flinkcore.runtime.processing_time import ProcessingTimeService, ScheduledTimer
+from flinkcore.operators.timers.processing_time import ProcessingTimeService, ScheduledTimer
 
 
 class TimestampsAndWatermarksOperator(OneInputStreamOperator):

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from flinkcore.common.lazy_names import lazy_names
+from flinkcore._internal.python.lazy_names import lazy_names
 
 try:
     import pyspark  # noqa: F401, not there without the extra

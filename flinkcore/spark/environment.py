@@ -8,30 +8,30 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, Literal, NoReturn
 
+from flinkcore._internal.arrow.expressions import Expression
+from flinkcore._internal.arrow.joined_batches import empty_table
+from flinkcore._internal.arrow.sort_keys import Position, SortKey, sort_keys
+from flinkcore._internal.arrow.time_units import TimeUnit
+from flinkcore.columnar.checkpoint.job_checkpoint import JobCheckpoints
+from flinkcore.columnar.plans.job_plan import JobPlan, log_sources, make_plan
+from flinkcore.columnar.plans.log_plan import LogPlan
+from flinkcore.columnar.plans.partial_windows import partial_windows
+from flinkcore.columnar.plans.tied_events import without_order_of_ties
 from flinkcore.common import ExecutionConfig, OutputTag
-from flinkcore.common.expressions import Expression
-from flinkcore.common.sort_keys import Position, SortKey, sort_keys
 from flinkcore.common.split_origin import PARTITION, SplitOrigin
-from flinkcore.common.time_units import TimeUnit
 from flinkcore.datastream import DataStream, StreamExecutionEnvironment
-from flinkcore.datastream.pipeline_executor import (
+from flinkcore.datastream.graph.pipeline_executor import (
     NO_CHECKPOINTS,
     CheckpointSettings,
     ElementJob,
     ProgressChoice,
 )
-from flinkcore.datastream.python_dependencies import PythonArchive
-from flinkcore.datastream.transformations import EventLogSource, StreamGraph
+from flinkcore.datastream.graph.python_dependencies import PythonArchive
+from flinkcore.datastream.graph.transformations import EventLogSource, StreamGraph
+from flinkcore.elements.tasks.execution_plan import execution_plan
 from flinkcore.errors import ConfigurationError, FlinkcoreError
-from flinkcore.replay.log.joined_batches import empty_table
-from flinkcore.replay.log.lake_files import shown_tables
-from flinkcore.replay.log.log_sources import TableSource
-from flinkcore.replay.plans.job_plan import JobPlan, log_sources, make_plan
-from flinkcore.replay.plans.log_plan import LogPlan
-from flinkcore.replay.plans.partial_windows import partial_windows
-from flinkcore.replay.plans.tied_events import without_order_of_ties
-from flinkcore.replay.results.job_checkpoint import JobCheckpoints
-from flinkcore.runtime.tasks.execution_plan import execution_plan
+from flinkcore.log.sources.log_sources import TableSource
+from flinkcore.log.tables.lake_files import shown_tables
 from flinkcore.spark.columnar.replay import SparkReplay
 from flinkcore.spark.columnar.result import SparkResult
 from flinkcore.spark.elements.element_run import SparkElementRun

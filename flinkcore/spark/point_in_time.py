@@ -11,10 +11,10 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Window, types
 from pyspark.sql import functions as f
 
+from flinkcore._internal.arrow.column_ops import HIDDEN_PREFIX
 from flinkcore.analysis.point_in_time import WITHDRAWN, PointInTimeJoin
 from flinkcore.common import Duration, Time
-from flinkcore.datastream.columnar_windows import ROW_KIND
-from flinkcore.replay.log.column_ops import HIDDEN_PREFIX
+from flinkcore.datastream.graph.columnar_windows import ROW_KIND
 from flinkcore.spark.logs.dataframe_log import log_schema, quoted
 from flinkcore.spark.negative_zeros import negative_zeros
 from flinkcore.spark.result_dataframes import dataframe_of

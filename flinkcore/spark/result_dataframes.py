@@ -7,8 +7,8 @@ from typing import Any, Final
 from pyspark.sql import Column, DataFrame, types
 from pyspark.sql import functions as f
 
+from flinkcore.columnar.results.result import JobResult
 from flinkcore.errors import ConfigurationError
-from flinkcore.replay.results.result import JobResult
 from flinkcore.spark.columnar.result import SparkResult
 from flinkcore.spark.logs.dataframe_log import quoted
 

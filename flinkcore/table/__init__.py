@@ -2,9 +2,9 @@
 
 from typing import NoReturn
 
-from flinkcore.common.missing_features import MISSING_TABLE_NAMES, refuse_name
-from flinkcore.common.row import Row
-from flinkcore.common.row_kind import RowKind
+from flinkcore._internal.python.missing_features import MISSING_TABLE_NAMES, refuse_name
+from flinkcore._internal.values.row import Row
+from flinkcore._internal.values.row_kind import RowKind
 from flinkcore.table.types import DataTypes
 
 __all__ = ["DataTypes", "Row", "RowKind"]

@@ -8,9 +8,9 @@ from dataclasses import dataclass, fields, replace
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from typing import Any, NoReturn, TypeVar
 
-from flinkcore.common.missing_features import MISSING_TABLE_NAMES, MissingMethodError, refuse_name
-from flinkcore.common.row import Row
-from flinkcore.common.row_kind import RowKind
+from flinkcore._internal.python.missing_features import MISSING_TABLE_NAMES, MissingMethodError, refuse_name
+from flinkcore._internal.values.row import Row
+from flinkcore._internal.values.row_kind import RowKind
 from flinkcore.common.typeinfo import RowTypeInfo, TypeInformation, Types
 from flinkcore.errors import ConfigurationError
 

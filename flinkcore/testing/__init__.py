@@ -37,8 +37,8 @@ With pytest there are the fixtures `flinkcore_harnesses` and `flinkcore_clock`, 
 ``flinkcore.pytest_plugin``. A README.md is beside this file; ``flinkcore.examples.fraud_detection`` is the job above.
 """
 
-from flinkcore.runtime.elements import StreamRecord, WatermarkStatus
-from flinkcore.runtime.streaming_runtime_context import TaskInfo
+from flinkcore.operators.records.stream_elements import StreamRecord, WatermarkStatus
+from flinkcore.operators.streaming_runtime_context import TaskInfo
 from flinkcore.testing.abstract_stream_operator_test_harness import (
     AbstractStreamOperatorTestHarness,
     ClockedTestHarness,

@@ -7,26 +7,31 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Generic, TypeVar
 
+from flinkcore._internal.values.timestamps import MIN_TIMESTAMP
 from flinkcore._native.key_groups import compute_key_group_range_for_operator_index
-from flinkcore.common.constants import MIN_TIMESTAMP
+from flinkcore.checkpoint import OperatorBackends, OperatorSnapshot
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.time import Duration, Time, interval_or_ms
 from flinkcore.common.timestamp_assigner import as_timestamp
 from flinkcore.common.watermark import Watermark
 from flinkcore.errors import ConfigurationError, DataError, LifecycleError
-from flinkcore.runtime.checkpoint import OperatorBackends, OperatorSnapshot
-from flinkcore.runtime.copies import copied
-from flinkcore.runtime.elements import LatencyMarker, StreamElement, StreamRecord, WatermarkStatus
-from flinkcore.runtime.java_keys import JavaKeys
-from flinkcore.runtime.key_context import KeyContext
-from flinkcore.runtime.operators import AbstractStreamOperator
-from flinkcore.runtime.operators.function_calls import KeySelector
-from flinkcore.runtime.operators.process_operators import UnkeyedFunctionOperator
-from flinkcore.runtime.output import Output
-from flinkcore.runtime.processing_time import DrivenProcessingTimeService, ProcessingTimeService
-from flinkcore.runtime.state import DefaultKeyedStateStore, KeyedStateBackend, OperatorStateBackend
-from flinkcore.runtime.state.state_table import VOID_NAMESPACE
-from flinkcore.runtime.streaming_runtime_context import StreamingRuntimeContext, TaskInfo
+from flinkcore.operators.function_calls import KeySelector
+from flinkcore.operators.keys.java_keys import JavaKeys
+from flinkcore.operators.keys.key_context import KeyContext
+from flinkcore.operators.process_operators import UnkeyedFunctionOperator
+from flinkcore.operators.records.copies import copied
+from flinkcore.operators.records.output import Output
+from flinkcore.operators.records.stream_elements import (
+    LatencyMarker,
+    StreamElement,
+    StreamRecord,
+    WatermarkStatus,
+)
+from flinkcore.operators.state import DefaultKeyedStateStore, KeyedStateBackend, OperatorStateBackend
+from flinkcore.operators.state.state_table import VOID_NAMESPACE
+from flinkcore.operators.stream_operator import AbstractStreamOperator
+from flinkcore.operators.streaming_runtime_context import StreamingRuntimeContext, TaskInfo
+from flinkcore.operators.timers.processing_time import DrivenProcessingTimeService, ProcessingTimeService
 from flinkcore.testing.operator_subtask_state import OperatorSubtaskState
 
 OUT = TypeVar("OUT")

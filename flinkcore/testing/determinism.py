@@ -15,15 +15,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from flinkcore._internal.arrow.column_ops import HIDDEN_PREFIX, WithColumns
+from flinkcore._internal.arrow.expressions import Expression
+from flinkcore._internal.arrow.sort_keys import Position, sort_keys
+from flinkcore._internal.arrow.time_units import TimeUnit
+from flinkcore._internal.show.html import html_lines
+from flinkcore._internal.show.tables import shown_table
 from flinkcore.common import OutputTag
-from flinkcore.common.expressions import Expression
-from flinkcore.common.html_text import html_lines
-from flinkcore.common.shown_tables import shown_table
-from flinkcore.common.sort_keys import Position, sort_keys
 from flinkcore.common.split_origin import SplitOrigin
-from flinkcore.common.time_units import TimeUnit
 from flinkcore.datastream import DataStream, StreamExecutionEnvironment
-from flinkcore.datastream.transformations import (
+from flinkcore.datastream.graph.transformations import (
     EventLogSource,
     ProcessTransformation,
     StreamGraph,
@@ -32,12 +33,11 @@ from flinkcore.datastream.transformations import (
     WindowTransformation,
 )
 from flinkcore.errors import ConfigurationError, in_words
-from flinkcore.replay.log.column_ops import HIDDEN_PREFIX, WithColumns
-from flinkcore.replay.log.event_log import EventLog
-from flinkcore.replay.log.event_reader import EventReader
-from flinkcore.replay.log.row_order import POSITION
-from flinkcore.replay.time_plane.time_warnings import ReadTimes, check_units
+from flinkcore.log.event_log import EventLog
+from flinkcore.log.event_reader import EventReader
+from flinkcore.log.order.row_order import POSITION
 from flinkcore.testing.histories import KINDS, Changed, History, LogTimes, legal_histories
+from flinkcore.time_plane.time_warnings import ReadTimes, check_units
 
 Job = Callable[..., DataStream]
 """From the streams of events of the logs, one for each, to the stream of results."""

@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from flinkcore.common.shown_times import dated
+from flinkcore._internal.show.times import dated
 from flinkcore.testing.machine_clock import UNSEEN, on_another_day
 
 Int64s = npt.NDArray[np.int64]

@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterable
 from typing import Any, Generic, TypeVar
 
 from flinkcore.common.watermark import Watermark
-from flinkcore.runtime.elements import StreamRecord, WatermarkStatus
-from flinkcore.runtime.operators import OneInputStreamOperator
-from flinkcore.runtime.operators.function_calls import KeySelector
-from flinkcore.runtime.streaming_runtime_context import TaskInfo
+from flinkcore.operators.function_calls import KeySelector
+from flinkcore.operators.records.stream_elements import StreamRecord, WatermarkStatus
+from flinkcore.operators.stream_operator import OneInputStreamOperator
+from flinkcore.operators.streaming_runtime_context import TaskInfo
 from flinkcore.testing.abstract_stream_operator_test_harness import (
     TASK,
     AbstractStreamOperatorTestHarness,
@@ -42,7 +42,7 @@ class OneInputStreamOperatorTestHarness(AbstractStreamOperatorTestHarness[OUT], 
 
     Examples
     --------
-    >>> from flinkcore.runtime.operators import ProcessOperator
+    >>> from flinkcore.operators import ProcessOperator
     >>> from flinkcore.datastream import ProcessFunction
     >>> class Double(ProcessFunction):
     ...     def process_element(self, value, ctx):

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from flinkcore.errors import ConfigurationError, SchemaError
-from flinkcore.runtime.checkpoint import (
+from flinkcore.checkpoint import (
     Checkpoint,
     CheckpointManifest,
     CheckpointWriter,
@@ -15,8 +14,9 @@ from flinkcore.runtime.checkpoint import (
     OperatorSnapshot,
     PendingCheckpoint,
 )
-from flinkcore.runtime.checkpoint.checkpoint_storage import MemoryCheckpointStorage
-from flinkcore.runtime.streaming_runtime_context import TaskInfo
+from flinkcore.checkpoint.checkpoint_storage import MemoryCheckpointStorage
+from flinkcore.errors import ConfigurationError, SchemaError
+from flinkcore.operators.streaming_runtime_context import TaskInfo
 
 FOLDER = "data"
 

@@ -5,10 +5,10 @@ from dataclasses import dataclass, fields, is_dataclass
 from itertools import zip_longest
 from typing import Any
 
-from flinkcore.common.constants import MAX_TIMESTAMP
-from flinkcore.common.row import Row
+from flinkcore._internal.values.row import Row
+from flinkcore._internal.values.timestamps import MAX_TIMESTAMP
 from flinkcore.common.watermark import Watermark
-from flinkcore.runtime.elements import LatencyMarker, StreamRecord, WatermarkStatus
+from flinkcore.operators.records.stream_elements import LatencyMarker, StreamRecord, WatermarkStatus
 from flinkcore.testing.abstract_stream_operator_test_harness import ClockedTestHarness
 
 SHOWN_DIFFERENCES = 3
@@ -255,7 +255,7 @@ def assert_output(
     Examples
     --------
     >>> from flinkcore.common import Watermark
-    >>> from flinkcore.runtime.elements import StreamRecord
+    >>> from flinkcore.operators.records.stream_elements import StreamRecord
     >>> assert_output([StreamRecord("a", 10), Watermark(10)], [StreamRecord("a", 11), Watermark(10)])
     Traceback (most recent call last):
     ...

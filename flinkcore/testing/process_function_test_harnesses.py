@@ -19,7 +19,7 @@ from flinkcore.datastream.functions import (
     KeyedProcessFunction,
     ProcessFunction,
 )
-from flinkcore.datastream.interval_join_operation import IntervalJoinOperation
+from flinkcore.datastream.graph.interval_join_operation import IntervalJoinOperation
 from flinkcore.datastream.state import MapStateDescriptor
 from flinkcore.datastream.timestamps import (
     AssignerWithPeriodicWatermarks,
@@ -29,22 +29,22 @@ from flinkcore.datastream.timestamps import (
 )
 from flinkcore.datastream.window import WindowOperation
 from flinkcore.errors import ConfigurationError
-from flinkcore.runtime.operators import (
+from flinkcore.operators.interval_join_operator import IntervalJoinOperator
+from flinkcore.operators.process_operators import (
     BroadcastProcessOperator,
     CoProcessOperator,
     KeyedBroadcastProcessOperator,
     KeyedCoProcessOperator,
     KeyedProcessOperator,
-    OneInputStreamOperator,
     ProcessOperator,
-    TimestampsAndWatermarksOperator,
 )
-from flinkcore.runtime.operators.interval_join_operator import IntervalJoinOperator
-from flinkcore.runtime.output import Output
-from flinkcore.runtime.processing_time import ProcessingTimeService
-from flinkcore.runtime.state import KeyedStateBackend
-from flinkcore.runtime.streaming_runtime_context import TaskInfo
-from flinkcore.runtime.windowing import make_window_operator
+from flinkcore.operators.records.output import Output
+from flinkcore.operators.state import KeyedStateBackend
+from flinkcore.operators.stream_operator import OneInputStreamOperator
+from flinkcore.operators.streaming_runtime_context import TaskInfo
+from flinkcore.operators.timers.processing_time import ProcessingTimeService
+from flinkcore.operators.timestamps_and_watermarks import TimestampsAndWatermarksOperator
+from flinkcore.operators.windowing import make_window_operator
 from flinkcore.testing.abstract_stream_operator_test_harness import (
     TASK,
     AbstractStreamOperatorTestHarness,

@@ -8,16 +8,16 @@ from flinkcore.common.time import Duration, Time, timeout_ms
 from flinkcore.common.typeinfo import TypeInformation
 from flinkcore.common.watermark_strategy import WatermarkStrategy
 from flinkcore.datastream.connectors.base import InputStatus, Source, SourceSplit
-from flinkcore.datastream.declared_type import declared_type
 from flinkcore.datastream.functions import CheckpointedFunction, SourceFunction
+from flinkcore.datastream.graph.declared_type import declared_type
 from flinkcore.datastream.time_characteristic import TimeCharacteristic
 from flinkcore.datastream.timestamps import StrategyOrAssigner, as_watermark_strategy
+from flinkcore.elements.sources.source_operator import SourceOperator
+from flinkcore.elements.sources.stream_source import StreamSource, initialize_states
 from flinkcore.errors import ConfigurationError, LifecycleError
-from flinkcore.runtime.copies import copied_function
-from flinkcore.runtime.sources.source_operator import SourceOperator
-from flinkcore.runtime.sources.stream_source import StreamSource, initialize_states
-from flinkcore.runtime.state import OperatorStateBackend
-from flinkcore.runtime.streaming_runtime_context import StreamingRuntimeContext, TaskInfo
+from flinkcore.operators.records.copies import copied_function
+from flinkcore.operators.state import OperatorStateBackend
+from flinkcore.operators.streaming_runtime_context import StreamingRuntimeContext, TaskInfo
 from flinkcore.testing.abstract_stream_operator_test_harness import (
     TASK,
     ClockedTestHarness,

@@ -4,13 +4,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
+from flinkcore.checkpoint import OperatorSnapshot
 from flinkcore.common.watermark import Watermark
 from flinkcore.datastream.state import BroadcastState, MapStateDescriptor
-from flinkcore.runtime.checkpoint import OperatorSnapshot
-from flinkcore.runtime.elements import StreamRecord, WatermarkStatus
-from flinkcore.runtime.operators import TwoInputStreamOperator
-from flinkcore.runtime.streaming_runtime_context import TaskInfo
-from flinkcore.runtime.tasks.subtask_state import COMBINED, own_state, restore_combined
+from flinkcore.elements.tasks.subtask_state import COMBINED, own_state, restore_combined
+from flinkcore.operators.records.stream_elements import StreamRecord, WatermarkStatus
+from flinkcore.operators.stream_operator import TwoInputStreamOperator
+from flinkcore.operators.streaming_runtime_context import TaskInfo
 from flinkcore.testing.abstract_stream_operator_test_harness import (
     ARGUMENT,
     TASK,

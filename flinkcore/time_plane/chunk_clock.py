@@ -4,10 +4,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from flinkcore._internal.arrow.arrays import Int32s, Int64s
 from flinkcore._native.event_log import order_events, running_maxima
 from flinkcore.errors import SourceError
-from flinkcore.replay.log.arrays import Int32s, Int64s
-from flinkcore.replay.time_plane.chunk_times import (
+from flinkcore.time_plane.chunk_times import (
     ArrivalRate,
     TimeColumns,
     TimedEvents,
@@ -15,7 +15,7 @@ from flinkcore.replay.time_plane.chunk_times import (
     TimesChecksum,
     arrivals_of,
 )
-from flinkcore.replay.time_plane.paused_spans import PausedSpans
+from flinkcore.time_plane.paused_spans import PausedSpans
 
 _PositionsT = TypeVar("_PositionsT", Int64s, None)
 

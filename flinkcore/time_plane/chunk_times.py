@@ -7,17 +7,17 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from flinkcore._internal.arrow.arrays import Int32s, Int64s
+from flinkcore._internal.arrow.column_ipc import read_columns, write_columns
+from flinkcore._internal.values.timestamps import MAX_TIMESTAMP
 from flinkcore._native.event_log import add_to_checksum, arrivals_by_rate, rows_by_split
 from flinkcore._native.watermarks import TimeSummary, WatermarkGenerator
-from flinkcore.common.constants import MAX_TIMESTAMP
 from flinkcore.errors import ConfigurationError
-from flinkcore.replay.log.arrays import Int32s, Int64s
-from flinkcore.replay.time_plane.column_ipc import read_columns, write_columns
-from flinkcore.replay.time_plane.unordered_times import UnorderedSummary
+from flinkcore.time_plane.unordered_times import UnorderedSummary
 
 
 class TimedEvents(Protocol):
-    """What the time plane reads of a batch of events: see `flinkcore.replay.log.event_reader.TimedBatch`."""
+    """What the time plane reads of a batch of events: see `flinkcore.log.event_reader.TimedBatch`."""
 
     @property
     def timestamp_ms(self) -> Int64s: ...
@@ -373,7 +373,7 @@ class ChunkTimesBuilder:
     generator : GeneratorSpec
     interval_ms : int
         The auto-watermark interval, from 0 to 2**60; 0: watermarks at the end of the log only. With watermark
-        alignment what `flinkcore.replay.time_plane.paused_spans.summary_interval_ms` makes of it.
+        alignment what `flinkcore.time_plane.paused_spans.summary_interval_ms` makes of it.
     index : int
         Place of the chunk in the log.
     rate : ArrivalRate or None

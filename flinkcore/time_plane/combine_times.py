@@ -8,16 +8,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from flinkcore._internal.arrow.arrays import Int32s, Int64s
+from flinkcore._internal.values.timestamps import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore._native.timeline import SplitMerge, SplitRecords, restore_split_merge, split_merge_state
-from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.common.watermark_strategy import WatermarkAlignmentParams
 from flinkcore.errors import DataError, SchemaError
-from flinkcore.replay.log.arrays import Int32s, Int64s
-from flinkcore.replay.time_plane.chunk_times import ArrivalRate, ChunkTimes, GeneratorSpec
-from flinkcore.replay.time_plane.paused_spans import NOT_READ, PausedSpans, summary_interval_ms
-from flinkcore.replay.time_plane.record_store import RecordStore
-from flinkcore.replay.time_plane.time_cut import TimeCut
-from flinkcore.replay.time_plane.timeline import (
+from flinkcore.time_plane.chunk_times import ArrivalRate, ChunkTimes, GeneratorSpec
+from flinkcore.time_plane.paused_spans import NOT_READ, PausedSpans, summary_interval_ms
+from flinkcore.time_plane.record_store import RecordStore
+from flinkcore.time_plane.time_cut import TimeCut
+from flinkcore.time_plane.timeline import (
     ArrivalFloors,
     ChunkStarts,
     Holders,
@@ -26,7 +26,7 @@ from flinkcore.replay.time_plane.timeline import (
     Timeline,
     TimePlane,
 )
-from flinkcore.replay.time_plane.unordered_times import Cells, cells_of, records_in_order
+from flinkcore.time_plane.unordered_times import Cells, cells_of, records_in_order
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ def combine(
     by_arrival : bool
         Whether the rows have no positions: see `EventLog`.
     alignment : WatermarkAlignmentParams or None
-        How closely the splits are aligned with each other; see `flinkcore.replay.time_plane.paused_spans`.
+        How closely the splits are aligned with each other; see `flinkcore.time_plane.paused_spans`.
     replay_range : (int, int) or None
         The first and the last arrival of a replay that has other logs besides; None: those of this log.
     limits : MergeLimits

@@ -15,18 +15,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from flinkcore._internal.arrow.arrays import Int32s, Int64s
 from flinkcore._native.exchange import total_order
 from flinkcore.common.supplied_generators import HeldGenerators
 from flinkcore.common.watermark_strategy import WatermarkStrategy
-from flinkcore.replay.log.arrays import Int32s, Int64s
-from flinkcore.replay.log.chunks import Chunk
-from flinkcore.replay.time_plane.emissions import RUN_ROWS, EmissionRuns, Emissions
-from flinkcore.replay.time_plane.split_operator import SplitOperator, SplitState, SplitStates
-from flinkcore.replay.time_plane.tick_clock import TickClock
-from flinkcore.replay.time_plane.time_cut import TimeCut
-from flinkcore.replay.time_plane.timed_log import TimedLog
-from flinkcore.replay.time_plane.timeline import TimePlane
-from flinkcore.replay.time_plane.valve_timeline import ValveTimeline
+from flinkcore.log.sources.chunks import Chunk
+from flinkcore.time_plane.emissions import RUN_ROWS, EmissionRuns, Emissions
+from flinkcore.time_plane.split_operator import SplitOperator, SplitState, SplitStates
+from flinkcore.time_plane.tick_clock import TickClock
+from flinkcore.time_plane.time_cut import TimeCut
+from flinkcore.time_plane.timed_log import TimedLog
+from flinkcore.time_plane.timeline import TimePlane
+from flinkcore.time_plane.valve_timeline import ValveTimeline
 
 TIMES_AT_ONCE = 1 << 16
 """Events whose times are Python integers at once."""

@@ -12,13 +12,13 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from flinkcore._internal.arrow.arrays import Int64s
+from flinkcore._internal.arrow.column_ipc import read_columns, write_columns
 from flinkcore._native.watermarks import ACTIVE_KIND, IDLE_KIND, WATERMARK_KIND
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.watermark import Watermark
-from flinkcore.replay.log.arrays import Int64s
-from flinkcore.replay.time_plane.column_ipc import read_columns, write_columns
-from flinkcore.replay.time_plane.record_store import RecordStore
-from flinkcore.runtime.elements import LatencyMarker, StreamRecord, WatermarkStatus
+from flinkcore.operators.records.stream_elements import LatencyMarker, StreamRecord, WatermarkStatus
+from flinkcore.time_plane.record_store import RecordStore
 
 ROW_INTEGERS = 4
 """Integers of an emission."""

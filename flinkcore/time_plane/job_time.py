@@ -17,18 +17,18 @@ from functools import cached_property
 
 import numpy as np
 
-from flinkcore.common.constants import MIN_TIMESTAMP
-from flinkcore.replay.log.arrays import Int64s
-from flinkcore.replay.time_plane.stream_watermarks import (
+from flinkcore._internal.arrow.arrays import Int64s
+from flinkcore._internal.values.timestamps import MIN_TIMESTAMP
+from flinkcore.time_plane.stream_watermarks import (
     LogStreams,
     Stream,
     StreamStart,
     combined_by_operator,
     merged_by_valve,
 )
-from flinkcore.replay.time_plane.time_cut import TimeCut
-from flinkcore.replay.time_plane.timeline import Timeline, TimePlane
-from flinkcore.replay.time_plane.total_order import LogEvents
+from flinkcore.time_plane.time_cut import TimeCut
+from flinkcore.time_plane.timeline import Timeline, TimePlane
+from flinkcore.time_plane.total_order import LogEvents
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from flinkcore._internal.arrow.arrays import Int64s
 from flinkcore._native.event_log import packed_integers, unpacked_integers
-from flinkcore.replay.log.arrays import Int64s
-from flinkcore.replay.log.event_reader import TimedBatch
-from flinkcore.replay.time_plane.chunk_times import TimeColumns, TimesBySplit
+from flinkcore.log.event_reader import TimedBatch
+from flinkcore.time_plane.chunk_times import TimeColumns, TimesBySplit
 
 
 @dataclass(frozen=True)

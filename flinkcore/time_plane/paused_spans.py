@@ -35,10 +35,10 @@ from typing import Final
 
 import numpy as np
 
+from flinkcore._internal.arrow.arrays import Int32s, Int64s
+from flinkcore._internal.values.timestamps import MAX_TIMESTAMP
 from flinkcore._native.event_log import hold_back
-from flinkcore.common.constants import MAX_TIMESTAMP
 from flinkcore.common.watermark_strategy import WatermarkAlignmentParams
-from flinkcore.replay.log.arrays import Int32s, Int64s
 
 NOT_READ: Final = MAX_TIMESTAMP
 """In place of the time at which an event is read: it waits for another log."""

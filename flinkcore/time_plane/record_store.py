@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from flinkcore.common.spill_file import SpillFile
-from flinkcore.replay.log.arrays import Int64s
+from flinkcore._internal.arrow.arrays import Int64s
+from flinkcore._internal.io.spill_file import SpillFile
 
 
 class RecordStore:

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from flinkcore._internal.arrow.arrays import Int64s
+from flinkcore._internal.values.timestamps import MIN_TIMESTAMP
 from flinkcore._native.watermarks import ACTIVE_KIND, IDLE_KIND, WATERMARK_KIND, StatusWatermarkValve
-from flinkcore.common.constants import MIN_TIMESTAMP
-from flinkcore.replay.log.arrays import Int64s
-from flinkcore.replay.time_plane.timeline import AFTER_ALL_SPLITS, TimePlane
-from flinkcore.runtime.combined_watermark_status import IndexedCombinedWatermarkStatus
+from flinkcore.operators.combined_watermark_status import IndexedCombinedWatermarkStatus
+from flinkcore.time_plane.timeline import AFTER_ALL_SPLITS, TimePlane
 
 Kinds = npt.NDArray[np.int8]
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from flinkcore.replay.log.arrays import Int64s
+from flinkcore._internal.arrow.arrays import Int64s
 
 
 @dataclass(frozen=True)

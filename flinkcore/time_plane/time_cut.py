@@ -17,7 +17,7 @@ A replay of several logs is cut after the last event of them all, so that all of
 without splits so far has a split None, as long as it has no other: it holds its replay back as one split does.
 
 What waits for a paused split lies on both sides: its rows and arrivals are counted here, its events are those of
-`flinkcore.replay.log.waiting_rows`, and what the generator has seen ends at the pause.
+`flinkcore.log.waiting_rows`, and what the generator has seen ends at the pause.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from flinkcore.common.constants import MIN_TIMESTAMP
-from flinkcore.common.shown_times import dated
+from flinkcore._internal.arrow.arrays import Int64s
+from flinkcore._internal.show.times import dated
+from flinkcore._internal.values.timestamps import MIN_TIMESTAMP
+from flinkcore.checkpoint.checkpoint_table import CheckpointTable, TableColumns
 from flinkcore.errors import DataError, SchemaError
-from flinkcore.replay.log.arrays import Int64s
-from flinkcore.runtime.checkpoint.checkpoint_table import CheckpointTable, TableColumns
 
 _NEW_SPLIT: Final = {
     "rows": 0,

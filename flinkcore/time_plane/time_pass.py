@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, TypeVar
 
-from flinkcore.common.user_warnings import warn_user
-from flinkcore.replay.log.chunks import Chunk
-from flinkcore.replay.log.event_reader import EventReader, read_together
-from flinkcore.replay.time_plane.chunk_times import (
+from flinkcore._internal.python.user_warnings import warn_user
+from flinkcore.log.event_reader import EventReader, read_together
+from flinkcore.log.sources.chunks import Chunk
+from flinkcore.time_plane.chunk_times import (
     ArrivalRate,
     ChunkCounts,
     ChunkTimes,
@@ -19,20 +19,20 @@ from flinkcore.replay.time_plane.chunk_times import (
     GeneratorSpec,
     position_bases,
 )
-from flinkcore.replay.time_plane.combine_times import combine
-from flinkcore.replay.time_plane.element_pass import run_element_pass
-from flinkcore.replay.time_plane.kept_times import KeptTimes
-from flinkcore.replay.time_plane.paused_spans import summary_interval_ms
-from flinkcore.replay.time_plane.tick_clock import TickClock
-from flinkcore.replay.time_plane.time_cut import TimeCut
-from flinkcore.replay.time_plane.time_warnings import (
+from flinkcore.time_plane.combine_times import combine
+from flinkcore.time_plane.element_pass import run_element_pass
+from flinkcore.time_plane.kept_times import KeptTimes
+from flinkcore.time_plane.paused_spans import summary_interval_ms
+from flinkcore.time_plane.tick_clock import TickClock
+from flinkcore.time_plane.time_cut import TimeCut
+from flinkcore.time_plane.time_warnings import (
     check_units,
     checked_times,
     tick_calls_warning,
     time_warnings,
 )
-from flinkcore.replay.time_plane.timed_log import TimedLog
-from flinkcore.replay.time_plane.timeline import TimePlane
+from flinkcore.time_plane.timed_log import TimedLog
+from flinkcore.time_plane.timeline import TimePlane
 
 Summary = TypeVar("Summary")
 
@@ -117,7 +117,7 @@ class TimePass:
         return self.summarise(chunk, None)
 
     def position_bases(self, counts: Iterable[ChunkCounts]) -> dict[int, dict[Any, int]]:
-        """Rows of each chunk's splits before it; see `flinkcore.replay.time_plane.chunk_times.position_bases`."""
+        """Rows of each chunk's splits before it; see `flinkcore.time_plane.chunk_times.position_bases`."""
         return position_bases(counts, self._rows_before_log())
 
     def _rows_before_log(self) -> dict[Any, int]:
@@ -126,7 +126,7 @@ class TimePass:
         return dict(zip(self.cut.split_values, self.cut.columns["rows"].tolist(), strict=True))
 
     def combine(self, times: Iterable[ChunkTimes], replay_range: tuple[int, int] | None = None) -> TimePlane:
-        """The time plane of all chunks; see `flinkcore.replay.time_plane.combine_times.combine`.
+        """The time plane of all chunks; see `flinkcore.time_plane.combine_times.combine`.
 
         Warns of files that may be cut or empty, of doubtful units, and of arrivals out of order: not everyone who takes
         the results looks at the report.

@@ -8,18 +8,18 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from flinkcore.common.shown_times import dated
+from flinkcore._internal.arrow.column_ops import output_schema, shown_column
+from flinkcore._internal.arrow.time_units import TIME_UNITS, UNIT_NAMES, TimeUnit, looks_dated
+from flinkcore._internal.show.times import dated
 from flinkcore.common.split_origin import FILE
-from flinkcore.common.time_units import TIME_UNITS, UNIT_NAMES, TimeUnit, looks_dated
 from flinkcore.common.watermark_strategy import WatermarkStrategy
 from flinkcore.errors import ConfigurationError
-from flinkcore.replay.log.column_ops import output_schema, shown_column
-from flinkcore.replay.log.event_log import EventLog
-from flinkcore.replay.log.event_reader import arrival_column
-from flinkcore.replay.time_plane.split_operator import own_generator
-from flinkcore.replay.time_plane.tick_clock import TickClock
-from flinkcore.replay.time_plane.timed_log import TimedLog
-from flinkcore.replay.time_plane.timeline import SplitTimes
+from flinkcore.log.event_log import EventLog
+from flinkcore.log.event_reader import arrival_column
+from flinkcore.time_plane.split_operator import own_generator
+from flinkcore.time_plane.tick_clock import TickClock
+from flinkcore.time_plane.timed_log import TimedLog
+from flinkcore.time_plane.timeline import SplitTimes
 
 _USUAL_PERCENT = 1
 """Some events go back in most logs, as writers of several threads make them."""

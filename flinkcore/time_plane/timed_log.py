@@ -8,10 +8,10 @@ from typing import Literal
 
 import pyarrow as pa
 
+from flinkcore._internal.arrow.column_ops import ColumnOp, column_behind, output_schema
 from flinkcore.common.watermark_strategy import WatermarkStrategy
-from flinkcore.replay.log.column_ops import ColumnOp, column_behind, output_schema
-from flinkcore.replay.log.event_log import EventLog
-from flinkcore.replay.log.event_reader import EventReader
+from flinkcore.log.event_log import EventLog
+from flinkcore.log.event_reader import EventReader
 
 
 @dataclass(frozen=True)

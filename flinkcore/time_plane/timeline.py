@@ -15,17 +15,17 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from flinkcore._internal.arrow.arrays import Int32s, Int64s
+from flinkcore._internal.arrow.column_ipc import read_columns, write_columns
+from flinkcore._internal.show.html import html_lines, html_table
+from flinkcore._internal.show.times import format_timestamp
+from flinkcore._internal.values.timestamps import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore._native.event_log import steps_before
-from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
-from flinkcore.common.html_text import html_lines, html_table
-from flinkcore.common.shown_times import format_timestamp
 from flinkcore.errors import DataError, SourceError
-from flinkcore.replay.log.arrays import Int32s, Int64s
-from flinkcore.replay.time_plane.chunk_clock import ChunkClock
-from flinkcore.replay.time_plane.chunk_times import ArrivalRate, TimesChecksum
-from flinkcore.replay.time_plane.column_ipc import read_columns, write_columns
-from flinkcore.replay.time_plane.paused_spans import PausedSpans
-from flinkcore.replay.time_plane.time_cut import TimeCut
+from flinkcore.time_plane.chunk_clock import ChunkClock
+from flinkcore.time_plane.chunk_times import ArrivalRate, TimesChecksum
+from flinkcore.time_plane.paused_spans import PausedSpans
+from flinkcore.time_plane.time_cut import TimeCut
 
 AFTER_ALL_SPLITS: Final = 2**31 - 1
 """In place of a split: the step comes after all events with its clock, as a tick does."""

@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from flinkcore._internal.arrow.arrays import Int32s, Int64s, RowNumbers
+from flinkcore._internal.arrow.joined_batches import joined, taken
 from flinkcore._native.exchange import total_order
-from flinkcore.replay.log.arrays import Int32s, Int64s, RowNumbers
-from flinkcore.replay.log.joined_batches import joined, taken
-from flinkcore.replay.time_plane.timeline import Timeline
+from flinkcore.time_plane.timeline import Timeline
 
 MERGED_ROWS = 1 << 18
 MERGED_BYTES = 128 << 20

@@ -10,11 +10,11 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from flinkcore._internal.arrow.arrays import Int32s, Int64s
+from flinkcore._internal.values.timestamps import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore._native.event_log import MAX_ARRIVAL_MS
 from flinkcore._native.watermarks import TimeSummary
-from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.errors import DataError
-from flinkcore.replay.log.arrays import Int32s, Int64s
 
 HELD_CELLS = 1 << 20
 """Cells are merged when there are so many, or twice as many as after the last time."""

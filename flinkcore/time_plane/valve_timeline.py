@@ -7,12 +7,12 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
+from flinkcore._internal.arrow.arrays import Int64s
+from flinkcore._internal.values.timestamps import MIN_TIMESTAMP
 from flinkcore._native.watermarks import IDLE_KIND, WATERMARK_KIND, StatusWatermarkValve
-from flinkcore.common.constants import MIN_TIMESTAMP
-from flinkcore.replay.log.arrays import Int64s
-from flinkcore.replay.time_plane.emissions import Emissions
-from flinkcore.replay.time_plane.time_cut import TimeCut
-from flinkcore.replay.time_plane.timeline import AFTER_ALL_SPLITS, Statuses, Timeline
+from flinkcore.time_plane.emissions import Emissions
+from flinkcore.time_plane.time_cut import TimeCut
+from flinkcore.time_plane.timeline import AFTER_ALL_SPLITS, Statuses, Timeline
 
 
 class ValveTimeline:

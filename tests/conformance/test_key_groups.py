@@ -23,7 +23,7 @@ from flinkcore._native.key_groups import (
     key_groups,
 )
 from flinkcore.errors import ConfigurationError, DataError
-from flinkcore.runtime.java_keys import JavaKeys
+from flinkcore.operators.keys.java_keys import JavaKeys
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 Key = dict[str, Any]

@@ -18,12 +18,12 @@ from flinkcore.datastream.state import (
     ValueStateDescriptor,
 )
 from flinkcore.datastream.time_domain import TimeDomain
-from flinkcore.runtime.elements import StreamRecord, WatermarkStatus
-from flinkcore.runtime.key_context import KeyContext
-from flinkcore.runtime.operators import KeyedProcessOperator
-from flinkcore.runtime.processing_time import DrivenProcessingTimeService
-from flinkcore.runtime.state import DefaultKeyedStateStore, KeyedStateBackend
-from flinkcore.runtime.streaming_runtime_context import StreamingRuntimeContext, TaskInfo
+from flinkcore.operators.keys.key_context import KeyContext
+from flinkcore.operators.process_operators import KeyedProcessOperator
+from flinkcore.operators.records.stream_elements import StreamRecord, WatermarkStatus
+from flinkcore.operators.state import DefaultKeyedStateStore, KeyedStateBackend
+from flinkcore.operators.streaming_runtime_context import StreamingRuntimeContext, TaskInfo
+from flinkcore.operators.timers.processing_time import DrivenProcessingTimeService
 
 SIDE = OutputTag("side")
 DOMAINS = {TimeDomain.EVENT_TIME: "event", TimeDomain.PROCESSING_TIME: "processing"}

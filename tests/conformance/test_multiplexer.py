@@ -28,8 +28,8 @@ from flinkcore.datastream.connectors import (
     SourceReaderContext,
     SourceSplit,
 )
+from flinkcore.elements.sources.watermark_output_multiplexer import WatermarkOutputMultiplexer
 from flinkcore.errors import LifecycleError
-from flinkcore.runtime.sources.watermark_output_multiplexer import WatermarkOutputMultiplexer
 
 
 class Listener:

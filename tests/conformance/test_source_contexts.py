@@ -14,8 +14,8 @@ from flinkcore.common import Duration, Types, Watermark
 from flinkcore.datastream import (
     TimeCharacteristic,
 )
+from flinkcore.elements.sources.source_contexts import get_source_context
 from flinkcore.errors import FlinkcoreError
-from flinkcore.runtime.sources.source_contexts import get_source_context
 
 CHARACTERISTICS = {
     "event": TimeCharacteristic.EventTime,

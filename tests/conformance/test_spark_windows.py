@@ -31,14 +31,14 @@ from models.spark_stages import PartitionOutput, SmallReplay, run_all
 
 import flinkcore
 from flinkcore._native.aggregates import are_shareable
+from flinkcore.checkpoint import OperatorSnapshot
+from flinkcore.columnar.plans.job_plan import JobPlan, make_plan
+from flinkcore.columnar.plans.partial_windows import partial_windows
 from flinkcore.common.execution_config import ExecutionConfig
 from flinkcore.datastream import StreamExecutionEnvironment
-from flinkcore.datastream.transformations import StreamGraph
+from flinkcore.datastream.graph.transformations import StreamGraph
 from flinkcore.errors import ConfigurationError, DataError
-from flinkcore.replay.plans.job_plan import JobPlan, make_plan
-from flinkcore.replay.plans.partial_windows import partial_windows
-from flinkcore.runtime.checkpoint import OperatorSnapshot
-from flinkcore.runtime.java_keys import JavaKeys
+from flinkcore.operators.keys.java_keys import JavaKeys
 
 PARALLELISMS = (1, 2)
 MAX_PARALLELISM = 128

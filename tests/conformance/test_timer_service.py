@@ -9,8 +9,8 @@ from models.timers import string_key_group
 from models.traced_processing_time import TracedProcessingTimeService
 
 from flinkcore.errors import DataError
-from flinkcore.runtime.key_context import KeyContext
-from flinkcore.runtime.timers import (
+from flinkcore.operators.keys.key_context import KeyContext
+from flinkcore.operators.timers import (
     InternalTimer,
     InternalTimerService,
     InternalTimersSnapshot,

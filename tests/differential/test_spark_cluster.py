@@ -31,17 +31,17 @@ pytest.importorskip("pyspark")
 
 from pyspark import cloudpickle
 
+from flinkcore.columnar.plans.job_plan import make_plan
+from flinkcore.columnar.results.report import ReplayReport
 from flinkcore.common import Encoder, ExecutionConfig, Types, WatermarkStrategy
 from flinkcore.datastream import DataStream, StreamExecutionEnvironment, TumblingEventTimeWindows
 from flinkcore.datastream.aggregates import count, sum_
 from flinkcore.datastream.connectors.file_system import FileSink
 from flinkcore.datastream.functions import KeyedProcessFunction, RuntimeContext
+from flinkcore.datastream.graph.transformations import StreamGraph
 from flinkcore.datastream.state import ValueStateDescriptor
-from flinkcore.datastream.transformations import StreamGraph
 from flinkcore.errors import ConfigurationError, UserCodeError, WorkerLostError
 from flinkcore.examples.flights import LATE, hourly_flights
-from flinkcore.replay.plans.job_plan import make_plan
-from flinkcore.replay.results.report import ReplayReport
 from flinkcore.spark import SparkExecutionEnvironment
 from flinkcore.spark.columnar.replay import SparkReplay
 from flinkcore.spark.columnar.result import SparkResult

@@ -17,12 +17,12 @@ pytest.importorskip("grpc", reason='Spark Connect needs grpcio: pip install "pys
 pytest.importorskip("grpc_status", reason='Spark Connect needs grpcio-status: pip install "pyspark[connect]"')
 pytest.importorskip("zstandard", reason='Spark Connect needs zstandard: pip install "pyspark[connect]"')
 
+from flinkcore.columnar.results.progress import Progress
 from flinkcore.common import Duration, Time, WatermarkStrategy
 from flinkcore.datastream import DataStream, StreamExecutionEnvironment, TumblingEventTimeWindows
 from flinkcore.datastream.aggregates import count, max_
 from flinkcore.errors import ConfigurationError, UserCodeError
 from flinkcore.examples.flights import LATE, LOG, hourly_flights
-from flinkcore.replay.results.progress import Progress
 from flinkcore.spark import SparkExecutionEnvironment
 from flinkcore.spark.columnar import progress
 from flinkcore.spark.shipping.wheel import installed_wheel

@@ -31,10 +31,10 @@ from flinkcore.datastream import (
 )
 from flinkcore.datastream.aggregates import collect, count
 from flinkcore.errors import UserCodeError
-from flinkcore.replay.time_plane.timeline import Timeline
 from flinkcore.spark import SparkExecutionEnvironment
 from flinkcore.spark.columnar.element_pass import deal_out
 from flinkcore.spark.exchange.packed_timeline import PackedTimeline
+from flinkcore.time_plane.timeline import Timeline
 
 LATE = OutputTag("late")
 

@@ -14,10 +14,10 @@ import pytest
 from pyarrow import fs
 from pyspark.errors import PythonException
 
+from flinkcore.columnar.outputs.staging_owner import StagingOwner
 from flinkcore.common import WatermarkStrategy
 from flinkcore.datastream import DataStream
 from flinkcore.errors import FlinkcoreError
-from flinkcore.replay.results.staging_owner import StagingOwner
 from flinkcore.spark import SparkExecutionEnvironment
 
 

@@ -19,6 +19,9 @@ pytest.importorskip("pyspark")
 
 
 from flinkcore.analysis.log_summary import Firings, summarised_log
+from flinkcore.columnar.plans.job_plan import JobPlan, make_plan
+from flinkcore.columnar.plans.operators import WindowAggregation
+from flinkcore.columnar.results.progress import Progress
 from flinkcore.common import Duration, ExecutionConfig, OutputTag, Time, WatermarkStrategy
 from flinkcore.datastream import (
     DataStream,
@@ -38,12 +41,9 @@ from flinkcore.datastream.aggregates import (
     stddev,
     sum_,
 )
-from flinkcore.datastream.transformations import StreamGraph
+from flinkcore.datastream.graph.transformations import StreamGraph
 from flinkcore.errors import ConfigurationError, DataError, SchemaError
 from flinkcore.examples.flights import LATE, LOG, hourly_flights
-from flinkcore.replay.plans.job_plan import JobPlan, make_plan
-from flinkcore.replay.plans.operators import WindowAggregation
-from flinkcore.replay.results.progress import Progress
 from flinkcore.spark import SparkExecutionEnvironment
 from flinkcore.spark.columnar import progress
 from flinkcore.spark.columnar.progress import ProgressAddress, ProgressReceiver

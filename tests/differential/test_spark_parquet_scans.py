@@ -18,7 +18,7 @@ pytest.importorskip("pyspark")
 
 from pyspark.sql import functions as F
 
-from flinkcore.replay.log.log_sources import LogFiles
+from flinkcore.log.sources.log_sources import LogFiles
 from flinkcore.spark.elements.job_sources import collected_rows
 from flinkcore.spark.logs.parquet_scan import parquet_files
 from flinkcore.spark.logs.plan_expressions import NotJustFiles

@@ -15,6 +15,7 @@ from models.spark_sessions import dataframe_of
 
 pytest.importorskip("pyspark")
 
+from flinkcore.checkpoint import Checkpoint
 from flinkcore.common import Duration, OutputTag, Time, WatermarkStrategy
 from flinkcore.datastream import (
     DataStream,
@@ -30,7 +31,6 @@ from flinkcore.datastream.functions import ProcessJoinFunction
 from flinkcore.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from flinkcore.datastream.window import CountSlidingWindowAssigner
 from flinkcore.errors import ConfigurationError, SourceError
-from flinkcore.runtime.checkpoint import Checkpoint
 from flinkcore.spark import SparkExecutionEnvironment
 from flinkcore.spark.columnar.task_outputs import CountsOutput
 

@@ -23,11 +23,11 @@ from pyspark.errors import AnalysisException
 from pyspark.errors.exceptions import captured
 from pyspark.sql import functions as F
 
+from flinkcore._internal.arrow.column_ops import COMPUTED_PREFIX
 from flinkcore.common import Duration, Time, WatermarkStrategy
 from flinkcore.datastream import DataStream, StreamExecutionEnvironment, TumblingEventTimeWindows
 from flinkcore.datastream.aggregates import collect, count, first, last, sum_
 from flinkcore.errors import ConfigurationError, DataError, SchemaError, SourceError, WorkerLostError
-from flinkcore.replay.log.column_ops import COMPUTED_PREFIX
 from flinkcore.spark import SparkExecutionEnvironment, replay
 from flinkcore.spark.elements import job_sources
 from flinkcore.spark.logs.dataframe_log import DataFrameLog

@@ -21,12 +21,12 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 from fuzz.trials import serve
 
+from flinkcore._internal.io.avro_files import raw_schema
 from flinkcore.common import Duration, Time, WatermarkStrategy
-from flinkcore.common.avro_files import raw_schema
 from flinkcore.datastream import StreamExecutionEnvironment, TumblingEventTimeWindows
 from flinkcore.datastream.aggregates import count, max_, sum_
 from flinkcore.errors import FlinkcoreError
-from flinkcore.replay.log.log_sources import LogFiles
+from flinkcore.log.sources.log_sources import LogFiles
 
 ROWS = 300
 FLAT = ("ts", "arrival", "split", "user", "price", "amount", "flag", "at")

@@ -21,8 +21,8 @@ from pyspark.errors import PythonException
 from pyspark.sql import Row
 from pyspark.sql.types import StructField, StructType
 
+from flinkcore._internal.arrow.plain_columns import plain_schema
 from flinkcore.errors import SchemaError
-from flinkcore.replay.log.plain_columns import plain_schema
 from flinkcore.spark import SparkExecutionEnvironment
 from flinkcore.spark.columnar import element_pass, time_pass
 from flinkcore.spark.columnar.spark_types import SparkSchema

@@ -28,11 +28,11 @@ from models.merged_events import merging_lots_of
 from models.small_batches import reading_batches_of
 from models.unordered_rows import UnorderedRows
 
+from flinkcore._internal.arrow.plain_columns import plain_schema
+from flinkcore.columnar.stages import result_batches
 from flinkcore.common import OutputTag
 from flinkcore.datastream import FILE, DataStream, StreamExecutionEnvironment
 from flinkcore.errors import FlinkcoreError
-from flinkcore.replay.log.plain_columns import plain_schema
-from flinkcore.replay.stages import result_batches
 from flinkcore.spark import SparkExecutionEnvironment
 
 BAD = OutputTag("bad 0"), OutputTag("bad 1")

@@ -25,9 +25,9 @@ from models.forged_checkpoints import (
 )
 from models.stopped_jobs import STOPPED_JOBS
 
+from flinkcore.checkpoint import Checkpoint
+from flinkcore.elements.tasks.stream_partitioners import ElementKeyGroups
 from flinkcore.errors import CheckpointError
-from flinkcore.runtime.checkpoint import Checkpoint
-from flinkcore.runtime.tasks.stream_partitioners import ElementKeyGroups
 
 OTHER_ROWS = {
     "keyed_state": {"value", "namespace", "a row less"},

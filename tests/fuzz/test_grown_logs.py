@@ -12,9 +12,9 @@ import pytest
 from fuzz.budget import Fuzz
 from hypothesis import strategies as st
 
-from flinkcore.replay.log import text_formats
-from flinkcore.replay.log.files import discover_files
-from flinkcore.replay.log.log_sources import LogFiles
+from flinkcore.log import text_formats
+from flinkcore.log.files.log_files import discover_files
+from flinkcore.log.sources.log_sources import LogFiles
 
 NUMBERS = st.integers(-5, 5)
 

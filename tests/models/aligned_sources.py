@@ -11,9 +11,9 @@ from models.valve import ValveModel
 
 from flinkcore.common import WatermarkAlignmentParams, WatermarkStrategy
 from flinkcore.datastream.connectors.base import InputStatus, ReaderOutput
-from flinkcore.runtime.processing_time import DrivenProcessingTimeService, ScheduledTimer
-from flinkcore.runtime.sources.source_operator import SourceOperator
-from flinkcore.runtime.sources.watermark_alignment import SourceCoordinator, WatermarkAlignmentGroups
+from flinkcore.elements.sources.source_operator import SourceOperator
+from flinkcore.elements.sources.watermark_alignment import SourceCoordinator, WatermarkAlignmentGroups
+from flinkcore.operators.timers.processing_time import DrivenProcessingTimeService, ScheduledTimer
 
 
 class SteppedService(DrivenProcessingTimeService):

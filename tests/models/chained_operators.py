@@ -13,14 +13,14 @@ from flinkcore.datastream import KeyedCoProcessFunction, KeyedProcessFunction
 from flinkcore.datastream.functions import ProcessWindowFunction
 from flinkcore.datastream.state import ListStateDescriptor
 from flinkcore.datastream.window import TimeWindow, WindowOperation
-from flinkcore.runtime.elements import StreamRecord
-from flinkcore.runtime.java_keys import JavaKeys
-from flinkcore.runtime.key_context import KeyContext
-from flinkcore.runtime.operators import KeyedProcessOperator
-from flinkcore.runtime.processing_time import DrivenProcessingTimeService
-from flinkcore.runtime.state import DefaultKeyedStateStore, KeyedStateBackend
-from flinkcore.runtime.streaming_runtime_context import StreamingRuntimeContext, TaskInfo
-from flinkcore.runtime.windowing import make_window_operator
+from flinkcore.operators.keys.java_keys import JavaKeys
+from flinkcore.operators.keys.key_context import KeyContext
+from flinkcore.operators.process_operators import KeyedProcessOperator
+from flinkcore.operators.records.stream_elements import StreamRecord
+from flinkcore.operators.state import DefaultKeyedStateStore, KeyedStateBackend
+from flinkcore.operators.streaming_runtime_context import StreamingRuntimeContext, TaskInfo
+from flinkcore.operators.timers.processing_time import DrivenProcessingTimeService
+from flinkcore.operators.windowing import make_window_operator
 
 TOLD = pa.schema(
     {

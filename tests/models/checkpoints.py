@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from flinkcore._native.timers import TimerColumns
+from flinkcore.checkpoint import Checkpoint, OperatorPart, OperatorSnapshot, PendingCheckpoint
 from flinkcore.datastream.state import StateDescriptor, StateTtlConfig
-from flinkcore.runtime.checkpoint import Checkpoint, OperatorPart, OperatorSnapshot, PendingCheckpoint
-from flinkcore.runtime.state import KeyedStateSnapshot
-from flinkcore.runtime.timers.internal_timers_snapshot import InternalTimersSnapshot
+from flinkcore.operators.state import KeyedStateSnapshot
+from flinkcore.operators.timers.internal_timers_snapshot import InternalTimersSnapshot
 
 KEY_GROUPS = 8
 

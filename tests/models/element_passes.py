@@ -10,13 +10,13 @@ from models.watermarks import ReplayModel
 from flinkcore._native.watermarks import StatusWatermarkValve
 from flinkcore.common import WatermarkStrategy
 from flinkcore.common.watermark import Watermark
-from flinkcore.replay.time_plane.chunk_times import ArrivalRate, GeneratorSpec
-from flinkcore.replay.time_plane.element_pass import ElementPass, PlacedTimes, with_emissions
-from flinkcore.replay.time_plane.emissions import EmissionRuns, Emissions
-from flinkcore.replay.time_plane.timeline import TimePlane
-from flinkcore.runtime.elements import StreamRecord, WatermarkStatus
-from flinkcore.runtime.operators.timestamps_and_watermarks import TimestampsAndWatermarksOperator
-from flinkcore.runtime.processing_time import DrivenProcessingTimeService
+from flinkcore.operators.records.stream_elements import StreamRecord, WatermarkStatus
+from flinkcore.operators.timers.processing_time import DrivenProcessingTimeService
+from flinkcore.operators.timestamps_and_watermarks import TimestampsAndWatermarksOperator
+from flinkcore.time_plane.chunk_times import ArrivalRate, GeneratorSpec
+from flinkcore.time_plane.element_pass import ElementPass, PlacedTimes, with_emissions
+from flinkcore.time_plane.emissions import EmissionRuns, Emissions
+from flinkcore.time_plane.timeline import TimePlane
 
 
 def stepped_plane(

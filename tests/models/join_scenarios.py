@@ -16,7 +16,7 @@ from flinkcore.datastream.functions import (
     ProcessJoinFunction,
 )
 from flinkcore.datastream.functions.join_functions import TaggedUnion
-from flinkcore.datastream.interval_join_operation import IntervalJoinOperation
+from flinkcore.datastream.graph.interval_join_operation import IntervalJoinOperation
 from flinkcore.datastream.window import (
     CountEvictor,
     CountTrigger,
@@ -29,13 +29,13 @@ from flinkcore.datastream.window import (
     WindowOperation,
 )
 from flinkcore.errors import FlinkcoreError
-from flinkcore.runtime.elements import StreamRecord, WatermarkStatus
-from flinkcore.runtime.key_context import KeyContext
-from flinkcore.runtime.operators.interval_join_operator import IntervalJoinOperator
-from flinkcore.runtime.processing_time import DrivenProcessingTimeService
-from flinkcore.runtime.state import DefaultKeyedStateStore, KeyedStateBackend
-from flinkcore.runtime.streaming_runtime_context import StreamingRuntimeContext, TaskInfo
-from flinkcore.runtime.windowing import make_window_operator
+from flinkcore.operators.interval_join_operator import IntervalJoinOperator
+from flinkcore.operators.keys.key_context import KeyContext
+from flinkcore.operators.records.stream_elements import StreamRecord, WatermarkStatus
+from flinkcore.operators.state import DefaultKeyedStateStore, KeyedStateBackend
+from flinkcore.operators.streaming_runtime_context import StreamingRuntimeContext, TaskInfo
+from flinkcore.operators.timers.processing_time import DrivenProcessingTimeService
+from flinkcore.operators.windowing import make_window_operator
 
 Element = tuple[str, int]
 FIVES = OutputTag("fives")

@@ -9,7 +9,7 @@ from models.valve import ValveModel
 from models.watermarks import MAX_TIMESTAMP, MIN_TIMESTAMP
 
 from flinkcore.common import Row
-from flinkcore.runtime.combined_watermark_status import IndexedCombinedWatermarkStatus
+from flinkcore.operators.combined_watermark_status import IndexedCombinedWatermarkStatus
 
 
 class _CombinedByOperator:

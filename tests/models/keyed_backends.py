@@ -4,9 +4,9 @@ from collections.abc import Callable
 from typing import Any
 
 from flinkcore.datastream.functions import AggregateFunction
-from flinkcore.runtime.key_context import KeyContext
-from flinkcore.runtime.processing_time import DrivenProcessingTimeService
-from flinkcore.runtime.state import KeyedStateBackend
+from flinkcore.operators.keys.key_context import KeyContext
+from flinkcore.operators.state import KeyedStateBackend
+from flinkcore.operators.timers.processing_time import DrivenProcessingTimeService
 
 KEY_GROUPS = 6
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from flinkcore._internal.arrow.column_values import key_values
 from flinkcore._native.keys import canonical_key
 from flinkcore.common import Duration, Time, WatermarkStrategy
-from flinkcore.common.column_values import key_values
 from flinkcore.datastream import (
     DataStream,
     KeyedBatchProcessFunction,

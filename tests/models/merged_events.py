@@ -3,13 +3,13 @@
 from contextlib import ExitStack
 from unittest.mock import patch
 
-from flinkcore.replay.plans.job_plan import JobPlan
-from flinkcore.replay.plans.partial_windows import PartialWindows, partial_windows
-from flinkcore.replay.stages import partial_results
-from flinkcore.replay.time_plane.timeline import Timeline
+from flinkcore.columnar.plans.job_plan import JobPlan
+from flinkcore.columnar.plans.partial_windows import PartialWindows, partial_windows
+from flinkcore.columnar.stages import partial_results
 from flinkcore.spark.columnar import map_task
 from flinkcore.spark.columnar.map_task import MergingEvents
 from flinkcore.spark.exchange.packed_timeline import PackedTimeline
+from flinkcore.time_plane.timeline import Timeline
 
 
 def merging_events(plan: JobPlan, timeline: Timeline) -> MergingEvents:

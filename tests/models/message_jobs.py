@@ -9,13 +9,13 @@ pytest.importorskip("pyspark")
 
 from pyspark import cloudpickle
 
+from flinkcore._internal.python.working_directory import WorkingDirectory
+from flinkcore.checkpoint import OperatorPart
 from flinkcore.datastream import DataStream, StreamExecutionEnvironment
-from flinkcore.datastream.pipeline_executor import NO_CHECKPOINTS, CheckpointSettings, ElementJob
-from flinkcore.replay.elements.element_checkpoint import ElementCheckpoints, TaskCheckpoints
-from flinkcore.replay.elements.job_sources import JobSources
-from flinkcore.runtime.checkpoint import OperatorPart
-from flinkcore.runtime.tasks.stream_graph import StreamGraphGenerator, job_vertices
-from flinkcore.runtime.working_directory import WorkingDirectory
+from flinkcore.datastream.graph.pipeline_executor import NO_CHECKPOINTS, CheckpointSettings, ElementJob
+from flinkcore.elements.arrivals.job_sources import JobSources
+from flinkcore.elements.element_checkpoint import ElementCheckpoints, TaskCheckpoints
+from flinkcore.elements.tasks.stream_graph import StreamGraphGenerator, job_vertices
 from flinkcore.spark.elements.element_task import ElementTask, last_arrival_of
 from flinkcore.spark.elements.messages import PROGRAM, REPORTS, RunRow, merged
 from flinkcore.spark.elements.shipped_job import ShippedJob, shipped_job

@@ -5,8 +5,8 @@ from typing import Any
 from models.recorders import Recorder
 
 from flinkcore.common import Watermark
-from flinkcore.runtime.elements import LatencyMarker, StreamRecord, WatermarkStatus
-from flinkcore.runtime.operators.stream_operator import OneInputStreamOperator, TwoInputStreamOperator
+from flinkcore.operators.records.stream_elements import LatencyMarker, StreamRecord, WatermarkStatus
+from flinkcore.operators.stream_operator import OneInputStreamOperator, TwoInputStreamOperator
 
 
 class InputRecorder(Recorder):

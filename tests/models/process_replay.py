@@ -14,12 +14,12 @@ from models.watermarks import MAX_TIMESTAMP, MIN_TIMESTAMP, ReplayModel
 from flinkcore.common import OutputTag, Row, Watermark
 from flinkcore.datastream import KeyedProcessFunction, RuntimeContext, TimeDomain
 from flinkcore.datastream.state import ListStateDescriptor, ValueStateDescriptor
-from flinkcore.runtime.elements import StreamRecord
-from flinkcore.runtime.key_context import KeyContext
-from flinkcore.runtime.operators import KeyedProcessOperator
-from flinkcore.runtime.processing_time import DrivenProcessingTimeService
-from flinkcore.runtime.state import DefaultKeyedStateStore, KeyedStateBackend
-from flinkcore.runtime.streaming_runtime_context import StreamingRuntimeContext, TaskInfo
+from flinkcore.operators.keys.key_context import KeyContext
+from flinkcore.operators.process_operators import KeyedProcessOperator
+from flinkcore.operators.records.stream_elements import StreamRecord
+from flinkcore.operators.state import DefaultKeyedStateStore, KeyedStateBackend
+from flinkcore.operators.streaming_runtime_context import StreamingRuntimeContext, TaskInfo
+from flinkcore.operators.timers.processing_time import DrivenProcessingTimeService
 
 SIDE = OutputTag("side")
 Emitted = tuple[str | None, Any, int | None]

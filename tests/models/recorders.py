@@ -3,7 +3,7 @@
 from typing import Any
 
 from flinkcore.common import OutputTag, Watermark
-from flinkcore.runtime.elements import LatencyMarker, StreamRecord, WatermarkStatus
+from flinkcore.operators.records.stream_elements import LatencyMarker, StreamRecord, WatermarkStatus
 
 
 class Recorder:

@@ -27,7 +27,7 @@ from flinkcore.common import (
 )
 from flinkcore.datastream import DataStream, StreamExecutionEnvironment
 from flinkcore.datastream.aggregates import Aggregate
-from flinkcore.datastream.transformations import WindowProcessTransformation
+from flinkcore.datastream.graph.transformations import WindowProcessTransformation
 from flinkcore.datastream.window import MergingWindowAssigner, WindowAssigner
 
 Entry = dict[str, Any]

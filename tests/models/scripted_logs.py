@@ -11,9 +11,9 @@ from models.even_timestamps import EvenTimestamps
 from models.process_replay import SIDE, Emitted
 from models.watermarks import Event, Generator, Punctuated, ReplayModel
 
+from flinkcore._internal.values.row import rows_of_columns
+from flinkcore.columnar.results.result import EmbeddedResult
 from flinkcore.common import Duration, Row, WatermarkStrategy
-from flinkcore.common.row import rows_of_columns
-from flinkcore.replay.results.result import EmbeddedResult
 
 RESULTS = pa.schema(
     {

@@ -9,9 +9,9 @@ from models.recorders import OutputRecorder
 
 from flinkcore.common import WatermarkStrategy
 from flinkcore.datastream.connectors.base import InputStatus, ReaderOutput, SourceReader
+from flinkcore.elements.sources.source_operator import SourceOperator
 from flinkcore.errors import UnsupportedOperationError
-from flinkcore.runtime.processing_time import DrivenProcessingTimeService
-from flinkcore.runtime.sources.source_operator import SourceOperator
+from flinkcore.operators.timers.processing_time import DrivenProcessingTimeService
 
 Action = Callable[[ReaderOutput[Any]], None]
 

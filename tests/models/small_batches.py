@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from unittest.mock import patch
 
-from flinkcore.replay.log.event_reader import EventReader, read_together
+from flinkcore.log.event_reader import EventReader, read_together
 
 
 @contextmanager

@@ -19,10 +19,10 @@ from flinkcore.datastream import (
 )
 from flinkcore.datastream.functions import PacedSourceContext
 from flinkcore.errors import FlinkcoreError
-from flinkcore.runtime.elements import StreamRecord, WatermarkStatus
-from flinkcore.runtime.operators import OneInputStreamOperator
-from flinkcore.runtime.output import Output
-from flinkcore.runtime.processing_time import ProcessingTimeService
+from flinkcore.operators.records.output import Output
+from flinkcore.operators.records.stream_elements import StreamRecord, WatermarkStatus
+from flinkcore.operators.stream_operator import OneInputStreamOperator
+from flinkcore.operators.timers.processing_time import ProcessingTimeService
 
 Event = list[Any]
 
@@ -151,7 +151,7 @@ def recorded_of_job(
 ) -> tuple[list[tuple[Any, ...]], bool]:
     """What comes out of a stream, each with its time, and whether the job failed."""
     RecordingOperator.heard = heard = list[tuple[Any, ...]]()
-    monkeypatch.setattr("flinkcore.runtime.tasks.operator_makers.ProcessOperator", RecordingOperator)
+    monkeypatch.setattr("flinkcore.elements.tasks.operator_makers.ProcessOperator", RecordingOperator)
     try:
         assert list(stream().process(Unused()).execute_and_collect()) == []
     except FlinkcoreError:

@@ -20,12 +20,9 @@ from models.merged_events import merging_events, merging_lots_of
 from pyspark import cloudpickle
 from pyspark.sql.types import LongType, StructField, StructType
 
+from flinkcore.checkpoint import Checkpoint, OperatorPart, OperatorSnapshot, PendingCheckpoint
+from flinkcore.columnar.plans.job_plan import JobPlan
 from flinkcore.errors import FlinkcoreError
-from flinkcore.replay.plans.job_plan import JobPlan
-from flinkcore.replay.time_plane.job_time import ReplayTime
-from flinkcore.replay.time_plane.time_pass import time_planes_of
-from flinkcore.replay.time_plane.timeline import Timeline, TimePlane
-from flinkcore.runtime.checkpoint import Checkpoint, OperatorPart, OperatorSnapshot, PendingCheckpoint
 from flinkcore.spark.columnar.map_task import MapTask, MapWay
 from flinkcore.spark.columnar.reduce_task import ReduceStage, ReduceTask
 from flinkcore.spark.columnar.task_outputs import (
@@ -42,6 +39,9 @@ from flinkcore.spark.exchange.packed_timeline import PackedTime
 from flinkcore.spark.exchange.partitioning import chooses_partitions, partition_slots, to_partitions
 from flinkcore.spark.logs.log_input import FileInput
 from flinkcore.spark.shipping.tasks import portable
+from flinkcore.time_plane.job_time import ReplayTime
+from flinkcore.time_plane.time_pass import time_planes_of
+from flinkcore.time_plane.timeline import Timeline, TimePlane
 
 SPARK_TASKS = 8
 ERROR = "error"

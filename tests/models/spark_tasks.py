@@ -8,11 +8,7 @@ import pyarrow as pa
 from models.merged_events import merging_events
 from pyspark import cloudpickle
 
-from flinkcore.replay.plans.job_plan import JobPlan
-from flinkcore.replay.time_plane.chunk_times import ChunkCounts, ChunkTimes
-from flinkcore.replay.time_plane.job_time import ReplayTime
-from flinkcore.replay.time_plane.time_pass import TimePass
-from flinkcore.replay.time_plane.timeline import TimePlane
+from flinkcore.columnar.plans.job_plan import JobPlan
 from flinkcore.spark.columnar.map_task import MapTask, MapWay
 from flinkcore.spark.columnar.reduce_task import ReduceStage, ReduceTask
 from flinkcore.spark.columnar.task_outputs import BATCH, BlocksOutput, read_batch
@@ -20,6 +16,10 @@ from flinkcore.spark.columnar.time_pass import CountTask, SummariseTask
 from flinkcore.spark.exchange.blocks import BLOCKS_ORDER
 from flinkcore.spark.exchange.packed_timeline import PackedTime
 from flinkcore.spark.logs.log_input import FileInput
+from flinkcore.time_plane.chunk_times import ChunkCounts, ChunkTimes
+from flinkcore.time_plane.job_time import ReplayTime
+from flinkcore.time_plane.time_pass import TimePass
+from flinkcore.time_plane.timeline import TimePlane
 
 Task = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 

@@ -10,8 +10,8 @@ import pyarrow as pa
 from models.watermarks import Event
 
 from flinkcore.common.watermark_strategy import WatermarkAlignmentParams
-from flinkcore.replay.log.waiting_rows import WaitingBatch
-from flinkcore.replay.time_plane.chunk_times import (
+from flinkcore.log.waiting_rows import WaitingBatch
+from flinkcore.time_plane.chunk_times import (
     ArrivalRate,
     ChunkCounts,
     ChunkTimes,
@@ -19,10 +19,10 @@ from flinkcore.replay.time_plane.chunk_times import (
     GeneratorSpec,
     position_bases,
 )
-from flinkcore.replay.time_plane.combine_times import DEFAULT_LIMITS, MergeLimits, combine
-from flinkcore.replay.time_plane.paused_spans import summary_interval_ms
-from flinkcore.replay.time_plane.time_cut import TimeCut
-from flinkcore.replay.time_plane.timeline import TimePlane
+from flinkcore.time_plane.combine_times import DEFAULT_LIMITS, MergeLimits, combine
+from flinkcore.time_plane.paused_spans import summary_interval_ms
+from flinkcore.time_plane.time_cut import TimeCut
+from flinkcore.time_plane.timeline import TimePlane
 
 
 def chunk_times(

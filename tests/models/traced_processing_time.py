@@ -2,7 +2,7 @@
 
 from models.recorders import Recorder
 
-from flinkcore.runtime.processing_time import (
+from flinkcore.operators.timers.processing_time import (
     DrivenProcessingTimeService,
     ProcessingTimeCallback,
     ScheduledTimer,

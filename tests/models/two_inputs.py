@@ -19,18 +19,18 @@ from flinkcore.datastream import (
     KeyedCoProcessFunction,
 )
 from flinkcore.datastream.state import MapStateDescriptor
-from flinkcore.runtime.elements import StreamRecord, WatermarkStatus
-from flinkcore.runtime.key_context import KeyContext
-from flinkcore.runtime.operators import (
+from flinkcore.operators.keys.key_context import KeyContext
+from flinkcore.operators.process_operators import (
     BroadcastProcessOperator,
     CoProcessOperator,
     KeyedBroadcastProcessOperator,
     KeyedCoProcessOperator,
     KeyedProcessOperator,
 )
-from flinkcore.runtime.processing_time import DrivenProcessingTimeService
-from flinkcore.runtime.state import DefaultKeyedStateStore, KeyedStateBackend, OperatorStateBackend
-from flinkcore.runtime.streaming_runtime_context import StreamingRuntimeContext, TaskInfo
+from flinkcore.operators.records.stream_elements import StreamRecord, WatermarkStatus
+from flinkcore.operators.state import DefaultKeyedStateStore, KeyedStateBackend, OperatorStateBackend
+from flinkcore.operators.streaming_runtime_context import StreamingRuntimeContext, TaskInfo
+from flinkcore.operators.timers.processing_time import DrivenProcessingTimeService
 
 RULES: MapStateDescriptor[str, int] = MapStateDescriptor("rules")
 

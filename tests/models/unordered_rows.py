@@ -4,7 +4,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from flinkcore.datastream.transformations import LogData
+from flinkcore.datastream.graph.transformations import LogData
 
 
 class UnorderedRows(LogData):

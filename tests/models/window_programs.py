@@ -17,12 +17,12 @@ from flinkcore.datastream.window import (
     WindowAssigner,
     WindowOperation,
 )
-from flinkcore.runtime.elements import StreamRecord
-from flinkcore.runtime.key_context import KeyContext
-from flinkcore.runtime.processing_time import DrivenProcessingTimeService
-from flinkcore.runtime.state import DefaultKeyedStateStore, KeyedStateBackend
-from flinkcore.runtime.streaming_runtime_context import StreamingRuntimeContext, TaskInfo
-from flinkcore.runtime.windowing import WindowOperator, make_window_operator
+from flinkcore.operators.keys.key_context import KeyContext
+from flinkcore.operators.records.stream_elements import StreamRecord
+from flinkcore.operators.state import DefaultKeyedStateStore, KeyedStateBackend
+from flinkcore.operators.streaming_runtime_context import StreamingRuntimeContext, TaskInfo
+from flinkcore.operators.timers.processing_time import DrivenProcessingTimeService
+from flinkcore.operators.windowing import WindowOperator, make_window_operator
 
 TEN = TumblingEventTimeWindows(10)
 SIDE = OutputTag("side")

@@ -6,6 +6,7 @@ from typing import Any
 
 from models.recorders import OutputRecorder, TimedRecorder
 
+from flinkcore.checkpoint import Checkpoint, OperatorBackends, PendingCheckpoint
 from flinkcore.common import MIN_TIMESTAMP, OutputTag, Row, Time, Watermark
 from flinkcore.datastream.functions import (
     AggregateFunction,
@@ -40,14 +41,13 @@ from flinkcore.datastream.window import (
     WindowOperation,
 )
 from flinkcore.errors import FlinkcoreError, TimerError
-from flinkcore.runtime.checkpoint import Checkpoint, OperatorBackends, PendingCheckpoint
-from flinkcore.runtime.elements import StreamRecord, WatermarkStatus
-from flinkcore.runtime.key_context import KeyContext
-from flinkcore.runtime.processing_time import DrivenProcessingTimeService
-from flinkcore.runtime.state import DefaultKeyedStateStore, KeyedStateBackend
-from flinkcore.runtime.streaming_runtime_context import StreamingRuntimeContext, TaskInfo
-from flinkcore.runtime.timers import InternalTimer
-from flinkcore.runtime.windowing import WindowOperator, make_window_operator
+from flinkcore.operators.keys.key_context import KeyContext
+from flinkcore.operators.records.stream_elements import StreamRecord, WatermarkStatus
+from flinkcore.operators.state import DefaultKeyedStateStore, KeyedStateBackend
+from flinkcore.operators.streaming_runtime_context import StreamingRuntimeContext, TaskInfo
+from flinkcore.operators.timers import InternalTimer
+from flinkcore.operators.timers.processing_time import DrivenProcessingTimeService
+from flinkcore.operators.windowing import WindowOperator, make_window_operator
 
 Element = tuple[str, int]
 LATE = OutputTag("late")

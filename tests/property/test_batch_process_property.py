@@ -27,9 +27,9 @@ from models.scripted_logs import (
 )
 from models.small_batches import reading_batches_of
 
+from flinkcore.columnar.stages import batch_process_stage
 from flinkcore.common import OutputTag
 from flinkcore.datastream import StreamExecutionEnvironment
-from flinkcore.replay.stages import batch_process_stage
 
 RECORD_TIME = pa.field("record_time", pa.int64())
 TIMED_RESULTS, TIMED_SIDES = RESULTS.append(RECORD_TIME), SIDES.append(RECORD_TIME)

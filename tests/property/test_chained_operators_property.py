@@ -22,6 +22,7 @@ from models.scripted_logs import (
 )
 from models.small_batches import reading_batches_of
 
+from flinkcore.columnar.stages import function_stage, result_batches
 from flinkcore.common import OutputTag, Row, Time
 from flinkcore.datastream import (
     EventTimeSessionWindows,
@@ -32,7 +33,6 @@ from flinkcore.datastream import (
 )
 from flinkcore.datastream.aggregates import count
 from flinkcore.datastream.window import CountSlidingWindowAssigner, CountTrigger, WindowOperation
-from flinkcore.replay.stages import function_stage, result_batches
 
 WINDOWS = [
     TumblingEventTimeWindows.of(Time.milliseconds(10), Time.milliseconds(3)),

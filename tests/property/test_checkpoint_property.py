@@ -13,6 +13,7 @@ from flinkcore._native.key_groups import (
     compute_key_group_range_for_operator_index,
     compute_operator_index_for_key_group,
 )
+from flinkcore.checkpoint import Checkpoint, CheckpointStorage, OperatorBackends, PendingCheckpoint
 from flinkcore.common import MIN_TIMESTAMP, PickleSerializer, Time, Watermark
 from flinkcore.datastream.functions import AggregateFunction, KeyedBroadcastProcessFunction
 from flinkcore.datastream.state import (
@@ -23,14 +24,13 @@ from flinkcore.datastream.state import (
     StateTtlConfig,
     ValueStateDescriptor,
 )
-from flinkcore.runtime.checkpoint import Checkpoint, CheckpointStorage, OperatorBackends, PendingCheckpoint
-from flinkcore.runtime.elements import StreamRecord
-from flinkcore.runtime.java_keys import JavaKeys
-from flinkcore.runtime.key_context import KeyContext
-from flinkcore.runtime.operators import KeyedBroadcastProcessOperator
-from flinkcore.runtime.processing_time import DrivenProcessingTimeService
-from flinkcore.runtime.state import DefaultKeyedStateStore, KeyedStateBackend, OperatorStateBackend
-from flinkcore.runtime.streaming_runtime_context import StreamingRuntimeContext, TaskInfo
+from flinkcore.operators.keys.java_keys import JavaKeys
+from flinkcore.operators.keys.key_context import KeyContext
+from flinkcore.operators.process_operators import KeyedBroadcastProcessOperator
+from flinkcore.operators.records.stream_elements import StreamRecord
+from flinkcore.operators.state import DefaultKeyedStateStore, KeyedStateBackend, OperatorStateBackend
+from flinkcore.operators.streaming_runtime_context import StreamingRuntimeContext, TaskInfo
+from flinkcore.operators.timers.processing_time import DrivenProcessingTimeService
 
 KEY_GROUPS = 16
 KEYS = [0, 7, -3, "a", "key", 2.5, b"k", (1, "x"), (None, True)]

@@ -16,8 +16,8 @@ from models.watermarks import MAX_TIMESTAMP, MIN_TIMESTAMP, Event, Generator, Ou
 
 from flinkcore.common import Time, Watermark, WatermarkGenerator, WatermarkOutput, WatermarkStrategy
 from flinkcore.common.watermark_generators import BoundedOutOfOrdernessWatermarks, NoWatermarksGenerator
-from flinkcore.replay.time_plane.chunk_times import ArrivalRate, GeneratorSpec
-from flinkcore.replay.time_plane.timeline import AFTER_ALL_SPLITS, TimePlane
+from flinkcore.time_plane.chunk_times import ArrivalRate, GeneratorSpec
+from flinkcore.time_plane.timeline import AFTER_ALL_SPLITS, TimePlane
 
 STRIDES = st.sampled_from([0, 0, 0, 1, 1, 2, 3, 7, 40, -1, -5, -60, 90, 250, 700])
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flinkcore.datastream.functions import ProcessJoinFunction
-from flinkcore.datastream.interval_join_operation import IntervalJoinOperation
+from flinkcore.datastream.graph.interval_join_operation import IntervalJoinOperation
 from flinkcore.testing import (
     AbstractStreamOperatorTestHarness,
     KeyedTwoInputStreamOperatorTestHarness,

@@ -13,10 +13,10 @@ from models.small_batches import reading_batches_of
 from models.two_inputs import happenings
 from models.two_logs import Rows, TwoLogs
 
+from flinkcore.columnar.stages import function_stage, result_batches
 from flinkcore.common import OutputTag, Row, Time
 from flinkcore.datastream.functions import CoGroupFunction, JoinFunction, ProcessJoinFunction
 from flinkcore.datastream.window import SlidingEventTimeWindows
-from flinkcore.replay.stages import function_stage, result_batches
 
 PAIRS = pa.schema({"user": pa.string(), "left": pa.int64(), "right": pa.int64()})
 GROUPS = pa.schema({"user": pa.string(), "first": pa.list_(pa.int64()), "second": pa.list_(pa.int64())})

@@ -15,6 +15,7 @@ from models.small_batches import reading_batches_of
 from models.two_inputs import happenings, operator_run
 from models.two_logs import Rows, TwoLogs
 
+from flinkcore.columnar.stages import function_stage
 from flinkcore.common import OutputTag, Row, Time
 from flinkcore.datastream import (
     DataStream,
@@ -25,7 +26,6 @@ from flinkcore.datastream import (
 from flinkcore.datastream.aggregates import count
 from flinkcore.datastream.functions import CoGroupFunction, ProcessJoinFunction
 from flinkcore.datastream.window import WindowOperation
-from flinkcore.replay.stages import function_stage
 
 NAMES = "user", "who"
 LATE = OutputTag("left"), OutputTag("right")

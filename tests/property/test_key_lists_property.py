@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flinkcore._native.key_lists import KeyLists
+from flinkcore.columnar.batch_functions import column_states, growing_rows
+from flinkcore.columnar.batch_functions.column_states import ArrowListState
 from flinkcore.errors import DataError, SchemaError
-from flinkcore.replay.batch_functions import column_states, growing_rows
-from flinkcore.replay.batch_functions.column_states import ArrowListState
 
 N_KEYS = 3_001
 KEYS = st.lists(st.sampled_from([0, 1, 2, 5, 1023, 1024, 3000]), max_size=12)

@@ -20,8 +20,8 @@ from flinkcore.datastream.state import (
     StateTtlConfig,
     ValueStateDescriptor,
 )
-from flinkcore.runtime.processing_time import DrivenProcessingTimeService
-from flinkcore.runtime.state import KeyedStateBackend
+from flinkcore.operators.state import KeyedStateBackend
+from flinkcore.operators.timers.processing_time import DrivenProcessingTimeService
 
 # Few places, so that a run comes back to each of them.
 keys = st.sampled_from([1, 4])

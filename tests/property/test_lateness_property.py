@@ -22,6 +22,9 @@ from models.memory_disk import MEMORY
 from flinkcore._native.lateness import LatenessCounter, windows_of_slices
 from flinkcore.analysis.lateness_count import TimeWindows
 from flinkcore.analysis.lateness_frontier import LatenessFrontier
+from flinkcore.columnar import planned_job
+from flinkcore.columnar.planned_job import PlannedJob
+from flinkcore.columnar.plans.native_windows import slide_of, window_timestamps
 from flinkcore.common import MIN_TIMESTAMP, Duration, Row, Time, WatermarkStrategy
 from flinkcore.datastream import (
     DataStream,
@@ -31,11 +34,8 @@ from flinkcore.datastream import (
     TumblingEventTimeWindows,
 )
 from flinkcore.datastream.aggregates import count
-from flinkcore.datastream.transformations import StreamGraph
+from flinkcore.datastream.graph.transformations import StreamGraph
 from flinkcore.datastream.window import CumulativeEventTimeWindows
-from flinkcore.replay import planned_job
-from flinkcore.replay.planned_job import PlannedJob
-from flinkcore.replay.plans.native_windows import slide_of, window_timestamps
 
 STRIDES = st.sampled_from([0, 0, 1, 1, 2, 3, 7, 40, -1, -5, 90, 250, 700])
 DELAYS = st.sampled_from([0, 0, 1, 5, 30, 200, 900, -50, -400])

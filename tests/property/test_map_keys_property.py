@@ -9,15 +9,15 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from models.keyed_backends import new_backend
 from models.map_keys import KEYS, MapModel
 
-from flinkcore.common import Time
-from flinkcore.datastream.state import MapStateDescriptor, StateTtlConfig
-from flinkcore.runtime.checkpoint.state_tables import (
+from flinkcore.checkpoint.state_tables import (
     keyed_state_of_table,
     keyed_state_to_table,
     operator_state_of_table,
     operator_state_to_table,
 )
-from flinkcore.runtime.state import OperatorStateBackend
+from flinkcore.common import Time
+from flinkcore.datastream.state import MapStateDescriptor, StateTtlConfig
+from flinkcore.operators.state import OperatorStateBackend
 
 values = st.integers(0, 3)
 picks = st.integers(0, 63)

@@ -6,7 +6,7 @@ from models.multiplexer import MultiplexerModel, Partial
 from models.recorders import WatermarkOutputRecorder
 
 from flinkcore.common import Watermark, WatermarkOutput
-from flinkcore.runtime.sources.watermark_output_multiplexer import WatermarkOutputMultiplexer
+from flinkcore.elements.sources.watermark_output_multiplexer import WatermarkOutputMultiplexer
 
 # Watermarks and marks of outputs are most frequent; a handle may be older than the output registered by its id.
 CALLS = st.one_of(

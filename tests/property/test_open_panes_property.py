@@ -18,7 +18,7 @@ from flinkcore.datastream.window import (
     WindowAssigner,
     WindowOperation,
 )
-from flinkcore.runtime.windowing.open_panes import has_open_panes
+from flinkcore.operators.windowing.open_panes import has_open_panes
 
 LATE = OutputTag("late")
 

@@ -21,10 +21,10 @@ from models.scripted_logs import (
 )
 from models.small_batches import reading_batches_of
 
+from flinkcore.columnar.local import partition_threads
+from flinkcore.columnar.stages import function_stage, result_batches
 from flinkcore.common import OutputTag
 from flinkcore.datastream import StreamExecutionEnvironment
-from flinkcore.replay.embedded import partition_threads
-from flinkcore.replay.stages import function_stage, result_batches
 
 
 @settings(deadline=None, max_examples=120)

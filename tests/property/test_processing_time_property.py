@@ -6,7 +6,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from flinkcore.runtime.processing_time import DrivenProcessingTimeService, ScheduledTimer
+from flinkcore.operators.timers.processing_time import DrivenProcessingTimeService, ScheduledTimer
 
 
 @dataclass

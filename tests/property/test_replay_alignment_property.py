@@ -9,9 +9,9 @@ from models.timed_log import Log, check_floors, placed, steps, watermarks_of
 from models.watermarks import Event
 
 from flinkcore.common import WatermarkAlignmentParams, WatermarkStrategy
-from flinkcore.replay.time_plane.chunk_times import ArrivalRate, GeneratorSpec
-from flinkcore.replay.time_plane.combine_times import DEFAULT_LIMITS, MergeLimits
-from flinkcore.replay.time_plane.timeline import TimePlane
+from flinkcore.time_plane.chunk_times import ArrivalRate, GeneratorSpec
+from flinkcore.time_plane.combine_times import DEFAULT_LIMITS, MergeLimits
+from flinkcore.time_plane.timeline import TimePlane
 
 STRIDES = st.sampled_from([0, 1, 2, 3, 7, 7, 20, 20, 40, -5, 90, 250, 700])
 GENERATORS = st.builds(

@@ -32,9 +32,9 @@ from flinkcore.datastream import (
     TimeCharacteristic,
 )
 from flinkcore.datastream.connectors.base import Source, SourceSplit
-from flinkcore.datastream.pipeline_executor import CheckpointSettings
+from flinkcore.datastream.graph.pipeline_executor import CheckpointSettings
 from flinkcore.datastream.state import ListStateDescriptor
-from flinkcore.replay.elements.element_checkpoint import ElementCheckpoints
+from flinkcore.elements.element_checkpoint import ElementCheckpoints
 
 ELEMENT = Types.TUPLE([Types.LONG(), Types.STRING(), Types.LONG()])
 BY_KEY = ["timers", "side output", "windows", "sums", "counted windows", "sessions", "near ones", "joined"]
@@ -537,7 +537,7 @@ def test_a_job_that_is_stopped_amid_its_sources_gives_the_elements_of_the_whole_
         return Told.elements.copy()
 
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr("flinkcore.replay.elements.element_arrivals.ELEMENTS_AT_ONCE", 1)
+        patch.setattr("flinkcore.elements.arrivals.element_arrivals.ELEMENTS_AT_ONCE", 1)
         patch.chdir(folder)
         whole = run(-1)
         before = run(cut)
@@ -589,7 +589,7 @@ def test_a_job_with_a_savepoint_amid_its_run_gives_the_elements_that_it_would_ha
         return Told.elements.copy()
 
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr("flinkcore.replay.elements.element_arrivals.ELEMENTS_AT_ONCE", 1)
+        patch.setattr("flinkcore.elements.arrivals.element_arrivals.ELEMENTS_AT_ONCE", 1)
         patch.chdir(folder)
         told: list[int] = []
         complete = ElementCheckpoints.complete

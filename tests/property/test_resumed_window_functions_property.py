@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from models.memory_disk import MEMORY
 
+from flinkcore.columnar.stages import result_batches
 from flinkcore.common import Duration, OutputTag, Row, WatermarkStrategy
 from flinkcore.datastream import StreamExecutionEnvironment
 from flinkcore.datastream.functions import AggregateFunction, ProcessWindowFunction, WindowContext
@@ -32,7 +33,6 @@ from flinkcore.datastream.window import (
     TumblingProcessingTimeWindows,
     WindowStagger,
 )
-from flinkcore.replay.stages import result_batches
 
 LATE = OutputTag("late")
 RESULT = pa.schema(

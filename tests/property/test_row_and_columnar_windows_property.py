@@ -10,6 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from flinkcore.columnar.plans import native_windows
+from flinkcore.columnar.stages import result_batches
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP, Duration, OutputTag, Row, WatermarkStrategy
 from flinkcore.datastream import DataStream, StreamExecutionEnvironment
 from flinkcore.datastream.aggregates import collect, count, max_, min_, sum_
@@ -39,8 +41,6 @@ from flinkcore.datastream.window import (
 )
 from flinkcore.datastream.windowed_streams import WindowedStream
 from flinkcore.errors import DataError
-from flinkcore.replay.plans import native_windows
-from flinkcore.replay.stages import result_batches
 
 LATE = OutputTag("late")
 RESULT = pa.schema(

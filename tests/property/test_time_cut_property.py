@@ -11,11 +11,11 @@ from models.timed_log import Log, placed, steps
 from models.watermarks import Event
 
 from flinkcore.common.watermark_strategy import WatermarkAlignmentParams
-from flinkcore.replay.log.waiting_rows import WaitingBatch
-from flinkcore.replay.time_plane.chunk_times import ArrivalRate, GeneratorSpec
-from flinkcore.replay.time_plane.combine_times import DEFAULT_LIMITS, MergeLimits
-from flinkcore.replay.time_plane.paused_spans import NOT_READ
-from flinkcore.replay.time_plane.timeline import TimePlane
+from flinkcore.log.waiting_rows import WaitingBatch
+from flinkcore.time_plane.chunk_times import ArrivalRate, GeneratorSpec
+from flinkcore.time_plane.combine_times import DEFAULT_LIMITS, MergeLimits
+from flinkcore.time_plane.paused_spans import NOT_READ
+from flinkcore.time_plane.timeline import TimePlane
 
 STRIDES = st.sampled_from([0, 0, 1, 1, 2, 3, 7, 40, -1, 90, 250, 700])
 DELAYS = st.sampled_from([0, 0, 1, 5, 30, 200, -50])

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from models.timed_log import Log, check_floors, placed, steps, watermarks_of
 from models.watermarks import Event, Operator, ReplayModel, generator_of
 
-from flinkcore.replay.time_plane.chunk_times import ArrivalRate, GeneratorSpec
-from flinkcore.replay.time_plane.combine_times import DEFAULT_LIMITS, MergeLimits
+from flinkcore.time_plane.chunk_times import ArrivalRate, GeneratorSpec
+from flinkcore.time_plane.combine_times import DEFAULT_LIMITS, MergeLimits
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 

@@ -9,9 +9,9 @@ from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from models.timer_service import MAX_TIMESTAMP, TimerRow, TimerServiceModel, int_key_group
 
-from flinkcore.runtime.key_context import KeyContext
-from flinkcore.runtime.processing_time import DrivenProcessingTimeService
-from flinkcore.runtime.timers import InternalTimer, InternalTimerService
+from flinkcore.operators.keys.key_context import KeyContext
+from flinkcore.operators.timers import InternalTimer, InternalTimerService
+from flinkcore.operators.timers.processing_time import DrivenProcessingTimeService
 
 MAX_PARALLELISM = 4
 DOMAINS = st.sampled_from(["event", "processing"])

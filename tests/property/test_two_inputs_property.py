@@ -35,10 +35,10 @@ from models.two_inputs import (
 )
 from models.watermarks import ReplayModel
 
+from flinkcore.columnar.local import partition_threads
+from flinkcore.columnar.stages import function_stage, result_batches
 from flinkcore.common import OutputTag, Row
 from flinkcore.datastream import DataStream, StreamExecutionEnvironment
-from flinkcore.replay.embedded import partition_threads
-from flinkcore.replay.stages import function_stage, result_batches
 
 FUNCTIONS = [ScriptedCo, ScriptedRules, Telling, TellingRules]
 

@@ -11,7 +11,7 @@ from models.unordered_rows import UnorderedRows
 from flinkcore.common import Duration, Time, Watermark, WatermarkGenerator, WatermarkStrategy
 from flinkcore.datastream import DataStream, StreamExecutionEnvironment, TumblingEventTimeWindows
 from flinkcore.datastream.aggregates import collect, count
-from flinkcore.replay.log.content_order import content_numbers
+from flinkcore.log.order.content_order import content_numbers
 
 
 class EveryThird(WatermarkGenerator):

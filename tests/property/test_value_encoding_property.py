@@ -6,10 +6,10 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from flinkcore.checkpoint.value_decoding import decode
+from flinkcore.checkpoint.value_encoding import encode
 from flinkcore.datastream.functions.join_functions import TaggedUnion
 from flinkcore.datastream.window import CountWindow, GlobalWindow, TimeWindow
-from flinkcore.runtime.checkpoint.value_decoding import decode
-from flinkcore.runtime.checkpoint.value_encoding import encode
 
 zones = st.one_of(st.none(), st.timezones(), st.just(timezone.utc))
 longs = st.integers(-(2**63), 2**63 - 1)

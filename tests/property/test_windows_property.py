@@ -23,7 +23,7 @@ from flinkcore._native.session_windows import session_windows
 from flinkcore._native.time_windows import sliced_windows, time_windows
 from flinkcore._native.triggered_windows import global_windows, triggered_windows
 from flinkcore._native.window_operator import WindowKernel, WindowOperator
-from flinkcore.replay.stages.window_state import restore_windows, windows_to_table
+from flinkcore.columnar.stages.window_state import restore_windows, windows_to_table
 
 EVENT = st.tuples(st.integers(0, 3), st.integers(-40, 120), st.integers(0, 4))  # arrival step, timestamp, key
 STEP = st.tuples(st.integers(0, 6), st.integers(1, 25))  # clock step, watermark step

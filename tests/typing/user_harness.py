@@ -11,8 +11,8 @@ from typing_extensions import assert_type
 from flinkcore.common import Duration, OutputTag, Watermark, WatermarkStrategy
 from flinkcore.datastream import KeyedBroadcastProcessFunction, KeyedCoProcessFunction, KeyedProcessFunction
 from flinkcore.datastream.state import BroadcastState, MapStateDescriptor
-from flinkcore.runtime.elements import LatencyMarker
-from flinkcore.runtime.operators import KeyedProcessOperator
+from flinkcore.operators.process_operators import KeyedProcessOperator
+from flinkcore.operators.records.stream_elements import LatencyMarker
 from flinkcore.testing import (
     HarnessMakers,
     KeyedBroadcastOperatorTestHarness,

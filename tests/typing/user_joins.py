@@ -20,7 +20,7 @@ from flinkcore.datastream import (
     TaggedUnion,
     TumblingEventTimeWindows,
 )
-from flinkcore.datastream.interval_join_operation import IntervalJoinOperation
+from flinkcore.datastream.graph.interval_join_operation import IntervalJoinOperation
 from flinkcore.datastream.window import CountEvictor, DynamicEventTimeSessionWindows
 from flinkcore.testing import for_interval_join
 

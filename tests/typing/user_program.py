@@ -32,7 +32,7 @@ from flinkcore.datastream import (
     WindowedStream,
 )
 from flinkcore.datastream.aggregates import Aggregate, count, max_by, sum_
-from flinkcore.datastream.pipeline_executor import ReplayResult
+from flinkcore.datastream.graph.pipeline_executor import ReplayResult
 
 late = OutputTag("late")
 env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(2).set_max_parallelism(64)

@@ -6,7 +6,7 @@ from models.keyed_backends import Average, new_backend
 
 from flinkcore.datastream.state import AggregatingState, AggregatingStateDescriptor
 from flinkcore.errors import ConfigurationError, LifecycleError, SchemaError
-from flinkcore.runtime.state import KeyedStateBackend
+from flinkcore.operators.state import KeyedStateBackend
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import pytest
 
 from flinkcore.common import Types, WatermarkStrategy
 from flinkcore.datastream import DataStream, StreamExecutionEnvironment
-from flinkcore.datastream.arrow_data import ArrowData
+from flinkcore.datastream.graph.arrow_data import ArrowData
 from flinkcore.errors import DataError
 
 TABLE = pa.table({"k": ["a", "b"], "ts": [1, 2]})

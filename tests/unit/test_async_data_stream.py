@@ -36,13 +36,13 @@ from flinkcore.datastream.async_retry_strategies import (
     FixedDelayRetryStrategy,
     NoRetryStrategy,
 )
+from flinkcore.elements import async_levels
+from flinkcore.elements.tasks import stream_element_queues
+from flinkcore.elements.tasks.mailbox import TaskMailbox
+from flinkcore.elements.tasks.stream_element_queues import MailboxQueue
 from flinkcore.errors import ConfigurationError, DataError, JobCancelledError, UserCodeError
-from flinkcore.replay.elements import async_levels
-from flinkcore.runtime.elements import StreamRecord
-from flinkcore.runtime.operators.async_calls import AsyncCall, AsyncCalls
-from flinkcore.runtime.tasks import stream_element_queues
-from flinkcore.runtime.tasks.mailbox import TaskMailbox
-from flinkcore.runtime.tasks.stream_element_queues import MailboxQueue
+from flinkcore.operators.async_calls import AsyncCall, AsyncCalls
+from flinkcore.operators.records.stream_elements import StreamRecord
 
 LONG = Time.seconds(60)
 CLOCKS = pytest.mark.parametrize("clock", ["arrival", "system"])

@@ -19,8 +19,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from flinkcore._internal.io.avro_files import AvroFile, raw_schema
 from flinkcore.common import Configuration, Duration, Instant, Row, Time, Types, WatermarkStrategy, avro_files
-from flinkcore.common.avro_files import AvroFile, raw_schema
 from flinkcore.datastream import StreamExecutionEnvironment, TumblingEventTimeWindows
 from flinkcore.datastream.aggregates import count
 from flinkcore.datastream.connectors.file_system import BucketAssigner, FileSink, FileSource, StreamFormat
@@ -46,7 +46,7 @@ from flinkcore.errors import (
     SourceError,
     UnsupportedOperationError,
 )
-from flinkcore.replay.log.log_sources import LogFiles
+from flinkcore.log.sources.log_sources import LogFiles
 from flinkcore.table import DataTypes
 
 UTC = datetime.timezone.utc

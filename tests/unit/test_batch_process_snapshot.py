@@ -13,20 +13,20 @@ import pytest
 
 from flinkcore._native.exchange import partition_rows
 from flinkcore._native.key_groups import key_groups
+from flinkcore.checkpoint import Checkpoint, PendingCheckpoint
+from flinkcore.columnar.batch_functions.column_states import ArrowListState, NumpyColumnState
+from flinkcore.columnar.plans.job_plan import JobPlan
+from flinkcore.columnar.plans.operators import BatchProcess
+from flinkcore.columnar.stages import batch_process_stage
+from flinkcore.columnar.stages.batch_process_stage import BatchProcessStage
+from flinkcore.columnar.stages.map_stage import MapStage
+from flinkcore.columnar.stages.stage import StageContext
 from flinkcore.common import Duration, Row, WatermarkStrategy
 from flinkcore.datastream import KeyedBatchProcessFunction, StreamExecutionEnvironment, TimeDomain
 from flinkcore.errors import SchemaError
-from flinkcore.replay.batch_functions.column_states import ArrowListState, NumpyColumnState
-from flinkcore.replay.plans.job_plan import JobPlan
-from flinkcore.replay.plans.operators import BatchProcess
-from flinkcore.replay.stages import batch_process_stage
-from flinkcore.replay.stages.batch_process_stage import BatchProcessStage
-from flinkcore.replay.stages.map_stage import MapStage
-from flinkcore.replay.stages.stage import StageContext
-from flinkcore.replay.time_plane.time_pass import time_planes_of
-from flinkcore.replay.time_plane.timeline import Timeline
-from flinkcore.replay.time_plane.total_order import Events, TotalOrderMerge
-from flinkcore.runtime.checkpoint import Checkpoint, PendingCheckpoint
+from flinkcore.time_plane.time_pass import time_planes_of
+from flinkcore.time_plane.timeline import Timeline
+from flinkcore.time_plane.total_order import Events, TotalOrderMerge
 
 SEEN = pa.schema(
     {

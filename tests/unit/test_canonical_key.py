@@ -14,12 +14,12 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pytest
 
+from flinkcore._internal.values.row_kind import RowKind
 from flinkcore._native.keys import canonical_key
 from flinkcore.common import Row
-from flinkcore.common.row_kind import RowKind
+from flinkcore.elements.tasks.stream_partitioners import ElementKeyGroups
 from flinkcore.errors import DataError
-from flinkcore.runtime.key_context import KeyContext
-from flinkcore.runtime.tasks.stream_partitioners import ElementKeyGroups
+from flinkcore.operators.keys.key_context import KeyContext
 
 ODD_NAN = struct.unpack("<d", struct.pack("<Q", 0xFFF8000000000123))[0]
 BERLIN = ZoneInfo("Europe/Berlin")

@@ -17,6 +17,7 @@ from models.early_ends import EndsEarly
 from models.even_timestamps import EvenTimestamps
 from models.small_batches import reading_batches_of
 
+from flinkcore.columnar.stages import result_batches
 from flinkcore.common import MIN_TIMESTAMP, Duration, OutputTag, Time, WatermarkStrategy
 from flinkcore.datastream import (
     DataStream,
@@ -37,7 +38,6 @@ from flinkcore.datastream.window import (
     GlobalWindows,
 )
 from flinkcore.errors import ConfigurationError, DataError, SchemaError, UserCodeError
-from flinkcore.replay.stages import result_batches
 
 SEEN = pa.schema(
     {

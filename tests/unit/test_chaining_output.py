@@ -5,8 +5,8 @@ from models.operators import Forward, InputRecorder
 from models.recorders import OutputRecorder
 
 from flinkcore.common import MIN_TIMESTAMP, OutputTag, Watermark
-from flinkcore.runtime.elements import LatencyMarker, StreamRecord, WatermarkStatus
-from flinkcore.runtime.tasks.task_output import ChainingOutput
+from flinkcore.elements.tasks.task_output import ChainingOutput
+from flinkcore.operators.records.stream_elements import LatencyMarker, StreamRecord, WatermarkStatus
 
 IDLE, ACTIVE = WatermarkStatus.IDLE, WatermarkStatus.ACTIVE
 

@@ -16,13 +16,13 @@ pytest.importorskip("pyspark")
 from models.spark_tasks import results_by_tasks
 
 from flinkcore._native.event_log import add_to_checksum
+from flinkcore.columnar.local import embedded_replay
+from flinkcore.columnar.plans.job_plan import make_plan
 from flinkcore.common import ExecutionConfig, Time, WatermarkStrategy
 from flinkcore.datastream import DataStream, StreamExecutionEnvironment, TumblingEventTimeWindows
 from flinkcore.datastream.aggregates import count
-from flinkcore.datastream.transformations import StreamGraph
+from flinkcore.datastream.graph.transformations import StreamGraph
 from flinkcore.errors import DataError, SourceError
-from flinkcore.replay.embedded import embedded_replay
-from flinkcore.replay.plans.job_plan import make_plan
 
 ROWS = 50
 Change = Callable[[Path], None]

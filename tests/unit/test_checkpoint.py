@@ -13,21 +13,21 @@ import pytest
 from models.checkpoints import KEY_GROUPS, keyed_state, timer_pairs, timers, two_subtasks, write_checkpoint
 from models.forged_checkpoints import forge, manifest_of
 
+from flinkcore.checkpoint import Checkpoint, OperatorBackends, OperatorSnapshot, SplitPosition
 from flinkcore.common import MIN_TIMESTAMP
 from flinkcore.datastream.state import ListStateDescriptor, StateDescriptor, StateTtlConfig
 from flinkcore.errors import ConfigurationError, SourceError
-from flinkcore.runtime.checkpoint import Checkpoint, OperatorBackends, OperatorSnapshot, SplitPosition
-from flinkcore.runtime.key_context import KeyContext
-from flinkcore.runtime.processing_time import DrivenProcessingTimeService
-from flinkcore.runtime.state import (
+from flinkcore.operators.keys.key_context import KeyContext
+from flinkcore.operators.state import (
     DistributionMode,
     KeyedStateBackend,
     KeyedStateSnapshot,
     OperatorStateBackend,
     OperatorStateSnapshot,
 )
-from flinkcore.runtime.timers import InternalTimeServiceManager
-from flinkcore.runtime.timers.internal_timers_snapshot import InternalTimersSnapshot
+from flinkcore.operators.timers import InternalTimeServiceManager
+from flinkcore.operators.timers.internal_timers_snapshot import InternalTimersSnapshot
+from flinkcore.operators.timers.processing_time import DrivenProcessingTimeService
 
 Type = StateDescriptor.Type
 

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 from models.checkpoints import KEY_GROUPS, keyed_state
 
+from flinkcore.checkpoint import Checkpoint, CheckpointStorage, OperatorSnapshot, PendingCheckpoint
+from flinkcore.checkpoint.checkpoint_manifest import CheckpointManifest, newest_manifest
+from flinkcore.checkpoint.checkpoint_storage import MemoryCheckpointStorage
 from flinkcore.errors import SourceError
-from flinkcore.runtime.checkpoint import Checkpoint, CheckpointStorage, OperatorSnapshot, PendingCheckpoint
-from flinkcore.runtime.checkpoint.checkpoint_manifest import CheckpointManifest, newest_manifest
-from flinkcore.runtime.checkpoint.checkpoint_storage import MemoryCheckpointStorage
 
 
 @pytest.fixture(params=["memory", "disk"])

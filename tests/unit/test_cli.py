@@ -629,7 +629,7 @@ def test_an_interrupt_is_one_line_and_leaves_nothing(
     def interrupt(*arguments: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("flinkcore.replay.embedded.embedded_replay.EmbeddedReplay.run", interrupt)
+    monkeypatch.setattr("flinkcore.columnar.local.embedded_replay.EmbeddedReplay.run", interrupt)
     out = tmp_path / "out"
     assert main(["demo", "--engine", "embedded", "--quiet", "--output", str(out)]) == 130
     assert capsys.readouterr().err == "flinkcore: interrupted; no results were written\n"

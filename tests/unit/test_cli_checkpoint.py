@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from models.checkpoints import keyed_state, timers, write_checkpoint
 
+from flinkcore.checkpoint import OperatorSnapshot, SplitPosition
 from flinkcore.cli import main
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.datastream.state import StateDescriptor, StateTtlConfig
-from flinkcore.runtime.checkpoint import OperatorSnapshot, SplitPosition
-from flinkcore.runtime.state import DistributionMode, OperatorStateSnapshot, SerializedValue
+from flinkcore.operators.state import DistributionMode, OperatorStateSnapshot, SerializedValue
 
 DAY = 86_400_000
 PROCESSING_TIME = StateTtlConfig.TtlTimeCharacteristic.ProcessingTime

@@ -114,7 +114,7 @@ def test_the_time_of_jobs_is_that_of_the_machine_if_the_command_says_so(
 
 
 def test_a_program_starts_without_what_other_commands_need(folder: Path) -> None:
-    (folder / "program.py").write_text("import sys\nassert 'flinkcore.replay' not in sys.modules")
+    (folder / "program.py").write_text("import sys\nassert 'flinkcore.columnar' not in sys.modules")
     command = [sys.executable, "-m", "flinkcore", "run", str(folder / "program.py")]
     subprocess.run(
         command, check=True, env=os.environ | {"PYTHONPATH": str(Path(flinkcore.__file__).parents[1])}

@@ -18,7 +18,7 @@ from pyiceberg.utils.config import Config
 
 from flinkcore.cli import main
 from flinkcore.cli.table_names import table_named
-from flinkcore.datastream.lake_tables import DeltaTable, IcebergTable
+from flinkcore.datastream.graph.lake_tables import DeltaTable, IcebergTable
 from flinkcore.errors import ConfigurationError
 
 LOG = ["--timestamp", "ts", "--arrival", "ts"]

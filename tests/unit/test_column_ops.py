@@ -9,8 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from flinkcore.errors import ConfigurationError, DataError, SchemaError
-from flinkcore.replay.log.column_ops import (
+from flinkcore._internal.arrow.column_ops import (
     HIDDEN_PREFIX,
     Filter,
     Select,
@@ -21,6 +20,7 @@ from flinkcore.replay.log.column_ops import (
     output_schema,
     shown_column,
 )
+from flinkcore.errors import ConfigurationError, DataError, SchemaError
 
 a, b, s = pc.field("a"), pc.field("b"), pc.field("s")
 

@@ -8,8 +8,8 @@ from zoneinfo import ZoneInfo
 import pyarrow as pa
 import pytest
 
+from flinkcore._internal.arrow.column_values import column_values, key_values
 from flinkcore.common import Row
-from flinkcore.common.column_values import column_values, key_values
 from flinkcore.errors import DataError
 
 MOMENT = datetime(2026, 7, 1, 12, 30, 0, 250)

@@ -24,7 +24,7 @@ from flinkcore.datastream import (
     StreamExecutionEnvironment,
 )
 from flinkcore.datastream.aggregates import Aggregate, collect, count, max_, mean, min_, sum_
-from flinkcore.datastream.columnar_windows import why_not_columnar
+from flinkcore.datastream.graph.columnar_windows import why_not_columnar
 from flinkcore.datastream.window import (
     ContinuousEventTimeTrigger,
     CountEvictor,

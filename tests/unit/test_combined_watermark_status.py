@@ -4,7 +4,7 @@ import pytest
 
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.errors import ConfigurationError
-from flinkcore.runtime.combined_watermark_status import IndexedCombinedWatermarkStatus
+from flinkcore.operators.combined_watermark_status import IndexedCombinedWatermarkStatus
 
 
 def test_there_is_no_watermark_before_every_active_input_has_one() -> None:

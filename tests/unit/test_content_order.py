@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from flinkcore._native.event_log import mix_lists
-from flinkcore.replay.log.content_order import content_numbers
+from flinkcore.log.order.content_order import content_numbers
 
 
 def numbers(column: pa.Array) -> list[int]:

@@ -5,9 +5,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from flinkcore._internal.values.row import rows_of_columns
 from flinkcore.common import Row, RowKind
-from flinkcore.common.row import rows_of_columns
-from flinkcore.runtime.copies import copied
+from flinkcore.operators.records.copies import copied
 
 
 @pytest.mark.parametrize(

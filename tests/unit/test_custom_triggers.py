@@ -19,8 +19,8 @@ from flinkcore.datastream.window import (
     TriggerResult,
 )
 from flinkcore.errors import TimerError, UserCodeError
-from flinkcore.runtime.elements import StreamRecord
-from flinkcore.runtime.windowing import WindowOperator
+from flinkcore.operators.records.stream_elements import StreamRecord
+from flinkcore.operators.windowing import WindowOperator
 
 
 @pytest.fixture

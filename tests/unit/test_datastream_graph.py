@@ -17,8 +17,8 @@ from flinkcore.datastream import (
     WindowedStream,
 )
 from flinkcore.datastream.aggregates import Aggregate, collect, count, max_by, mean, min_by, sum_
-from flinkcore.datastream.pipeline_executor import load_executor
-from flinkcore.datastream.transformations import (
+from flinkcore.datastream.graph.pipeline_executor import load_executor
+from flinkcore.datastream.graph.transformations import (
     EventLogSource,
     FilterTransformation,
     PartitionTransformation,

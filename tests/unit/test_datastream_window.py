@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from flinkcore.columnar.plans.job_description import shown_settings
 from flinkcore.common import Duration, Time
 from flinkcore.datastream.window import (
     ContinuousEventTimeTrigger,
@@ -42,7 +43,6 @@ from flinkcore.datastream.window import (
     WindowStagger,
 )
 from flinkcore.errors import ConfigurationError
-from flinkcore.replay.plans.job_description import shown_settings
 
 
 def test_sizes_and_offsets_are_kept_in_milliseconds() -> None:

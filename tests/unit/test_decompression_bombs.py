@@ -21,7 +21,7 @@ MOST_BYTES = 256 << 20
 READ = """
 import json, sys, warnings
 from flinkcore.errors import SourceError
-from flinkcore.replay.log.log_sources import LogFiles
+from flinkcore.log.sources.log_sources import LogFiles
 
 def read(path):
     try:

@@ -24,9 +24,9 @@ from flinkcore.common import Duration, Time, WatermarkStrategy
 from flinkcore.common.split_origin import FILE
 from flinkcore.datastream import DataStream, StreamExecutionEnvironment, TumblingEventTimeWindows
 from flinkcore.datastream.aggregates import collect, count, sum_
-from flinkcore.datastream.lake_tables import DeltaTable
+from flinkcore.datastream.graph.lake_tables import DeltaTable
 from flinkcore.errors import ConfigurationError, SchemaError, SourceError
-from flinkcore.replay.log.lake_files import table_files
+from flinkcore.log.tables.lake_files import table_files
 
 
 def rows(table: Any, *where: Any, **settings: Any) -> list[dict[str, Any]]:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from flinkcore.runtime.dense_ids import DenseIds
+from flinkcore.operators.keys.dense_ids import DenseIds
 
 
 def test_an_object_keeps_its_id_while_it_is_held() -> None:

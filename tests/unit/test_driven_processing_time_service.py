@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from flinkcore.errors import ConfigurationError, LifecycleError, TimerError
-from flinkcore.runtime.processing_time import DrivenProcessingTimeService
+from flinkcore.operators.timers.processing_time import DrivenProcessingTimeService
 
 
 def test_a_timer_runs_at_its_time_and_sees_the_clock_at_the_target() -> None:

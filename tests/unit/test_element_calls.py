@@ -28,7 +28,7 @@ from flinkcore.common import Duration, OutputTag
 from flinkcore.common.timestamp_assigner import CheckedTimestampAssigner
 from flinkcore.common.watermark_generators import BoundedOutOfOrdernessWatermarks
 from flinkcore.errors import LifecycleError, UserCodeError
-from flinkcore.runtime.key_context import KeyContext
+from flinkcore.operators.keys.key_context import KeyContext
 
 Record = StreamRecord[Any]
 

@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 
 import pytest
 
+from flinkcore._internal.values.timestamps import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.common import Duration, Encoder, OutputTag, Row, TimestampAssigner, Types, WatermarkStrategy
-from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.datastream import (
     CoMapFunction,
     CoProcessFunction,

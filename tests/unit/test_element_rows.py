@@ -8,10 +8,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from flinkcore._internal.arrow.column_values import numbered_key_values
 from flinkcore.common import Row
-from flinkcore.common.column_values import numbered_key_values
 from flinkcore.errors import DataError
-from flinkcore.runtime.element_rows import element_keys, element_rows
+from flinkcore.operators.keys.element_rows import element_keys, element_rows
 
 
 def test_rows_have_the_values_that_arrow_gives() -> None:

@@ -12,6 +12,9 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
+from flinkcore.columnar.results.progress import ProgressMeter
+from flinkcore.columnar.results.report import ReplayReport
+from flinkcore.columnar.stages.window_stage import WindowStage
 from flinkcore.common import Duration, OutputTag, Time, WatermarkStrategy
 from flinkcore.common.split_origin import FILE
 from flinkcore.datastream import (
@@ -23,9 +26,6 @@ from flinkcore.datastream import (
 )
 from flinkcore.datastream.aggregates import collect, count, first, last, max_by, mean, sum_
 from flinkcore.errors import ConfigurationError, DataError, FlinkcoreError, LifecycleError, SchemaError
-from flinkcore.replay.results.progress import ProgressMeter
-from flinkcore.replay.results.report import ReplayReport
-from flinkcore.replay.stages.window_stage import WindowStage
 
 LATE = OutputTag("late")
 BAD = OutputTag("bad")

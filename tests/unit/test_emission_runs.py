@@ -11,10 +11,10 @@ from models.watermarks import Event
 
 from flinkcore.common import Watermark, WatermarkGenerator, WatermarkStrategy
 from flinkcore.errors import SourceError
-from flinkcore.replay.time_plane.chunk_times import GeneratorSpec
-from flinkcore.replay.time_plane.element_pass import ElementPass, PlacedTimes
-from flinkcore.replay.time_plane.emissions import EmissionRuns, Emissions
-from flinkcore.replay.time_plane.record_store import RecordStore
+from flinkcore.time_plane.chunk_times import GeneratorSpec
+from flinkcore.time_plane.element_pass import ElementPass, PlacedTimes
+from flinkcore.time_plane.emissions import EmissionRuns, Emissions
+from flinkcore.time_plane.record_store import RecordStore
 
 
 def emissions(seed: int, n: int, clocks: int) -> Emissions:

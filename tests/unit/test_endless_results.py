@@ -9,6 +9,9 @@ import pyarrow as pa
 import pytest
 from models.window_programs import Count
 
+from flinkcore.columnar.batch_functions import batch_process_outputs
+from flinkcore.columnar.local.partition_threads import RESULTS_AHEAD
+from flinkcore.columnar.stages import process_output, result_batches
 from flinkcore.common import WatermarkStrategy
 from flinkcore.datastream import DataStream, KeyedBatchProcessFunction, StreamExecutionEnvironment
 from flinkcore.datastream.functions import (
@@ -32,11 +35,8 @@ from flinkcore.datastream.window import (
     TumblingEventTimeWindows,
     TumblingProcessingTimeWindows,
 )
+from flinkcore.elements import element_run
 from flinkcore.errors import UserCodeError
-from flinkcore.replay.batch_functions import batch_process_outputs
-from flinkcore.replay.elements import element_run
-from flinkcore.replay.embedded.partition_threads import RESULTS_AHEAD
-from flinkcore.replay.stages import process_output, result_batches
 
 BATCH_ROWS = 100
 NUMBERS = pa.schema({"n": pa.int64()})

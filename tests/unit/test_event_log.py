@@ -19,15 +19,15 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
 
+from flinkcore._internal.io.text_files import CsvRows, csv_contents
 from flinkcore.common import WatermarkStrategy, text_files
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.split_origin import FILE
-from flinkcore.common.text_files import CsvRows, csv_contents
 from flinkcore.datastream import StreamExecutionEnvironment
 from flinkcore.errors import ConfigurationError, DataError, SchemaError, SourceError
-from flinkcore.replay.log.event_log import EventLog
-from flinkcore.replay.log.file_format import source_faults
-from flinkcore.replay.log.log_sources import TableSource
+from flinkcore.log.event_log import EventLog
+from flinkcore.log.formats.file_format import source_faults
+from flinkcore.log.sources.log_sources import TableSource
 from tests.models.arrow_protocol import ArrowArray, ArrowSchema, Liar, LyingStream
 
 TABLE = pa.table({"ts": [1, 2, 3], "at": [4, 5, 6], "origin": ["a", "b", "a"]})

@@ -17,15 +17,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from flinkcore._internal.arrow.column_ops import Filter, WithColumns
 from flinkcore._native.event_log import split_positions
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.split_origin import FILE
 from flinkcore.errors import ConfigurationError, DataError, SchemaError
-from flinkcore.replay.log.column_ops import Filter, WithColumns
-from flinkcore.replay.log.event_log import EventLog
-from flinkcore.replay.log.event_reader import EventReader
-from flinkcore.replay.log.split_rows import SplitCounter
-from flinkcore.replay.time_plane.time_warnings import ReadTimes, check_units
+from flinkcore.log.event_log import EventLog
+from flinkcore.log.event_reader import EventReader
+from flinkcore.log.split_rows import SplitCounter
+from flinkcore.time_plane.time_warnings import ReadTimes, check_units
 
 
 def read(log, before=(), columns=None, target=1, batch_rows=1 << 17):

@@ -10,8 +10,8 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
+from flinkcore._internal.arrow.exact_columns import exact_cast, exact_column
 from flinkcore.common import Row
-from flinkcore.common.exact_columns import exact_cast, exact_column
 
 LONG = pa.int64()
 FINE = datetime(2024, 1, 1, 0, 0, 0, 5)

@@ -13,13 +13,13 @@ import pytest
 from models.full_disks import most_bytes_of_a_file
 from models.process_limits import limit_memory
 
+from flinkcore._internal.io.spill_file import SpillFile
+from flinkcore.columnar.stages import external_sort
+from flinkcore.columnar.stages.placed_events import FIXED_COLUMNS, PlacedEvents, PlacedMerge
 from flinkcore.common import WatermarkStrategy
-from flinkcore.common.spill_file import SpillFile
 from flinkcore.datastream import StreamExecutionEnvironment, TumblingEventTimeWindows
 from flinkcore.datastream.aggregates import count, sum_
 from flinkcore.errors import SourceError
-from flinkcore.replay.stages import external_sort
-from flinkcore.replay.stages.placed_events import FIXED_COLUMNS, PlacedEvents, PlacedMerge
 
 FIRED_AT_THE_END = """
 import sys
@@ -27,13 +27,13 @@ import numpy as np, pyarrow as pa
 from flinkcore.common import ExecutionConfig, WatermarkStrategy
 from flinkcore.datastream import StreamExecutionEnvironment, TumblingEventTimeWindows
 from flinkcore.datastream.aggregates import count
-from flinkcore.datastream.transformations import StreamGraph
-from flinkcore.replay.plans.job_plan import make_plan
-from flinkcore.replay.stages.map_stage import MapStage
-from flinkcore.replay.stages.opened_stage import PreparedBatches, opened_stage
-from flinkcore.replay.stages.stage import StageContext
-from flinkcore.replay.time_plane.job_time import JobTime
-from flinkcore.replay.time_plane.time_pass import time_planes_of
+from flinkcore.datastream.graph.transformations import StreamGraph
+from flinkcore.columnar.plans.job_plan import make_plan
+from flinkcore.columnar.stages.map_stage import MapStage
+from flinkcore.columnar.stages.opened_stage import PreparedBatches, opened_stage
+from flinkcore.columnar.stages.stage import StageContext
+from flinkcore.time_plane.job_time import JobTime
+from flinkcore.time_plane.time_pass import time_planes_of
 
 N = 1 << 19
 log = pa.table({"key": [f"{n:0200}" for n in range(N)], "ts": np.zeros(N, np.int64)})
@@ -64,7 +64,7 @@ assert rows == N, rows
 MERGED = """
 import sys
 import numpy as np, pyarrow as pa
-from flinkcore.replay.stages.placed_events import FIXED_COLUMNS, PlacedEvents, PlacedMerge
+from flinkcore.columnar.stages.placed_events import FIXED_COLUMNS, PlacedEvents, PlacedMerge
 
 BLOCKS, ROWS = 240, 1 << 10
 limit_memory(int(sys.argv[1]) << 20)

@@ -22,11 +22,11 @@ from models.forged_checkpoints import (
 )
 from models.process_limits import peak_memory_bytes
 
+from flinkcore.checkpoint import Checkpoint, OperatorSnapshot, PendingCheckpoint
 from flinkcore.cli import main
 from flinkcore.datastream.state import StateDescriptor, StateTtlConfig
 from flinkcore.errors import CheckpointError, SchemaError
-from flinkcore.runtime.checkpoint import Checkpoint, OperatorSnapshot, PendingCheckpoint
-from flinkcore.runtime.state import DistributionMode, OperatorStateSnapshot
+from flinkcore.operators.state import DistributionMode, OperatorStateSnapshot
 
 Content = dict[str, Any]
 NO_ROWS = 2**31 - 1

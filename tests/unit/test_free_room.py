@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from flinkcore.common.free_room import directory_remedy, free_room
+from flinkcore._internal.io.free_room import directory_remedy, free_room
 
 
 def test_the_room_is_that_of_the_nearest_folder_that_there_is(tmp_path: Path) -> None:

@@ -10,11 +10,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from flinkcore._internal.python.function_exits import exits_as_errors
 from flinkcore.common import Duration, Types, WatermarkStrategy
 from flinkcore.datastream import DataStream, MapFunction, StreamExecutionEnvironment
 from flinkcore.datastream.functions import KeyedProcessFunction, RuntimeContext
 from flinkcore.errors import UserCodeError
-from flinkcore.runtime.function_exits import exits_as_errors
 
 EXIT = r"a function of the job called sys\.exit\(3\)"
 

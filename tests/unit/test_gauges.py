@@ -1,7 +1,7 @@
 """Watermarks as metrics, after Flink's WatermarkGaugeTest."""
 
 from flinkcore.common import MIN_TIMESTAMP
-from flinkcore.runtime.gauges import WatermarkGauge
+from flinkcore.operators.metrics.gauges import WatermarkGauge
 
 
 def test_a_gauge_shows_the_minimum_until_a_watermark_is_set_and_then_the_last() -> None:

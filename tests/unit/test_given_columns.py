@@ -10,8 +10,8 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+from flinkcore.columnar.batch_functions.given_columns import GivenColumns
 from flinkcore.errors import DataError, SchemaError
-from flinkcore.replay.batch_functions.given_columns import GivenColumns
 
 INTS = pa.list_(pa.int64())
 

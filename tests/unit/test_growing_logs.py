@@ -10,11 +10,11 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
 
+from flinkcore._internal.arrow.unified_types import unified_type
 from flinkcore.common import WatermarkStrategy
 from flinkcore.datastream import StreamExecutionEnvironment
 from flinkcore.errors import SchemaError
-from flinkcore.replay.log.log_sources import LogFiles
-from flinkcore.replay.log.unified_types import unified_type
+from flinkcore.log.sources.log_sources import LogFiles
 
 
 def write_lines(path, rows):
@@ -30,8 +30,8 @@ def read_all(source, columns=None):
 
 
 def small_blocks(monkeypatch):
-    monkeypatch.setattr("flinkcore.replay.log.text_formats._BLOCK_BYTES", 200)
-    monkeypatch.setattr("flinkcore.replay.log.text_formats._SAMPLED_BYTES", 100)
+    monkeypatch.setattr("flinkcore.log.formats.text_formats._BLOCK_BYTES", 200)
+    monkeypatch.setattr("flinkcore.log.formats.text_formats._SAMPLED_BYTES", 100)
 
 
 def options_of(warning):
@@ -127,8 +127,8 @@ def test_keys_with_names_of_partitions_are_known(tmp_path, monkeypatch):
 
 
 def test_very_many_keys_are_reported_shortly(tmp_path, monkeypatch):
-    monkeypatch.setattr("flinkcore.replay.log.text_formats._BLOCK_BYTES", 20_000)
-    monkeypatch.setattr("flinkcore.replay.log.text_formats._SAMPLED_BYTES", 100)
+    monkeypatch.setattr("flinkcore.log.formats.text_formats._BLOCK_BYTES", 20_000)
+    monkeypatch.setattr("flinkcore.log.formats.text_formats._SAMPLED_BYTES", 100)
     grown = {"ts": 1, "payload": {f"key{n}": n for n in range(3000)}}
     write_lines(tmp_path / "1.json", [*1000 * ROWS, grown, grown, *ROWS])
     _, (warning,) = read_all(LogFiles.discover(tmp_path))

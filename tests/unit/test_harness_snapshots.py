@@ -18,8 +18,8 @@ from flinkcore.datastream import (
 )
 from flinkcore.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from flinkcore.errors import ConfigurationError, DataError, LifecycleError, SchemaError, SourceError
-from flinkcore.runtime.elements import StreamRecord, WatermarkStatus
-from flinkcore.runtime.operators import OneInputStreamOperator
+from flinkcore.operators.records.stream_elements import StreamRecord, WatermarkStatus
+from flinkcore.operators.stream_operator import OneInputStreamOperator
 from flinkcore.testing import (
     AbstractStreamOperatorTestHarness,
     KeyedOneInputStreamOperatorTestHarness,

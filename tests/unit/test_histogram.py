@@ -5,7 +5,7 @@ import math
 import pytest
 
 from flinkcore.errors import ConfigurationError
-from flinkcore.runtime.histogram import DescriptiveStatisticsHistogram
+from flinkcore.operators.metrics.histogram import DescriptiveStatisticsHistogram
 
 QUANTILES = (0.01, 0.25, 0.5, 0.75, 0.95, 0.999, 1.0)
 ELEVEN = [*range(1, 11), 1000]

@@ -22,9 +22,9 @@ from pyiceberg.types import DoubleType, LongType, StringType
 from pyiceberg.utils.config import Config
 
 from flinkcore.datastream import StreamExecutionEnvironment
-from flinkcore.datastream.lake_tables import IcebergTable
+from flinkcore.datastream.graph.lake_tables import IcebergTable
 from flinkcore.errors import ConfigurationError, SchemaError, SourceError
-from flinkcore.replay.log.lake_files import table_files
+from flinkcore.log.tables.lake_files import table_files
 
 
 @pytest.fixture

@@ -13,59 +13,39 @@ RANKS = {
     "errors": 0,
     "pyflink": 0,
     "_native": 1,
-    "common": 2,
-    "metrics": 2,
-    "table": 3,
-    "datastream": 4,
-    "runtime": 5,
-    "replay": 6,
-    "analysis": 7,
-    "testing": 8,
-    "spark": 8,
-    "examples": 9,
-    "pytest_plugin": 9,
-    "cli": 10,
-    "__main__": 11,
+    "_internal": 2,
+    "common": 3,
+    "metrics": 3,
+    "table": 4,
+    "datastream": 5,
+    "operators": 6,
+    "checkpoint": 7,
+    "log": 8,
+    "time_plane": 9,
+    "columnar": 10,
+    "elements": 11,
+    "analysis": 12,
+    "testing": 13,
+    "spark": 13,
+    "examples": 14,
+    "pytest_plugin": 14,
+    "cli": 15,
+    "__main__": 16,
 }
 # Folders and modules of a layer, from below to above; whatever else the layer has is above them.
 FOLDERS = {
+    "_internal": ("python", "values", "java", "io", "show", "arrow"),
     "datastream": (
-        "time_domain",
-        "timerservice",
-        "functions",
-        "state",
-        "window",
-        "connectors",
-        "formats",
-        "timestamps",
+        *("time_domain", "timerservice", "time_characteristic", "functions", "state", "window", "aggregates"),
+        *("connectors", "formats", "timestamps", "graph"),
     ),
-    "runtime": (
-        *(
-            "elements",
-            "output",
-            "messages",
-            "copies",
-            "dense_ids",
-            "java_keys",
-            "element_rows",
-            "key_context",
-            "processing_time",
-            "function_exits",
-            "working_directory",
-        ),
-        *("gauges", "histogram", "task_metrics", "latency", "combined_watermark_status", "state", "timers"),
-        *("checkpoint", "streaming_runtime_context", "operators", "windowing", "sources", "tasks"),
+    "operators": (
+        *("records", "keys", "timers", "metrics", "combined_watermark_status", "state"),
+        *("streaming_runtime_context", "stream_operator"),
     ),
-    "replay": (
-        "log",
-        "time_plane",
-        "plans",
-        "batch_functions",
-        "stages",
-        "results",
-        "embedded",
-        "elements",
-    ),
+    "log": ("files", "formats", "sources", "order", "tables"),
+    "columnar": ("plans", "batch_functions", "stages", "checkpoint", "outputs", "results", "local"),
+    "elements": ("sources", "tasks", "arrivals"),
     "spark": ("sessions", "shipping", "exchange", "logs", "columnar", "elements"),
 }
 # Imports for type checkers alone that go the other way: the context of a function gives states, and the descriptors of
@@ -153,33 +133,28 @@ def test_every_part_of_the_package_has_a_rank() -> None:
     assert parts <= set(RANKS)
 
 
-def test_every_part_of_the_runtime_has_its_place() -> None:
-    modules = [module_name(path).split(".") for path in SOURCES]
-    parts = {names[2] for names in modules if names[1] == "runtime"} - {"__init__"}
-    assert parts == set(FOLDERS["runtime"])
-
-
-def test_every_folder_of_a_replay_has_a_rank() -> None:
-    folders = {path.name for path in (PACKAGE / "replay").iterdir() if (path / "__init__.py").exists()}
-    assert folders == set(FOLDERS["replay"])
+@pytest.mark.parametrize("name", ["_internal", "log", "columnar", "elements", "spark"])
+def test_every_folder_of_a_layer_has_a_rank(name: str) -> None:
+    folders = {path.name for path in (PACKAGE / name).iterdir() if (path / "__init__.py").exists()}
+    assert folders == set(FOLDERS[name])
 
 
 @pytest.mark.parametrize(
     ("source", "module"),
     [
-        ("from flinkcore.replay.plans.job_plan import make_plan", "flinkcore.datastream.data_stream"),
-        ("from flinkcore.replay.plans.uids import operator_uid", "flinkcore.replay.time_plane.time_pass"),
-        ("from flinkcore.replay import embedded", "flinkcore.replay.log.chunks"),
-        ("from flinkcore.replay.embedded.log_merge import LogMerge", "flinkcore.replay.stages.map_stage"),
-        ("def f():\n    import flinkcore.spark.sessions.session", "flinkcore.replay.embedded"),
+        ("from flinkcore.columnar.plans.job_plan import make_plan", "flinkcore.datastream.data_stream"),
+        ("from flinkcore.columnar.plans.uids import operator_uid", "flinkcore.time_plane.time_pass"),
+        ("from flinkcore.columnar import local", "flinkcore.log.sources.chunks"),
+        ("from flinkcore.columnar.local.log_merge import LogMerge", "flinkcore.columnar.stages.map_stage"),
+        ("def f():\n    import flinkcore.spark.sessions.session", "flinkcore.columnar.local"),
         ("from flinkcore import cli", "flinkcore.common.time"),
-        ("from ..replay import plan", "flinkcore.datastream.data_stream"),
+        ("from ..columnar import plans", "flinkcore.datastream.data_stream"),
         (
             "from flinkcore.spark import SparkExecutionEnvironment",
             "flinkcore.testing.abstract_stream_operator_test_harness",
         ),
-        ("from flinkcore.testing import ManualClock", "flinkcore.runtime.latency"),
-        ("import pyspark.sql", "flinkcore.replay.plans.job_plan"),
+        ("from flinkcore.testing import ManualClock", "flinkcore.operators.metrics.latency"),
+        ("import pyspark.sql", "flinkcore.columnar.plans.job_plan"),
         ("from flinkcore.spark.exchange import blocks", "flinkcore.spark.shipping.tasks"),
         ("from flinkcore.datastream.state import State", "flinkcore.datastream.functions.function"),
         ("from flinkcore.datastream.window import Trigger", "flinkcore.datastream.state.state"),
@@ -189,13 +164,13 @@ def test_every_folder_of_a_replay_has_a_rank() -> None:
         ),
         ("from flinkcore.datastream import DataStream", "flinkcore.datastream.connectors.base"),
         (
-            "from flinkcore.datastream.transformations import StreamGraph",
+            "from flinkcore.datastream.graph.transformations import StreamGraph",
             "flinkcore.datastream.window.triggers",
         ),
         ("from flinkcore.spark.elements import element_run", "flinkcore.spark.columnar.replay"),
         ("if TYPE_CHECKING:\n    from pyspark.sql import SparkSession", "flinkcore.cli"),
-        ("from flinkcore.runtime.operators import ProcessOperator", "flinkcore.runtime.state.heap_states"),
-        ("from flinkcore.runtime.timers import InternalTimer", "flinkcore.runtime.key_context"),
+        ("from flinkcore.operators import ProcessOperator", "flinkcore.operators.state.heap_states"),
+        ("from flinkcore.operators.timers import InternalTimer", "flinkcore.operators.keys.key_context"),
     ],
 )
 def test_a_reverse_arrow_is_seen(source: str, module: str) -> None:
@@ -212,22 +187,25 @@ def test_a_reverse_arrow_is_seen(source: str, module: str) -> None:
             "if TYPE_CHECKING:\n    from flinkcore.datastream.state import State",
             "flinkcore.datastream.functions.function",
         ),
-        ("from flinkcore.replay.log.chunks import Chunk", "flinkcore.replay.time_plane.time_pass"),
+        ("from flinkcore.log.sources.chunks import Chunk", "flinkcore.time_plane.time_pass"),
         (
-            "from flinkcore.replay.time_plane.timeline import Timeline",
-            "flinkcore.replay.time_plane.time_pass",
+            "from flinkcore.time_plane.timeline import Timeline",
+            "flinkcore.time_plane.time_pass",
         ),
-        ("from flinkcore.replay.stages.map_stage import MapStage", "flinkcore.replay.embedded.log_merge"),
+        ("from flinkcore.columnar.stages.map_stage import MapStage", "flinkcore.columnar.local.log_merge"),
         ("from pyspark.sql import SparkSession", "flinkcore.spark.sessions.session"),
         ("from flinkcore.errors import DataError", "flinkcore.common.time"),
         (
-            "from flinkcore.replay.plans.job_plan import make_plan",
+            "from flinkcore.columnar.plans.job_plan import make_plan",
             "flinkcore.testing.abstract_stream_operator_test_harness",
         ),
         ("from flinkcore.spark.shipping.tasks import portable", "flinkcore.spark.exchange.blocks"),
         ("from flinkcore.spark.elements.element_run import SparkElementRun", "flinkcore.spark.environment"),
         ("import numpy", "flinkcore.common.time"),
-        ("from flinkcore.runtime.elements import StreamRecord", "flinkcore.runtime.tasks.task_output"),
+        (
+            "from flinkcore.operators.records.stream_elements import StreamRecord",
+            "flinkcore.elements.tasks.task_output",
+        ),
     ],
 )
 def test_an_arrow_in_order_is_not_complained_of(source: str, module: str) -> None:

@@ -9,9 +9,12 @@ import pytest
 
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.errors import ConfigurationError, DataError, LifecycleError, TimerError
-from flinkcore.runtime.key_context import KeyContext
-from flinkcore.runtime.processing_time import DrivenProcessingTimeService, SystemProcessingTimeService
-from flinkcore.runtime.timers import InternalTimer, InternalTimerService, InternalTimeServiceManager
+from flinkcore.operators.keys.key_context import KeyContext
+from flinkcore.operators.timers import InternalTimer, InternalTimerService, InternalTimeServiceManager
+from flinkcore.operators.timers.processing_time import (
+    DrivenProcessingTimeService,
+    SystemProcessingTimeService,
+)
 
 
 class Fired:

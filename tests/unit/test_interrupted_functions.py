@@ -13,13 +13,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from flinkcore.columnar.local import replay_threads as replay_threads_module
+from flinkcore.columnar.stages import result_batches
 from flinkcore.common import WatermarkStrategy
 from flinkcore.datastream import DataStream, StreamExecutionEnvironment
 from flinkcore.datastream.functions import KeyedProcessFunction, ProcessAllWindowFunction
 from flinkcore.datastream.window import TumblingEventTimeWindows
 from flinkcore.errors import UserCodeError
-from flinkcore.replay.embedded import replay_threads as replay_threads_module
-from flinkcore.replay.stages import result_batches
 
 SOON = 5
 COLUMNS = pa.schema({"key": pa.int64(), "ts": pa.int64()})

@@ -81,7 +81,7 @@ WAITING = """
     from flinkcore.datastream import AsyncDataStream, SinkFunction, SourceFunction, StreamExecutionEnvironment
     from flinkcore.datastream.functions import AsyncFunction, KeyedProcessFunction
     from flinkcore.common.time import Time
-    from flinkcore.runtime.sources import stream_source
+    from flinkcore.elements.sources import stream_source
 
     kind, clock = sys.argv[1:]
     stream_source.CANCELLATION_TIMEOUT_S = 1  # for which it waits for a function that does not return

@@ -7,13 +7,13 @@ import pytest
 
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP, OutputTag, Watermark
 from flinkcore.datastream.functions import ProcessJoinFunction, RuntimeContext
-from flinkcore.datastream.interval_join_operation import IntervalJoinOperation
+from flinkcore.datastream.graph.interval_join_operation import IntervalJoinOperation
 from flinkcore.datastream.state import ValueStateDescriptor
 from flinkcore.errors import ConfigurationError, DataError, LifecycleError, UserCodeError
-from flinkcore.runtime.key_context import KeyContext
-from flinkcore.runtime.operators.interval_join_operator import IntervalJoinOperator
-from flinkcore.runtime.processing_time import DrivenProcessingTimeService
-from flinkcore.runtime.state import KeyedStateBackend
+from flinkcore.operators.interval_join_operator import IntervalJoinOperator
+from flinkcore.operators.keys.key_context import KeyContext
+from flinkcore.operators.state import KeyedStateBackend
+from flinkcore.operators.timers.processing_time import DrivenProcessingTimeService
 from flinkcore.testing import (
     AbstractStreamOperatorTestHarness,
     KeyedTwoInputStreamOperatorTestHarness,

@@ -10,7 +10,7 @@ import pytest
 from models.key_groups import hash_code, key_group_of_hash
 
 from flinkcore.errors import DataError
-from flinkcore.runtime.java_keys import JavaKeys
+from flinkcore.operators.keys.java_keys import JavaKeys
 
 GOLDEN_FORM: list[tuple[Any, dict[str, Any]]] = [
     (7, {"type": "long", "value": 7}),

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flinkcore.common import Types
-from flinkcore.common.java_parsing import (
+from flinkcore._internal.java.parsing import (
     boolean_of,
     date_of,
     decimal_of,
@@ -22,12 +21,13 @@ from flinkcore.common.java_parsing import (
     sql_time_of,
     timestamp_of,
 )
-from flinkcore.common.java_texts import (
+from flinkcore._internal.java.texts import (
     double_text,
     float_text,
     local_timestamp_text,
     sql_timestamp_text,
 )
+from flinkcore.common import Types
 from flinkcore.errors import DataError
 
 JAVA_FORM = re.compile(r"-?(\d+\.\d+|\d\.\d+E-?\d+)")

@@ -4,10 +4,10 @@ from collections.abc import Callable
 
 import pytest
 
+from flinkcore.elements import job_clock
+from flinkcore.elements.arrivals.job_clock import JobClock, PlacedClock
+from flinkcore.elements.arrivals.order_key import ChainCause, cause_of, emission_key, root_key
 from flinkcore.errors import DataError, TimerError
-from flinkcore.replay.elements import job_clock
-from flinkcore.replay.elements.job_clock import JobClock, PlacedClock
-from flinkcore.replay.elements.order_key import ChainCause, cause_of, emission_key, root_key
 
 Fired = list[tuple[str, int, int]]
 

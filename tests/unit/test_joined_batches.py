@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from flinkcore._internal.arrow.joined_batches import empty_batch, joined, taken
 from flinkcore.errors import DataError
-from flinkcore.replay.log.joined_batches import empty_batch, joined, taken
 
 SCHEMA = pa.schema(
     [

@@ -23,7 +23,7 @@ from flinkcore.datastream.functions import (
     ProcessJoinFunction,
     ProcessWindowFunction,
 )
-from flinkcore.datastream.interval_join_operation import IntervalJoinOperation
+from flinkcore.datastream.graph.interval_join_operation import IntervalJoinOperation
 from flinkcore.datastream.state import MapStateDescriptor
 from flinkcore.datastream.window import EventTimeTrigger, WindowOperation
 from flinkcore.errors import LifecycleError, UserCodeError

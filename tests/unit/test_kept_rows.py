@@ -10,16 +10,16 @@ pytest.importorskip("pyspark")
 
 from pyspark.errors import PySparkNotImplementedError
 
+from flinkcore.columnar.plans.job_plan import make_plan
 from flinkcore.common import ExecutionConfig, Time, WatermarkStrategy
 from flinkcore.datastream import StreamExecutionEnvironment, TumblingEventTimeWindows
 from flinkcore.datastream.aggregates import count
-from flinkcore.datastream.transformations import StreamGraph
+from flinkcore.datastream.graph.transformations import StreamGraph
 from flinkcore.errors import ConfigurationError
-from flinkcore.replay.plans.job_plan import make_plan
-from flinkcore.replay.time_plane.chunk_times import ChunkCounts, ChunkTimes
-from flinkcore.replay.time_plane.time_pass import TimePass
 from flinkcore.spark.logs import kept_rows
 from flinkcore.spark.logs.kept_rows import KeptInput, PackTask
+from flinkcore.time_plane.chunk_times import ChunkCounts, ChunkTimes
+from flinkcore.time_plane.time_pass import TimePass
 
 TABLE = pa.table(
     {

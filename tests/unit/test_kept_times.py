@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flinkcore._native.event_log import packed_integers, unpacked_integers
+from flinkcore.columnar import planned_job
 from flinkcore.common import Duration, Time, WatermarkStrategy
 from flinkcore.datastream import DataStream, StreamExecutionEnvironment, TumblingEventTimeWindows
 from flinkcore.datastream.aggregates import count
 from flinkcore.errors import DataError
-from flinkcore.replay import planned_job
-from flinkcore.replay.log.chunks import FileChunk
+from flinkcore.log.sources.chunks import FileChunk
 
 NEAR = st.integers(-300, 70_000)
 ANY = st.integers(-(2**63), 2**63 - 1)

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from flinkcore.errors import ConfigurationError, DataError
-from flinkcore.runtime.java_keys import JavaKeys
-from flinkcore.runtime.key_context import NO_KEY, KeyContext
+from flinkcore.operators.keys.java_keys import JavaKeys
+from flinkcore.operators.keys.key_context import NO_KEY, KeyContext
 
 
 def current(context: KeyContext) -> tuple[Any, int, int]:

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from flinkcore.analysis import key_replay
+from flinkcore.columnar import planned_job
 from flinkcore.common import Configuration, Duration, Row, Time, WatermarkStrategy
 from flinkcore.datastream import DataStream, KeyedStream, StreamExecutionEnvironment, WindowedStream
 from flinkcore.datastream.aggregates import count, sum_
@@ -39,8 +40,7 @@ from flinkcore.datastream.window import (
     WindowStagger,
 )
 from flinkcore.errors import ConfigurationError
-from flinkcore.replay import planned_job
-from flinkcore.replay.log.chunks import FileChunk
+from flinkcore.log.sources.chunks import FileChunk
 
 ROWS = pa.table(
     {

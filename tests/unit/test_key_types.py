@@ -20,6 +20,7 @@ from models.keyed_logs import (
     table_of,
 )
 
+from flinkcore.columnar.plans.keys import require_key_type
 from flinkcore.common import Duration, Row, Time, WatermarkStrategy
 from flinkcore.datastream import (
     DataStream,
@@ -34,8 +35,7 @@ from flinkcore.datastream import (
 from flinkcore.datastream.aggregates import count
 from flinkcore.datastream.state import MapStateDescriptor, ValueStateDescriptor
 from flinkcore.errors import DataError, SchemaError
-from flinkcore.replay.plans.keys import require_key_type
-from flinkcore.runtime.java_keys import JavaKeys
+from flinkcore.operators.keys.java_keys import JavaKeys
 from flinkcore.testing import for_keyed_process_function
 
 # ---- what can be a key

@@ -18,9 +18,9 @@ from flinkcore.datastream.state import (
     ValueStateDescriptor,
 )
 from flinkcore.errors import ConfigurationError, DataError, LifecycleError
-from flinkcore.runtime.key_context import KeyContext
-from flinkcore.runtime.processing_time import DrivenProcessingTimeService
-from flinkcore.runtime.state import DefaultKeyedStateStore, KeyedStateBackend
+from flinkcore.operators.keys.key_context import KeyContext
+from flinkcore.operators.state import DefaultKeyedStateStore, KeyedStateBackend
+from flinkcore.operators.timers.processing_time import DrivenProcessingTimeService
 
 TTL = StateTtlConfig.new_builder(Time.milliseconds(10))
 

@@ -18,7 +18,7 @@ KILLED_AT_EVERY_STEP = """
     from flinkcore.datastream import KeyedProcessFunction, StreamExecutionEnvironment
     from flinkcore.datastream.connectors import FileSink
     from flinkcore.datastream.state import ValueStateDescriptor
-    from flinkcore.runtime.checkpoint import Checkpoint, CheckpointStorage
+    from flinkcore.checkpoint import Checkpoint, CheckpointStorage
 
     pa.set_cpu_count(1)
     pa.set_io_thread_count(1)

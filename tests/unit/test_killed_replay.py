@@ -18,8 +18,8 @@ KILLED_AT_EVERY_STEP = """
     from flinkcore.common import Time, WatermarkStrategy
     from flinkcore.datastream import StreamExecutionEnvironment, TumblingEventTimeWindows
     from flinkcore.datastream.aggregates import count
-    from flinkcore.replay.results.parquet_outputs import ParquetOutput
-    from flinkcore.runtime.checkpoint import Checkpoint, CheckpointStorage
+    from flinkcore.columnar.outputs.parquet_outputs import ParquetOutput
+    from flinkcore.checkpoint import Checkpoint, CheckpointStorage
 
     pa.set_cpu_count(1)
     pa.set_io_thread_count(1)

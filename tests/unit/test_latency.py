@@ -4,10 +4,10 @@ import pytest
 from models.recorders import OutputRecorder
 
 from flinkcore.errors import ConfigurationError
-from flinkcore.runtime.elements import LatencyMarker
-from flinkcore.runtime.latency import Granularity, LatencyMarkerEmitter, LatencyScope, LatencyStats
-from flinkcore.runtime.processing_time import DrivenProcessingTimeService
-from flinkcore.runtime.task_metrics import TaskMetricGroup
+from flinkcore.operators.metrics.latency import Granularity, LatencyMarkerEmitter, LatencyScope, LatencyStats
+from flinkcore.operators.metrics.task_metrics import TaskMetricGroup
+from flinkcore.operators.records.stream_elements import LatencyMarker
+from flinkcore.operators.timers.processing_time import DrivenProcessingTimeService
 
 MARKERS = [
     LatencyMarker(100, "clicks", 0),

@@ -11,10 +11,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
+from flinkcore._internal.show.durations import shown_duration, shown_share
 from flinkcore._native.lateness import LatenessCounter, windows_of_slices
 from flinkcore.analysis.bounds import COUNTED, SHOWN, bounds_up_to
+from flinkcore.columnar import planned_job
 from flinkcore.common import Configuration, Duration, Time, WatermarkStrategy
-from flinkcore.common.shown_durations import shown_duration, shown_share
 from flinkcore.datastream import (
     DataStream,
     EventTimeSessionWindows,
@@ -25,7 +26,6 @@ from flinkcore.datastream import (
 from flinkcore.datastream.aggregates import count
 from flinkcore.datastream.window import CumulativeEventTimeWindows
 from flinkcore.errors import ConfigurationError, DataError
-from flinkcore.replay import planned_job
 
 MS = Time.milliseconds
 # The watermark of bound 0 is 8,999 when the event of 2,000 comes, which is 7,000 behind the greatest timestamp.
@@ -99,7 +99,7 @@ def test_what_is_no_window_lateness_or_bound_is_refused(arguments: Any) -> None:
         stream().lateness(*arguments)
 
 
-@pytest.mark.parametrize("module", ["flinkcore.datastream.data_stream", "flinkcore.common.shown_durations"])
+@pytest.mark.parametrize("module", ["flinkcore.datastream.data_stream", "flinkcore._internal.show.durations"])
 def test_examples_in_docstrings_are_right(module: str) -> None:
     assert doctest.testmod(import_module(module)).failed == 0
 

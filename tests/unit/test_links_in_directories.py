@@ -12,7 +12,7 @@ from flinkcore.common import WatermarkStrategy
 from flinkcore.datastream import StreamExecutionEnvironment
 from flinkcore.datastream.connectors.file_system import FileSource, StreamFormat
 from flinkcore.errors import SourceError
-from flinkcore.replay.log.files import discover_files
+from flinkcore.log.files.log_files import discover_files
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from models.keyed_backends import new_backend
 
 from flinkcore.datastream.state import ListState, ListStateDescriptor
 from flinkcore.errors import LifecycleError, SchemaError
-from flinkcore.runtime.state import KeyedStateBackend
+from flinkcore.operators.state import KeyedStateBackend
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from flinkcore._internal.io.locations import absolute_location
 from flinkcore.common import WatermarkStrategy
-from flinkcore.common.locations import absolute_location
 from flinkcore.datastream import DataStream, StreamExecutionEnvironment
 from flinkcore.datastream.connectors.file_system import FileSource, StreamFormat
 from flinkcore.errors import SourceError

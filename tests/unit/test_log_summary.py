@@ -19,7 +19,7 @@ from flinkcore.analysis.log_summary import (
 from flinkcore.common import Duration, Time, WatermarkStrategy
 from flinkcore.datastream import DataStream, StreamExecutionEnvironment, TumblingEventTimeWindows
 from flinkcore.datastream.aggregates import count
-from flinkcore.datastream.transformations import StreamGraph
+from flinkcore.datastream.graph.transformations import StreamGraph
 
 N = 1200
 

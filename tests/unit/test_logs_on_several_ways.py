@@ -15,7 +15,7 @@ from flinkcore.datastream import DataStream, StreamExecutionEnvironment, Tumblin
 from flinkcore.datastream.aggregates import count, sum_
 from flinkcore.datastream.functions import JoinFunction
 from flinkcore.datastream.window import EventTimeSessionWindows
-from flinkcore.replay.log.chunks import Chunk, FileChunk
+from flinkcore.log.sources.chunks import Chunk, FileChunk
 
 REJECTED = OutputTag("rejected")
 PAIRS = pa.schema({"user": pa.string(), "first": pa.int64(), "second": pa.int64()})

@@ -23,7 +23,7 @@ from flinkcore.datastream import (
 )
 from flinkcore.datastream.state import MapState, MapStateDescriptor
 from flinkcore.errors import LifecycleError, SchemaError
-from flinkcore.runtime.state import KeyedStateBackend
+from flinkcore.operators.state import KeyedStateBackend
 from flinkcore.testing import for_keyed_process_function
 
 

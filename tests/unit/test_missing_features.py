@@ -11,8 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from flinkcore.common import Duration, OutputTag, RowKind, Time, Types, WatermarkStrategy
-from flinkcore.common.missing_features import (
+from flinkcore._internal.python.missing_features import (
     FORMER_METHODS,
     FORMER_NAMES,
     MISSING_COMMON_NAMES,
@@ -24,6 +23,7 @@ from flinkcore.common.missing_features import (
     MISSING_STREAM_METHODS,
     MISSING_TABLE_NAMES,
 )
+from flinkcore.common import Duration, OutputTag, RowKind, Time, Types, WatermarkStrategy
 from flinkcore.datastream import (
     DataStream,
     ExternalizedCheckpointRetention,

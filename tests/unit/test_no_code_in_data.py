@@ -15,13 +15,13 @@ from models.forged_checkpoints import read_content, read_table, with_column, wri
 
 import flinkcore
 from flinkcore.errors import FlinkcoreError
-from flinkcore.replay.log.log_sources import LogFiles
+from flinkcore.log.sources.log_sources import LogFiles
 
 PACKAGE = Path(flinkcore.__file__).parent
 
 MAY_UNPICKLE = {
     "common/serializer.py": "where a job's own descriptor asks for it",
-    "runtime/copies.py": "what this process has pickled",
+    "operators/records/copies.py": "what this process has pickled",
     "spark/elements/": "what goes between Spark's tasks and the driver",
     "spark/shipping/": "what Spark brings from the driver, and errors back",
 }
@@ -29,12 +29,12 @@ MAY_UNPICKLE = {
 
 MAY_IMPORT_BY_NAME = {
     "cli/": "flinkcore's own modules, and the programs that the command line gives",
-    "common/extras.py": "the packages of flinkcore's extras",
-    "common/lazy_names.py": "flinkcore's own modules",
+    "_internal/python/extras.py": "the packages of flinkcore's extras",
+    "_internal/python/lazy_names.py": "flinkcore's own modules",
     "datastream/data_stream.py": "flinkcore's own modules",
-    "datastream/pipeline_executor.py": "flinkcore's own modules",
+    "datastream/graph/pipeline_executor.py": "flinkcore's own modules",
     "pyflink.py": "flinkcore's own modules, by PyFlink's names",
-    "replay/results/progress.py": "tqdm",
+    "columnar/results/progress.py": "tqdm",
     "spark/shipping/worker_environment.py": "flinkcore's own modules, and pyarrow",
 }
 """Modules, and folders of them, that import by a name in a variable or a text, and which modules."""

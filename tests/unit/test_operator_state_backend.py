@@ -8,7 +8,7 @@ from models.declared_types import Declared
 from flinkcore.common import Time
 from flinkcore.datastream.state import ListStateDescriptor, MapStateDescriptor, StateTtlConfig
 from flinkcore.errors import ConfigurationError, DataError, LifecycleError, SchemaError
-from flinkcore.runtime.state import (
+from flinkcore.operators.state import (
     DistributionMode,
     OperatorStateBackend,
     OperatorStateSnapshot,

@@ -13,15 +13,15 @@ import pyarrow as pa
 import pytest
 from models.checkpoints import two_subtasks, write_checkpoint
 
+from flinkcore._internal.show.tables import html_of_table, shown_table, shown_value
+from flinkcore.checkpoint import Checkpoint
+from flinkcore.columnar.results.report import ReplayReport
+from flinkcore.columnar.results.result import TakenBatches
 from flinkcore.common import OutputTag, Time, WatermarkStrategy
-from flinkcore.common.shown_tables import html_of_table, shown_table, shown_value
 from flinkcore.datastream import DataStream, StreamExecutionEnvironment, TumblingEventTimeWindows
 from flinkcore.datastream.aggregates import count, sum_
 from flinkcore.errors import ConfigurationError
-from flinkcore.replay.results.report import ReplayReport
-from flinkcore.replay.results.result import TakenBatches
-from flinkcore.replay.time_plane.timeline import Timeline
-from flinkcore.runtime.checkpoint import Checkpoint
+from flinkcore.time_plane.timeline import Timeline
 
 LATE = OutputTag("late")
 LOG = pa.table({"ts": [1, 12, 25, 3], "arrival": [1, 500, 900, 1300], "key": ["a", "<b>", "a", "a"]})

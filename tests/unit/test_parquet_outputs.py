@@ -19,13 +19,13 @@ import pytest
 from models.full_disks import most_bytes_of_a_file
 from pyarrow import fs
 
+from flinkcore.columnar.outputs.parquet_outputs import ParquetOutput, ParquetOutputs
+from flinkcore.columnar.outputs.staging_owner import StagingOwner
+from flinkcore.columnar.results import staging_owner
 from flinkcore.common import OutputTag, Time, WatermarkStrategy
 from flinkcore.datastream import KeyedProcessFunction, StreamExecutionEnvironment, TumblingEventTimeWindows
 from flinkcore.datastream.aggregates import count
 from flinkcore.errors import ConfigurationError, DataError, SchemaError, SourceError
-from flinkcore.replay.results import staging_owner
-from flinkcore.replay.results.parquet_outputs import ParquetOutput, ParquetOutputs
-from flinkcore.replay.results.staging_owner import StagingOwner
 
 DAY = datetime.date(2024, 1, 31)
 COLUMNS = {
@@ -320,7 +320,7 @@ def killed_write(folder: Path, monkeypatch: pytest.MonkeyPatch, at: str, owner: 
         patched.setattr(StagingOwner, "of_this_process", lambda: owner)
         patched.setattr(ParquetOutput, "withdraw", lambda *arguments: None)
         patched.setattr(
-            "flinkcore.replay.results.parquet_outputs._locate", lambda path: (Killing(), path.rstrip("/"))
+            "flinkcore.columnar.outputs.parquet_outputs._locate", lambda path: (Killing(), path.rstrip("/"))
         )
         with pytest.raises(Killed):
             outputs.write(run, kill)
@@ -488,7 +488,7 @@ def test_a_disk_that_is_full_is_an_error_that_names_the_directory_and_leaves_not
 def test_a_directory_in_which_no_file_can_be_made_is_not_left_behind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("flinkcore.replay.results.parquet_outputs._NEW", "missing/file")
+    monkeypatch.setattr("flinkcore.columnar.outputs.parquet_outputs._NEW", "missing/file")
     with pytest.raises(SourceError, match=f"results cannot be written to {tmp_path}/out: "):
         ParquetOutput.at(tmp_path / "out").prepare(StagingOwner.of_this_process())
     assert content(tmp_path) == []

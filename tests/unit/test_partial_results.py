@@ -22,6 +22,9 @@ from flinkcore._native.arrow import RecordBatch
 from flinkcore._native.keys import KeyEncoder
 from flinkcore._native.time_windows import rows_before_firing, sliced_windows, time_windows
 from flinkcore._native.window_operator import WindowKernel, WindowOperator
+from flinkcore.columnar.plans.job_plan import JobPlan, make_plan
+from flinkcore.columnar.plans.partial_windows import PartialWindows, partial_windows
+from flinkcore.columnar.stages import partial_results
 from flinkcore.common import Duration, OutputTag, Time, WatermarkStrategy
 from flinkcore.datastream import (
     DataStream,
@@ -45,7 +48,7 @@ from flinkcore.datastream.aggregates import (
     sum_,
 )
 from flinkcore.datastream.functions import KeyedProcessFunction
-from flinkcore.datastream.transformations import StreamGraph
+from flinkcore.datastream.graph.transformations import StreamGraph
 from flinkcore.datastream.window import (
     ContinuousEventTimeTrigger,
     CountTrigger,
@@ -55,9 +58,6 @@ from flinkcore.datastream.window import (
     SlidingEventTimeWindows,
 )
 from flinkcore.errors import ConfigurationError, FlinkcoreError, SchemaError
-from flinkcore.replay.plans.job_plan import JobPlan, make_plan
-from flinkcore.replay.plans.partial_windows import PartialWindows, partial_windows
-from flinkcore.replay.stages import partial_results
 from flinkcore.spark.columnar.map_task import MapTask, MapWay
 from flinkcore.spark.exchange.blocks import BlockKind, read_blocks
 from flinkcore.spark.logs.log_input import FileInput

@@ -7,12 +7,12 @@ from itertools import count, islice
 
 import pytest
 
-from flinkcore.replay.embedded.partition_threads import (
+from flinkcore._internal.python.replay_threads import ReplayThreads
+from flinkcore.columnar.local.partition_threads import (
     RESULTS_AHEAD,
     STEPS_AHEAD,
     PartitionThreads,
 )
-from flinkcore.replay.embedded.replay_threads import ReplayThreads
 
 
 def no_thread_is_left() -> bool:

@@ -10,7 +10,7 @@ import pytest
 from flinkcore.common import Duration, Time, WatermarkStrategy
 from flinkcore.datastream import FILE, StreamExecutionEnvironment, TumblingEventTimeWindows
 from flinkcore.datastream.aggregates import count
-from flinkcore.replay.log.path_partitions import partitions_of
+from flinkcore.log.files.path_partitions import partitions_of
 
 
 def _write(folder: Path, name: str, times: range) -> None:

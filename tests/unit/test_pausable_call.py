@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from flinkcore.replay.elements.pausable_call import PausableCall
+from flinkcore.elements.pausable_call import PausableCall
 
 SETTING: ContextVar[int] = ContextVar("SETTING", default=0)
 SOON = 10

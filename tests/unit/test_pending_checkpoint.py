@@ -14,8 +14,8 @@ from models.checkpoints import KEY_GROUPS, keyed_state, timers, two_subtasks, wr
 from models.sanitizers import no_forks
 
 import flinkcore
+from flinkcore.checkpoint import Checkpoint, CheckpointStorage, OperatorSnapshot, PendingCheckpoint
 from flinkcore.errors import ConfigurationError, DataError, SchemaError, SourceError
-from flinkcore.runtime.checkpoint import Checkpoint, CheckpointStorage, OperatorSnapshot, PendingCheckpoint
 
 
 def values(path: Path) -> dict[Any, Any]:
@@ -228,7 +228,7 @@ KILLED_AT_EVERY_STEP = """
     from pathlib import Path
     import pyarrow as pa
     from models.checkpoints import KEY_GROUPS, two_subtasks, write_checkpoint
-    from flinkcore.runtime.checkpoint import Checkpoint, CheckpointStorage
+    from flinkcore.checkpoint import Checkpoint, CheckpointStorage
 
     path = Path(sys.argv[1])
     pa.set_cpu_count(1)

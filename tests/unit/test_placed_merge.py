@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from flinkcore.replay.stages.placed_events import FIXED_COLUMNS, PlacedEvents, PlacedMerge
+from flinkcore.columnar.stages.placed_events import FIXED_COLUMNS, PlacedEvents, PlacedMerge
 
 
 def placed(arrivals: list[int], sequence: list[int]) -> PlacedEvents:

@@ -12,6 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 from models.golden_generators import LegacyPunctuated, ValueAsTimestamp
 
+from flinkcore._internal.arrow.column_ops import apply_ops
+from flinkcore.columnar.plans.job_description import refuse_changes
+from flinkcore.columnar.plans.job_plan import JobPlan, make_plan
+from flinkcore.columnar.plans.log_plan import EVENT_TIME, LogPlan
+from flinkcore.columnar.plans.operators import WindowAggregation
 from flinkcore.common import Duration, OutputTag, Time, WatermarkStrategy
 from flinkcore.datastream import (
     FILE,
@@ -21,15 +26,10 @@ from flinkcore.datastream import (
     TumblingEventTimeWindows,
 )
 from flinkcore.datastream.aggregates import Aggregate, collect, count, count_distinct, last, max_by, sum_
+from flinkcore.datastream.graph.transformations import StreamGraph
 from flinkcore.datastream.timestamps import as_watermark_strategy
-from flinkcore.datastream.transformations import StreamGraph
 from flinkcore.errors import ConfigurationError, SchemaError
-from flinkcore.replay.log import event_log
-from flinkcore.replay.log.column_ops import apply_ops
-from flinkcore.replay.plans.job_description import refuse_changes
-from flinkcore.replay.plans.job_plan import JobPlan, make_plan
-from flinkcore.replay.plans.log_plan import EVENT_TIME, LogPlan
-from flinkcore.replay.plans.operators import WindowAggregation
+from flinkcore.log import event_log
 
 LATE = OutputTag("late")
 REJECTED = OutputTag("rejected")

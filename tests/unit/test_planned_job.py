@@ -7,13 +7,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from flinkcore.columnar import planned_job
 from flinkcore.common import Duration, ExecutionConfig, Time, WatermarkStrategy
 from flinkcore.datastream import StreamExecutionEnvironment, TumblingEventTimeWindows
 from flinkcore.datastream.aggregates import count
-from flinkcore.datastream.transformations import StreamGraph
-from flinkcore.replay import planned_job
-from flinkcore.replay.local_executor import LocalExecutor
-from flinkcore.replay.log.chunks import Chunk
+from flinkcore.datastream.graph.transformations import StreamGraph
+from flinkcore.elements.local_executor import LocalExecutor
+from flinkcore.log.sources.chunks import Chunk
 
 ROWS = pa.table({"ts": [0, 5, 9, 30], "arrival": [0, 10, 20, 30], "key": ["a", "b", "a", "b"]})
 

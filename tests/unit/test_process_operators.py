@@ -15,7 +15,7 @@ from flinkcore.datastream import (
 )
 from flinkcore.datastream.state import ValueStateDescriptor
 from flinkcore.errors import ConfigurationError, DataError, LifecycleError, TimerError, UserCodeError
-from flinkcore.runtime.operators import KeyedProcessOperator, ProcessOperator
+from flinkcore.operators.process_operators import KeyedProcessOperator, ProcessOperator
 from flinkcore.testing import (
     KeyedOneInputStreamOperatorTestHarness,
     OneInputStreamOperatorTestHarness,

@@ -14,6 +14,7 @@ import pyarrow.dataset as ds
 import pytest
 
 from flinkcore._native.key_groups import assign_key_to_parallel_operator
+from flinkcore.columnar.stages import result_batches
 from flinkcore.common import (
     MAX_TIMESTAMP,
     MIN_TIMESTAMP,
@@ -34,7 +35,6 @@ from flinkcore.datastream import (
 )
 from flinkcore.datastream.state import ValueStateDescriptor
 from flinkcore.errors import ConfigurationError, DataError, SchemaError, UserCodeError
-from flinkcore.replay.stages import result_batches
 
 SEEN = pa.schema({"key": pa.string(), "what": pa.string(), "watermark": pa.int64(), "clock": pa.int64()})
 SIDE = OutputTag("side", pa.schema({"n": pa.int64()}))

@@ -11,17 +11,17 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from flinkcore.common import Time, WatermarkStrategy
-from flinkcore.datastream import DataStream, StreamExecutionEnvironment, TumblingEventTimeWindows
-from flinkcore.datastream.aggregates import count
-from flinkcore.errors import ConfigurationError
-from flinkcore.replay.results.progress import (
+from flinkcore.columnar.results.progress import (
     Progress,
     ProgressBar,
     ProgressLine,
     ProgressMeter,
     listener_of_run,
 )
+from flinkcore.common import Time, WatermarkStrategy
+from flinkcore.datastream import DataStream, StreamExecutionEnvironment, TumblingEventTimeWindows
+from flinkcore.datastream.aggregates import count
+from flinkcore.errors import ConfigurationError
 
 
 class Terminal(io.StringIO):

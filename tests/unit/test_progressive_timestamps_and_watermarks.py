@@ -17,13 +17,13 @@ from flinkcore.common import (
     WatermarkOutput,
     WatermarkStrategy,
 )
-from flinkcore.errors import ConfigurationError, DataError, LifecycleError, TimerError, UserCodeError
-from flinkcore.runtime.processing_time import DrivenProcessingTimeService
-from flinkcore.runtime.sources.timestamps_and_watermarks import (
+from flinkcore.elements.sources.timestamps_and_watermarks import (
     NoOpTimestampsAndWatermarks,
     PausableRelativeClock,
     ProgressiveTimestampsAndWatermarks,
 )
+from flinkcore.errors import ConfigurationError, DataError, LifecycleError, TimerError, UserCodeError
+from flinkcore.operators.timers.processing_time import DrivenProcessingTimeService
 
 ASCENDING = WatermarkStrategy.for_monotonous_timestamps()
 PUNCTUATED = WatermarkStrategy.for_generator(Punctuated)

@@ -7,7 +7,7 @@ from models.keyed_backends import new_backend
 from flinkcore.datastream.functions import ReduceFunction
 from flinkcore.datastream.state import ReducingState, ReducingStateDescriptor
 from flinkcore.errors import ConfigurationError, LifecycleError, SchemaError
-from flinkcore.runtime.state import KeyedStateBackend
+from flinkcore.operators.state import KeyedStateBackend
 
 
 class Concatenate(ReduceFunction[str]):

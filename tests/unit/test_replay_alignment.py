@@ -16,6 +16,7 @@ from models.windows import Firing, WindowModel
 from flinkcore._native.event_log import hold_back
 from flinkcore._native.timeline import SplitMerge, SplitRecords
 from flinkcore.cli import main
+from flinkcore.columnar.results.result import JobResult
 from flinkcore.common import Duration, OutputTag, Row, Time, WatermarkStrategy
 from flinkcore.common.watermark_generators import AscendingTimestampsWatermarks
 from flinkcore.common.watermark_strategy import WatermarkAlignmentParams
@@ -27,9 +28,8 @@ from flinkcore.datastream import (
 )
 from flinkcore.datastream.aggregates import collect
 from flinkcore.errors import ConfigurationError, DataError, FlinkcoreError, SchemaError
-from flinkcore.replay.results.result import JobResult
-from flinkcore.replay.time_plane.chunk_times import GeneratorSpec
-from flinkcore.replay.time_plane.timeline import TimePlane
+from flinkcore.time_plane.chunk_times import GeneratorSpec
+from flinkcore.time_plane.timeline import TimePlane
 
 LATE = OutputTag("late")
 END = 2**63 - 1

@@ -14,6 +14,8 @@ from flinkcore._native.session_windows import session_windows
 from flinkcore._native.time_windows import sliced_windows, time_windows
 from flinkcore._native.triggered_windows import global_windows, triggered_windows
 from flinkcore._native.window_operator import WindowKernel, WindowOperator
+from flinkcore.checkpoint.checkpoint_table import CheckpointTable
+from flinkcore.columnar.stages.window_state import restore_windows, windows_to_table
 from flinkcore.common import Duration, WatermarkStrategy
 from flinkcore.datastream import StreamExecutionEnvironment
 from flinkcore.datastream.aggregates import count
@@ -24,8 +26,6 @@ from flinkcore.datastream.window import (
     WindowAssigner,
 )
 from flinkcore.errors import SchemaError
-from flinkcore.replay.stages.window_state import restore_windows, windows_to_table
-from flinkcore.runtime.checkpoint.checkpoint_table import CheckpointTable
 
 SCHEMA = pa.schema([("key", pa.int64())])
 TWIN = 128

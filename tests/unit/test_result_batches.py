@@ -8,10 +8,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from flinkcore.columnar.stages import result_batches
+from flinkcore.columnar.stages.result_batches import ResultBatches
 from flinkcore.common import MIN_TIMESTAMP, Row, RowKind
 from flinkcore.errors import UserCodeError
-from flinkcore.replay.stages import result_batches
-from flinkcore.replay.stages.result_batches import ResultBatches
 
 SCHEMA = pa.schema({"user": pa.string(), "n": pa.int64()})
 

@@ -16,6 +16,8 @@ from models.text_files import line_sink, lines_in
 from models.timed_elements import BY_VALUE, RULES, STRATEGY, Ruled, ValueIsTime
 from models.timestamped_source import TimestampedSource
 
+from flinkcore.checkpoint import Checkpoint, OperatorSnapshot, PendingCheckpoint
+from flinkcore.checkpoint.checkpoint_storage import CheckpointStorage
 from flinkcore.common import (
     Duration,
     Time,
@@ -43,6 +45,11 @@ from flinkcore.datastream.connectors.file_system import FileSink
 from flinkcore.datastream.connectors.number_seq import NumberSequenceSource, NumberSequenceSplit
 from flinkcore.datastream.functions import ProcessWindowFunction
 from flinkcore.datastream.state import StateTtlConfig, ValueStateDescriptor
+from flinkcore.elements.arrivals.element_arrivals import arrival_times, positions_ahead
+from flinkcore.elements.arrivals.restored_sources import SourcePlace
+from flinkcore.elements.sources.source_contexts import checked_context_state
+from flinkcore.elements.sources.timestamps_and_watermarks import SourceWatermarks
+from flinkcore.elements.tasks.subtask_state import SENT, elements_by_subtask, own_state, where_it_was
 from flinkcore.errors import (
     CheckpointError,
     ConfigurationError,
@@ -51,14 +58,7 @@ from flinkcore.errors import (
     SourceError,
     UserCodeError,
 )
-from flinkcore.replay.elements.element_arrivals import arrival_times, positions_ahead
-from flinkcore.replay.elements.restored_sources import SourcePlace
-from flinkcore.runtime.checkpoint import Checkpoint, OperatorSnapshot, PendingCheckpoint
-from flinkcore.runtime.checkpoint.checkpoint_storage import CheckpointStorage
-from flinkcore.runtime.sources.source_contexts import checked_context_state
-from flinkcore.runtime.sources.timestamps_and_watermarks import SourceWatermarks
-from flinkcore.runtime.state import DistributionMode, OperatorStateSnapshot
-from flinkcore.runtime.tasks.subtask_state import SENT, elements_by_subtask, own_state, where_it_was
+from flinkcore.operators.state import DistributionMode, OperatorStateSnapshot
 
 PAIR = Types.TUPLE([Types.STRING(), Types.LONG()])
 FIRST, SECOND = [("a", 1), ("b", 4), ("a", 12)], [("a", 15), ("b", 31), ("a", 33)]
@@ -579,7 +579,7 @@ def test_a_count_of_elements_that_is_none_is_refused(
         state = {SENT: own_state(index, sent)} if selectors else {}
         return replace(snapshot, operator_state={**snapshot.operator_state, **state})
 
-    monkeypatch.setattr("flinkcore.replay.elements.element_checkpoint.with_sent", forged)
+    monkeypatch.setattr("flinkcore.elements.element_checkpoint.with_sent", forged)
     stopped(dealt([1, 2, 3], "rebalance"), tmp_path / "c")
     with pytest.raises(CheckpointError, match="in place of"):
         resumed(dealt([4], "rebalance"), tmp_path / "c")

@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 import pytest
 from models.forged_checkpoints import forge
 
+from flinkcore.checkpoint import Checkpoint
 from flinkcore.cli import main
 from flinkcore.common import Duration, Time, Watermark, WatermarkGenerator, WatermarkStrategy
 from flinkcore.datastream import (
@@ -22,7 +23,6 @@ from flinkcore.datastream import (
 from flinkcore.datastream.aggregates import count, sum_
 from flinkcore.datastream.functions import ProcessJoinFunction
 from flinkcore.errors import CheckpointError, ConfigurationError, DataError, SchemaError, UserCodeError
-from flinkcore.runtime.checkpoint import Checkpoint
 
 SECOND = Time.seconds(1)
 BOUNDED = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(0))

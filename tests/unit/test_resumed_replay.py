@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from models.unordered_rows import UnorderedRows
 
+from flinkcore.checkpoint import Checkpoint, OperatorSnapshot, PendingCheckpoint
 from flinkcore.common import Duration, Time, WatermarkGenerator, WatermarkStrategy
 from flinkcore.common.split_origin import FILE
 from flinkcore.datastream import (
@@ -24,7 +25,6 @@ from flinkcore.datastream import (
 from flinkcore.datastream.aggregates import count, sum_
 from flinkcore.datastream.state import ValueStateDescriptor
 from flinkcore.errors import ConfigurationError, DataError, SchemaError, SourceError, UserCodeError
-from flinkcore.runtime.checkpoint import Checkpoint, OperatorSnapshot, PendingCheckpoint
 
 SECOND = Time.seconds(1)
 BOUNDED = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(0))
@@ -616,7 +616,7 @@ def test_results_count_when_the_checkpoint_does(
     with monkeypatch.context() as patched:
         patched.setattr(PendingCheckpoint, "commit", killed)
         patched.setattr(PendingCheckpoint, "__exit__", lambda *_: None)
-        patched.setattr("flinkcore.replay.results.parquet_outputs.ParquetOutput.withdraw", lambda *_: None)
+        patched.setattr("flinkcore.columnar.outputs.parquet_outputs.ParquetOutput.withdraw", lambda *_: None)
         with pytest.raises(Killed):
             run(tmp_path / "results")
     after = Checkpoint.open(checkpoint).manifest

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from flinkcore._internal.values.row import rows_of_columns
 from flinkcore.common import Row, RowKind
-from flinkcore.common.row import rows_of_columns
 
 
 def by_constructor(**values: Any) -> Row:

@@ -27,8 +27,8 @@ from flinkcore.datastream import (
 )
 from flinkcore.datastream.aggregates import collect, count
 from flinkcore.errors import ConfigurationError, SchemaError, SourceError
-from flinkcore.replay.log.event_log import EventLog
-from flinkcore.replay.log.log_sources import TableSource
+from flinkcore.log.event_log import EventLog
+from flinkcore.log.sources.log_sources import TableSource
 
 NUMBERS = pa.schema([("n", pa.int64())])
 
@@ -363,7 +363,7 @@ def test_what_is_not_needed_is_not_put_in_order(monkeypatch: pytest.MonkeyPatch)
 
 
 def ordered_by_offset() -> dict[str, Any]:
-    from flinkcore.common.sort_keys import SortKey
+    from flinkcore._internal.arrow.sort_keys import SortKey
 
     return {"ordered_by": (SortKey("offset"),)}
 

@@ -9,6 +9,7 @@ from models.checkpoints import write_checkpoint
 from models.declared_types import Declared
 from models.keyed_backends import new_backend
 
+from flinkcore.checkpoint import Checkpoint, OperatorSnapshot
 from flinkcore.common import PickleSerializer, Serializer, Time
 from flinkcore.datastream.functions import AggregateFunction
 from flinkcore.datastream.state import (
@@ -21,8 +22,7 @@ from flinkcore.datastream.state import (
     ValueStateDescriptor,
 )
 from flinkcore.errors import ConfigurationError, SchemaError, SourceError, UserCodeError
-from flinkcore.runtime.checkpoint import Checkpoint, OperatorSnapshot
-from flinkcore.runtime.state import KeyedStateBackend, OperatorStateBackend, SerializedValue
+from flinkcore.operators.state import KeyedStateBackend, OperatorStateBackend, SerializedValue
 
 HALF, THIRD = Fraction(1, 2), Fraction(1, 3)
 

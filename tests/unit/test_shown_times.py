@@ -4,8 +4,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from flinkcore._internal.show.times import EARLIEST_DATE_MS, dated
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP, Time, WatermarkStrategy
-from flinkcore.common.shown_times import EARLIEST_DATE_MS, dated
 from flinkcore.datastream import KeyedProcessFunction, StreamExecutionEnvironment, TumblingEventTimeWindows
 from flinkcore.datastream.aggregates import count
 from flinkcore.errors import UserCodeError

@@ -9,10 +9,13 @@ from models.recorders import OutputRecorder
 
 from flinkcore.common import MAX_TIMESTAMP, Watermark
 from flinkcore.datastream import SourceContext, TimeCharacteristic
+from flinkcore.elements.sources.source_contexts import LockedSourceContext, get_source_context
 from flinkcore.errors import ConfigurationError, LifecycleError
-from flinkcore.runtime.elements import WatermarkStatus
-from flinkcore.runtime.processing_time import DrivenProcessingTimeService, SystemProcessingTimeService
-from flinkcore.runtime.sources.source_contexts import LockedSourceContext, get_source_context
+from flinkcore.operators.records.stream_elements import WatermarkStatus
+from flinkcore.operators.timers.processing_time import (
+    DrivenProcessingTimeService,
+    SystemProcessingTimeService,
+)
 
 EventTime, IngestionTime, ProcessingTime = (
     TimeCharacteristic.EventTime,

@@ -15,10 +15,10 @@ from flinkcore.common import (
     WatermarkStrategy,
 )
 from flinkcore.datastream.connectors.base import InputStatus
+from flinkcore.elements.sources.source_operator import SourceOperator
+from flinkcore.elements.sources.watermark_alignment import SourceCoordinator, WatermarkAlignmentGroups
 from flinkcore.errors import LifecycleError
-from flinkcore.runtime.processing_time import DrivenProcessingTimeService
-from flinkcore.runtime.sources.source_operator import SourceOperator
-from flinkcore.runtime.sources.watermark_alignment import SourceCoordinator, WatermarkAlignmentGroups
+from flinkcore.operators.timers.processing_time import DrivenProcessingTimeService
 
 
 class Receiver:

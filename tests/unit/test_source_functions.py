@@ -6,9 +6,9 @@ from typing import Any, ClassVar
 import pytest
 from models.interrupted_programs import interrupted
 
+from flinkcore._internal.values.timestamps import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.common import Duration, Row, Types, Watermark
 from flinkcore.common.boundedness import Boundedness
-from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.datastream import (
     KeyedProcessFunction,
     ParallelSourceFunction,
@@ -21,6 +21,7 @@ from flinkcore.datastream import (
 )
 from flinkcore.datastream.connectors import NumberSequenceSource
 from flinkcore.datastream.functions import PacedSourceContext
+from flinkcore.elements.sources import stream_source
 from flinkcore.errors import (
     ConfigurationError,
     DataError,
@@ -28,7 +29,6 @@ from flinkcore.errors import (
     UnsupportedOperationError,
     UserCodeError,
 )
-from flinkcore.runtime.sources import stream_source
 
 Context = PacedSourceContext[Any]
 

@@ -17,9 +17,9 @@ from flinkcore.common import (
     WatermarkStrategy,
 )
 from flinkcore.datastream.connectors.base import InputStatus, SourceReaderContext
+from flinkcore.elements.sources.source_operator import SourceOperator
 from flinkcore.errors import ConfigurationError, LifecycleError, UserCodeError
-from flinkcore.runtime.processing_time import DrivenProcessingTimeService
-from flinkcore.runtime.sources.source_operator import SourceOperator
+from flinkcore.operators.timers.processing_time import DrivenProcessingTimeService
 
 ASCENDING = WatermarkStrategy.for_monotonous_timestamps()
 PUNCTUATED = WatermarkStrategy.for_generator(Punctuated)

@@ -14,7 +14,7 @@ def test_an_import_from_a_source_tree_that_is_not_compiled_says_what_to_do(tmp_p
         package, tmp_path / "flinkcore", ignore=shutil.ignore_patterns("*.so", "*.pyd", "*.parquet")
     )
     done = subprocess.run(
-        [sys.executable, "-c", "import flinkcore.datastream, flinkcore.replay.embedded.embedded_replay"],
+        [sys.executable, "-c", "import flinkcore.datastream, flinkcore.columnar.local.embedded_replay"],
         cwd=tmp_path,
         capture_output=True,
         text=True,

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from models.timestamped_source import TimestampedSource
 
+from flinkcore._internal.values.timestamps import MIN_TIMESTAMP
 from flinkcore.common import (
     Configuration,
     Duration,
@@ -19,7 +20,6 @@ from flinkcore.common import (
     WatermarkStrategy,
 )
 from flinkcore.common.boundedness import Boundedness
-from flinkcore.common.constants import MIN_TIMESTAMP
 from flinkcore.datastream import DataStream, ProcessFunction, RuntimeExecutionMode, StreamExecutionEnvironment
 from flinkcore.datastream.connectors import NumberSequenceSource
 from flinkcore.datastream.connectors.base import (

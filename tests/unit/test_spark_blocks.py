@@ -12,8 +12,6 @@ from hypothesis import strategies as st
 pytest.importorskip("pyspark")
 
 from flinkcore.errors import DataError
-from flinkcore.replay.time_plane.timeline import AFTER_ALL_SPLITS, Timeline
-from flinkcore.replay.time_plane.total_order import LogEvents
 from flinkcore.spark.exchange import blocks
 from flinkcore.spark.exchange.blocks import (
     Block,
@@ -29,6 +27,8 @@ from flinkcore.spark.exchange.narrow import NarrowIntegers
 from flinkcore.spark.exchange.ordered_events import OrderedEvents
 from flinkcore.spark.exchange.packed_timeline import PackedTimeline
 from flinkcore.spark.exchange.partitioning import partition_slots, spark_hash
+from flinkcore.time_plane.timeline import AFTER_ALL_SPLITS, Timeline
+from flinkcore.time_plane.total_order import LogEvents
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 NEARBY = st.builds(

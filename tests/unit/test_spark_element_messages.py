@@ -14,12 +14,12 @@ pytest.importorskip("pyspark")
 
 from models.message_jobs import collected_by_messages
 
+from flinkcore._internal.python.working_directory import WorkingDirectory
 from flinkcore.common import Row
 from flinkcore.datastream import StreamExecutionEnvironment
-from flinkcore.datastream.pipeline_executor import CheckpointSettings, ElementJob
+from flinkcore.datastream.graph.pipeline_executor import CheckpointSettings, ElementJob
+from flinkcore.elements.arrivals.job_sources import JobSources
 from flinkcore.errors import FlinkcoreError, UserCodeError
-from flinkcore.replay.elements.job_sources import JobSources
-from flinkcore.runtime.working_directory import WorkingDirectory
 from flinkcore.spark.elements import messages as messages_module
 from flinkcore.spark.elements.element_task import ElementTask
 from flinkcore.spark.elements.messages import (

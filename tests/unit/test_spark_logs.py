@@ -17,15 +17,13 @@ pytest.importorskip("pyspark")
 
 from fuzz.local_spark import LocalFrame, local_spark_environment, without_jvm
 
+from flinkcore.columnar.plans.job_plan import JobPlan, make_plan
 from flinkcore.common import Duration, ExecutionConfig, Time, WatermarkGenerator, WatermarkStrategy
 from flinkcore.datastream import StreamExecutionEnvironment, TumblingEventTimeWindows
 from flinkcore.datastream.aggregates import count
-from flinkcore.datastream.transformations import StreamGraph
+from flinkcore.datastream.graph.transformations import StreamGraph
 from flinkcore.errors import ConfigurationError, DataError
-from flinkcore.replay.log.chunks import Chunk
-from flinkcore.replay.plans.job_plan import JobPlan, make_plan
-from flinkcore.replay.time_plane.chunk_times import TimeColumns
-from flinkcore.replay.time_plane.kept_times import KeptChunk
+from flinkcore.log.sources.chunks import Chunk
 from flinkcore.spark import SparkExecutionEnvironment
 from flinkcore.spark.columnar.replay import SparkReplay
 from flinkcore.spark.columnar.time_pass import run_time_passes
@@ -40,6 +38,8 @@ from flinkcore.spark.logs.spark_log import (
     UnreadDataFrame,
     chunks_with_times_here,
 )
+from flinkcore.time_plane.chunk_times import TimeColumns
+from flinkcore.time_plane.kept_times import KeptChunk
 
 ROWS = pa.table({"ts": [0, 5, 9, 30], "key": ["a", "b", "a", "b"]})
 BOUNDED = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(3))

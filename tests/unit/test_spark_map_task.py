@@ -8,17 +8,17 @@ import pytest
 
 pytest.importorskip("pyspark")
 
+from flinkcore.columnar.plans.job_plan import JobPlan, make_plan
 from flinkcore.common import Duration, ExecutionConfig, OutputTag, Time, WatermarkStrategy
 from flinkcore.datastream import StreamExecutionEnvironment, TumblingEventTimeWindows
 from flinkcore.datastream.aggregates import collect
-from flinkcore.datastream.transformations import StreamGraph
-from flinkcore.replay.plans.job_plan import JobPlan, make_plan
-from flinkcore.replay.time_plane.time_pass import time_planes_of
+from flinkcore.datastream.graph.transformations import StreamGraph
 from flinkcore.spark.columnar import map_task
 from flinkcore.spark.columnar.map_task import LogPlace, MapTask, MapWay
 from flinkcore.spark.exchange import blocks
 from flinkcore.spark.exchange.blocks import BlockKind, read_blocks, read_events, read_rows
 from flinkcore.spark.logs.log_input import FileInput
+from flinkcore.time_plane.time_pass import time_planes_of
 
 N_ROWS = 300
 TEXTS = [f"{i} " + "x" * (i * i % 1000) for i in range(N_ROWS)]

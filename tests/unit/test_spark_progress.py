@@ -8,8 +8,8 @@ import pytest
 
 pytest.importorskip("pyspark")
 
+from flinkcore.columnar.results.progress import Progress
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
-from flinkcore.replay.results.progress import Progress
 from flinkcore.spark.columnar import progress as progress_module
 from flinkcore.spark.columnar.progress import ProgressAddress, ProgressReceiver, TaskProgress, progress_of
 

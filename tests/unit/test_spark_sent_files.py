@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from flinkcore.datastream.python_dependencies import PythonArchive
+from flinkcore.datastream.graph.python_dependencies import PythonArchive
 from flinkcore.errors import ConfigurationError
 from flinkcore.spark.shipping import sent_files
 from flinkcore.spark.shipping.sent_files import SentFiles

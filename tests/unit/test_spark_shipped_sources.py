@@ -13,8 +13,8 @@ pytest.importorskip("pyspark")
 from flinkcore.common import ExecutionConfig, TimestampAssigner, WatermarkStrategy
 from flinkcore.common.configuration import Configuration
 from flinkcore.datastream.connectors.collection import CollectionSplit
+from flinkcore.elements.arrivals.task_sources import TaskElements, TaskSplits
 from flinkcore.errors import UserCodeError
-from flinkcore.replay.elements.task_sources import TaskElements, TaskSplits
 from flinkcore.spark.elements.shipped_sources import ShippedSources
 
 

@@ -18,6 +18,8 @@ from pyspark.errors import PythonException
 
 import flinkcore
 from flinkcore import errors
+from flinkcore._internal.python.replay_threads import ReplayStoppedError
+from flinkcore.elements.sources import stream_source
 from flinkcore.errors import (
     ConfigurationError,
     DataError,
@@ -27,9 +29,7 @@ from flinkcore.errors import (
     UserCodeError,
     WorkerLostError,
 )
-from flinkcore.replay.embedded.replay_threads import ReplayStoppedError
-from flinkcore.runtime.output import OutputFullError
-from flinkcore.runtime.sources import stream_source
+from flinkcore.operators.records.output import OutputFullError
 from flinkcore.spark.logs.plan_expressions import NotJustFiles
 from flinkcore.spark.shipping import task_errors
 from flinkcore.spark.shipping.task_errors import PacksErrors, task_errors_raised

@@ -13,11 +13,11 @@ pytest.importorskip("pyspark")
 
 from models.spark_tasks import results_by_tasks
 
+from flinkcore.columnar.plans.job_plan import make_plan
 from flinkcore.common import Duration, ExecutionConfig, OutputTag, Time, WatermarkStrategy
 from flinkcore.datastream import FILE, DataStream, StreamExecutionEnvironment, TumblingEventTimeWindows
 from flinkcore.datastream.aggregates import collect, count
-from flinkcore.datastream.transformations import StreamGraph
-from flinkcore.replay.plans.job_plan import make_plan
+from flinkcore.datastream.graph.transformations import StreamGraph
 
 LATE, BAD = OutputTag("late"), OutputTag("bad")
 

@@ -18,7 +18,7 @@ import flinkcore.spark
 from flinkcore.common import ExecutionConfig
 from flinkcore.common.configuration import Configuration
 from flinkcore.datastream import StreamExecutionEnvironment
-from flinkcore.datastream.pipeline_executor import ElementJob
+from flinkcore.datastream.graph.pipeline_executor import ElementJob
 from flinkcore.errors import UserCodeError
 from flinkcore.spark.elements.shipped_job import ShippedJob, shipped_job
 from flinkcore.spark.shipping.tasks import unpickled
@@ -172,7 +172,7 @@ import sys
 import flinkcore.spark.columnar.map_task, flinkcore.spark.columnar.task_outputs, flinkcore.spark.columnar.time_pass
 import flinkcore.spark.shipping.tasks
 
-drivers = ("flinkcore.spark.environment", "flinkcore.spark.elements", "flinkcore.replay.embedded", "flinkcore.cli")
+drivers = ("flinkcore.spark.environment", "flinkcore.spark.elements", "flinkcore.columnar.local", "flinkcore.cli")
 print(sorted(name for name in sys.modules if name.startswith(drivers)))
 import flinkcore.spark
 print(flinkcore.spark.SparkExecutionEnvironment.__module__)

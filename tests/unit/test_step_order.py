@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from flinkcore._internal.values.timestamps import MIN_TIMESTAMP
 from flinkcore._native.event_log import steps_before
-from flinkcore.common.constants import MIN_TIMESTAMP
 from flinkcore.errors import DataError
-from flinkcore.replay.time_plane.timeline import AFTER_ALL_SPLITS, Timeline
+from flinkcore.time_plane.timeline import AFTER_ALL_SPLITS, Timeline
 
 PLACES = st.tuples(st.integers(0, 4), st.integers(0, 2), st.integers(0, 3))
 TICKS = st.tuples(st.integers(0, 4), st.just(AFTER_ALL_SPLITS), st.just(0))

@@ -19,6 +19,7 @@ from models.text_files import line_sink, lines_in
 from models.timed_elements import BY_VALUE
 from models.waiting import LONG_S, wait_until
 
+from flinkcore.checkpoint import Checkpoint
 from flinkcore.common import Duration, JobStatus, Time, Types, WatermarkStrategy
 from flinkcore.common.boundedness import Boundedness
 from flinkcore.common.serializer import PickleSerializer, Serializer
@@ -43,6 +44,7 @@ from flinkcore.datastream.connectors import (
 from flinkcore.datastream.connectors.base import Source, SourceSplit
 from flinkcore.datastream.connectors.iterator_source_reader import IteratorSourceReader
 from flinkcore.datastream.state import ValueStateDescriptor
+from flinkcore.elements.background_run import _JobThread
 from flinkcore.errors import (
     CheckpointError,
     ConfigurationError,
@@ -50,8 +52,6 @@ from flinkcore.errors import (
     LifecycleError,
     UserCodeError,
 )
-from flinkcore.replay.elements.background_run import _JobThread
-from flinkcore.runtime.checkpoint import Checkpoint
 
 TEST_ENDS = threading.Event()
 """What waits without end waits until then."""
@@ -924,7 +924,7 @@ class Deaf(SourceFunction):
 def test_a_function_that_does_not_return_when_it_is_cancelled_fails_the_stop(
     got: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("flinkcore.runtime.sources.stream_source.CANCELLATION_TIMEOUT_S", 0.1)
+    monkeypatch.setattr("flinkcore.elements.sources.stream_source.CANCELLATION_TIMEOUT_S", 0.1)
     env = environment()
     env.add_source(Deaf(), type_info=Types.LONG()).add_sink(Got())
     client = env.execute_async()
@@ -961,7 +961,7 @@ def test_a_job_that_stops_already_has_no_second_savepoint(got: list[Any], tmp_pa
 def test_a_second_ctrl_c_waits_for_no_checkpoint(
     got: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("flinkcore.replay.elements.background_run.INTERRUPT_SECONDS", 0.1)
+    monkeypatch.setattr("flinkcore.elements.background_run.INTERRUPT_SECONDS", 0.1)
 
     def interrupt_twice() -> None:
         for reached in (1, "cancelled"):

@@ -4,11 +4,11 @@ import pytest
 
 from flinkcore.common import ExecutionConfig
 from flinkcore.datastream import DataStream, StreamExecutionEnvironment
-from flinkcore.datastream.pipeline_executor import ElementJob
+from flinkcore.datastream.graph.pipeline_executor import ElementJob
+from flinkcore.elements.tasks.stream_graph import JobVertex, StreamGraphGenerator, job_vertices
 from flinkcore.errors import ConfigurationError
-from flinkcore.runtime.histogram import DescriptiveStatisticsHistogram
-from flinkcore.runtime.task_metrics import TaskMetricGroup, values_of_tasks
-from flinkcore.runtime.tasks.stream_graph import JobVertex, StreamGraphGenerator, job_vertices
+from flinkcore.operators.metrics.histogram import DescriptiveStatisticsHistogram
+from flinkcore.operators.metrics.task_metrics import TaskMetricGroup, values_of_tasks
 
 
 def vertices_of(stream: DataStream, parallelism: int) -> list[JobVertex]:

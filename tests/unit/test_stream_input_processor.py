@@ -5,10 +5,10 @@ from models.operators import InputRecorder, Union
 from models.recorders import OutputRecorder
 
 from flinkcore.common import MIN_TIMESTAMP, Watermark
+from flinkcore.elements.tasks.stream_input_processor import StreamOneInputProcessor
 from flinkcore.errors import ConfigurationError, DataError
-from flinkcore.runtime.elements import LatencyMarker, StreamRecord, WatermarkStatus
-from flinkcore.runtime.operators.stream_operator import OneOfTwoInputs
-from flinkcore.runtime.tasks.stream_input_processor import StreamOneInputProcessor
+from flinkcore.operators.records.stream_elements import LatencyMarker, StreamRecord, WatermarkStatus
+from flinkcore.operators.stream_operator import OneOfTwoInputs
 
 IDLE, ACTIVE = WatermarkStatus.IDLE, WatermarkStatus.ACTIVE
 

@@ -5,10 +5,10 @@ from models.operators import Forward, Union
 from models.recorders import OutputRecorder
 
 from flinkcore.common import MAX_TIMESTAMP, Watermark
-from flinkcore.runtime.elements import LatencyMarker, StreamRecord, WatermarkStatus
-from flinkcore.runtime.latency import Granularity, LatencyStats
-from flinkcore.runtime.processing_time import DrivenProcessingTimeService
-from flinkcore.runtime.task_metrics import TaskMetricGroup
+from flinkcore.operators.metrics.latency import Granularity, LatencyStats
+from flinkcore.operators.metrics.task_metrics import TaskMetricGroup
+from flinkcore.operators.records.stream_elements import LatencyMarker, StreamRecord, WatermarkStatus
+from flinkcore.operators.timers.processing_time import DrivenProcessingTimeService
 
 IDLE, ACTIVE = WatermarkStatus.IDLE, WatermarkStatus.ACTIVE
 

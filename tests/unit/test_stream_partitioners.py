@@ -11,11 +11,11 @@ import pytest
 from flinkcore._native.key_groups import compute_key_group_range_for_operator_index
 from flinkcore._native.keys import key_bytes
 from flinkcore.common import Row
+from flinkcore.elements.tasks import stream_partitioners as partitioners
+from flinkcore.elements.tasks.stream_partitioners import ChannelSelector, ElementKeyGroups
 from flinkcore.errors import DataError, UserCodeError
-from flinkcore.runtime.elements import StreamRecord
-from flinkcore.runtime.java_keys import JavaKeys
-from flinkcore.runtime.tasks import stream_partitioners as partitioners
-from flinkcore.runtime.tasks.stream_partitioners import ChannelSelector, ElementKeyGroups
+from flinkcore.operators.keys.java_keys import JavaKeys
+from flinkcore.operators.records.stream_elements import StreamRecord
 
 
 def chosen(select: ChannelSelector, values: Any) -> list[int]:

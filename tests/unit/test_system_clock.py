@@ -11,6 +11,8 @@ import pytest
 from models.timed_elements import BY_VALUE
 from models.waiting import wait_until
 
+from flinkcore._internal.python.replay_threads import ReplayStoppedError, ReplayThreads
+from flinkcore._internal.python.working_directory import WorkingDirectory
 from flinkcore.common import Duration, JobID, JobStatus, Time, Types, WatermarkStrategy
 from flinkcore.common.boundedness import Boundedness
 from flinkcore.datastream import (
@@ -28,20 +30,18 @@ from flinkcore.datastream import (
 from flinkcore.datastream.connectors import NumberSequenceSource
 from flinkcore.datastream.connectors.base import Source, SourceSplit
 from flinkcore.datastream.functions import PacedSourceContext
-from flinkcore.datastream.pipeline_executor import ElementJob
+from flinkcore.datastream.graph.pipeline_executor import ElementJob
 from flinkcore.datastream.state import StateTtlConfig, ValueStateDescriptor
 from flinkcore.datastream.window import ProcessingTimeSessionWindows
+from flinkcore.elements.background_run import BackgroundRun
+from flinkcore.elements.system_clock import SystemJobClock
+from flinkcore.elements.tasks.mailbox import JobMailbox, TaskMailbox
 from flinkcore.errors import (
     ConfigurationError,
     JobCancelledError,
     TimerError,
     UserCodeError,
 )
-from flinkcore.replay.elements.background_run import BackgroundRun
-from flinkcore.replay.elements.system_clock import SystemJobClock
-from flinkcore.replay.embedded.replay_threads import ReplayStoppedError, ReplayThreads
-from flinkcore.runtime.tasks.mailbox import JobMailbox, TaskMailbox
-from flinkcore.runtime.working_directory import WorkingDirectory
 
 SHORT_MS = 20
 LONG_S = 0.5
@@ -469,8 +469,8 @@ def test_a_background_job_refuses_a_working_directory(
 def test_a_source_function_that_was_cancelled_before_it_began_holds_up_nobody() -> None:
     from models.recorders import OutputRecorder
 
-    from flinkcore.runtime.processing_time import DrivenProcessingTimeService
-    from flinkcore.runtime.sources.stream_source import StreamSource
+    from flinkcore.elements.sources.stream_source import StreamSource
+    from flinkcore.operators.timers.processing_time import DrivenProcessingTimeService
 
     class Silent(SourceFunction):
         cancelled = threading.Event()
@@ -581,7 +581,7 @@ def test_mails_that_put_mails_run_no_longer_than_the_first_one_has_waited(
 ) -> None:
     now_s = 0.0
     called: list[float] = []
-    monkeypatch.setattr("flinkcore.runtime.tasks.mailbox.monotonic", lambda: now_s)
+    monkeypatch.setattr("flinkcore.elements.tasks.mailbox.monotonic", lambda: now_s)
     mailbox = JobMailbox(lambda: None, lambda: None)
     task = mailbox.of_task(0)
 
@@ -619,8 +619,8 @@ def test_a_job_stops_between_two_mails() -> None:
 
 def test_mail_of_a_task_comes_before_what_others_send_it() -> None:
     from flinkcore.common import Watermark
-    from flinkcore.runtime.elements import StreamRecord
-    from flinkcore.runtime.tasks.task_output import InputChannel
+    from flinkcore.elements.tasks.task_output import InputChannel
+    from flinkcore.operators.records.stream_elements import StreamRecord
 
     seen: list[Any] = []
     mailbox = TaskMailbox(lambda: None, lambda: None, lambda: None, lambda is_waiting: None)

@@ -7,7 +7,7 @@ from queue import Queue
 import pytest
 
 from flinkcore.errors import ConfigurationError, LifecycleError, TimerError
-from flinkcore.runtime.processing_time import SystemProcessingTimeService
+from flinkcore.operators.timers.processing_time import SystemProcessingTimeService
 
 WAIT = 20  # seconds until a hanging test fails
 

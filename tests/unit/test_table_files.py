@@ -12,11 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import fs
 
-from flinkcore.common.expressions import Expression
+from flinkcore._internal.arrow.expressions import Expression
+from flinkcore._internal.arrow.stored_columns import StoredColumns, is_widening
 from flinkcore.errors import SchemaError
-from flinkcore.replay.log.files import LogFile
-from flinkcore.replay.log.log_sources import LogFiles
-from flinkcore.replay.log.stored_columns import StoredColumns, is_widening
+from flinkcore.log.files.log_files import LogFile
+from flinkcore.log.sources.log_sources import LogFiles
 
 
 def file_of(path: Path, table: pa.Table, partition: dict[str, Any] | None = None, **options: Any) -> LogFile:

@@ -6,10 +6,7 @@ from typing import Any
 import pytest
 
 from flinkcore.common import OutputTag, Row, Types, Watermark
-from flinkcore.errors import UserCodeError
-from flinkcore.runtime.copies import detached
-from flinkcore.runtime.elements import LatencyMarker, StreamElement, StreamRecord, WatermarkStatus
-from flinkcore.runtime.tasks.task_output import (
+from flinkcore.elements.tasks.task_output import (
     Edge,
     InputChannel,
     RecordWriterOutput,
@@ -18,6 +15,14 @@ from flinkcore.runtime.tasks.task_output import (
     copying,
     detaching,
     selecting,
+)
+from flinkcore.errors import UserCodeError
+from flinkcore.operators.records.copies import detached
+from flinkcore.operators.records.stream_elements import (
+    LatencyMarker,
+    StreamElement,
+    StreamRecord,
+    WatermarkStatus,
 )
 
 

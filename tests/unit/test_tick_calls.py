@@ -8,9 +8,9 @@ import pytest
 from flinkcore.common import Time, Watermark, WatermarkGenerator, WatermarkOutput, WatermarkStrategy
 from flinkcore.datastream import StreamExecutionEnvironment, TumblingEventTimeWindows
 from flinkcore.datastream.aggregates import count
-from flinkcore.replay.time_plane import time_warnings
-from flinkcore.replay.time_plane.tick_clock import TickClock
-from flinkcore.replay.time_plane.time_warnings import tick_calls_warning
+from flinkcore.time_plane import time_warnings
+from flinkcore.time_plane.tick_clock import TickClock
+from flinkcore.time_plane.time_warnings import tick_calls_warning
 
 
 class Trailing(WatermarkGenerator[None]):

@@ -12,6 +12,8 @@ pytest.importorskip("pyspark")
 
 from fuzz.local_spark import LocalFrame, local_spark_environment, without_jvm
 
+from flinkcore.columnar.plans.job_plan import make_plan
+from flinkcore.columnar.plans.tied_events import without_order_of_ties
 from flinkcore.common import Duration, OutputTag, Time, WatermarkStrategy
 from flinkcore.datastream import (
     DataStream,
@@ -21,10 +23,8 @@ from flinkcore.datastream import (
     TumblingEventTimeWindows,
 )
 from flinkcore.datastream.aggregates import collect, count, first, max_, sum_
-from flinkcore.datastream.transformations import StreamGraph
+from flinkcore.datastream.graph.transformations import StreamGraph
 from flinkcore.datastream.window import CountTrigger, CumulativeEventTimeWindows, SlidingEventTimeWindows
-from flinkcore.replay.plans.job_plan import make_plan
-from flinkcore.replay.plans.tied_events import without_order_of_ties
 from flinkcore.spark.logs import spark_log
 
 MS = Time.milliseconds

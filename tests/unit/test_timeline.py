@@ -11,17 +11,17 @@ import pytest
 from models.timed_log import Log, chunk_times, steps, watermarks_of
 from models.watermarks import Event
 
+from flinkcore._internal.arrow.column_ipc import write_columns
 from flinkcore.errors import ConfigurationError, DataError, SchemaError, SourceError
-from flinkcore.replay.time_plane.chunk_times import (
+from flinkcore.time_plane.chunk_times import (
     ArrivalRate,
     ChunkCounts,
     ChunkTimes,
     GeneratorSpec,
     position_bases,
 )
-from flinkcore.replay.time_plane.column_ipc import write_columns
-from flinkcore.replay.time_plane.combine_times import combine
-from flinkcore.replay.time_plane.timeline import Timeline, TimePlane
+from flinkcore.time_plane.combine_times import combine
+from flinkcore.time_plane.timeline import Timeline, TimePlane
 
 MIN_TIMESTAMP = -(2**63)
 MAX_TIMESTAMP = 2**63 - 1

@@ -20,9 +20,9 @@ from flinkcore.common import (
 )
 from flinkcore.datastream.timestamps import IngestionTimeExtractor, as_watermark_strategy
 from flinkcore.errors import ConfigurationError, DataError, SchemaError, UserCodeError
-from flinkcore.runtime.elements import LatencyMarker, StreamRecord, WatermarkStatus
-from flinkcore.runtime.operators import TimestampsAndWatermarksOperator
-from flinkcore.runtime.processing_time import DrivenProcessingTimeService
+from flinkcore.operators.records.stream_elements import LatencyMarker, StreamRecord, WatermarkStatus
+from flinkcore.operators.timers.processing_time import DrivenProcessingTimeService
+from flinkcore.operators.timestamps_and_watermarks import TimestampsAndWatermarksOperator
 
 ASCENDING = WatermarkStrategy.for_monotonous_timestamps()
 

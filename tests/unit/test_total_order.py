@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flinkcore.replay.time_plane import total_order
-from flinkcore.replay.time_plane.timeline import AFTER_ALL_SPLITS, Timeline
-from flinkcore.replay.time_plane.total_order import Events, LogEvents, TotalOrderMerge
+from flinkcore.time_plane import total_order
+from flinkcore.time_plane.timeline import AFTER_ALL_SPLITS, Timeline
+from flinkcore.time_plane.total_order import Events, LogEvents, TotalOrderMerge
 
 
 def events(rows: Sequence[tuple[int, int, int]]) -> LogEvents:

@@ -24,8 +24,8 @@ from flinkcore.datastream.state import (
     ValueStateDescriptor,
 )
 from flinkcore.errors import LifecycleError, SchemaError
-from flinkcore.runtime.processing_time import DrivenProcessingTimeService
-from flinkcore.runtime.state import KeyedStateBackend
+from flinkcore.operators.state import KeyedStateBackend
+from flinkcore.operators.timers.processing_time import DrivenProcessingTimeService
 
 
 def ttl() -> StateTtlConfig.Builder:

@@ -13,7 +13,7 @@ from flinkcore.datastream import KeyedBatchProcessFunction, KeyedProcessFunction
 from flinkcore.datastream.keyed_stream import KeyedStream
 from flinkcore.datastream.window import ContinuousEventTimeTrigger, GlobalWindows
 from flinkcore.errors import UserCodeError
-from flinkcore.runtime.timers import unending_timers
+from flinkcore.operators.timers import unending_timers
 
 TIMES = pa.schema({"time": pa.int64()})
 NAMED = (

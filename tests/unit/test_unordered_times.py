@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from flinkcore.replay.time_plane.unordered_times import UnorderedSummary
+from flinkcore.time_plane.unordered_times import UnorderedSummary
 
 
 def test_times_of_a_batch_stay_when_their_memory_is_used_again() -> None:

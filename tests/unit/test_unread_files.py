@@ -11,10 +11,10 @@ import pyarrow.parquet as pq
 import pyarrow.parquet.encryption as pe
 import pytest
 
+from flinkcore._internal.arrow.plain_columns import narrowest
 from flinkcore.errors import SchemaError, SourceError
-from flinkcore.replay.log.file_format import source_faults
-from flinkcore.replay.log.log_sources import LogFiles
-from flinkcore.replay.log.plain_columns import narrowest
+from flinkcore.log.formats.file_format import source_faults
+from flinkcore.log.sources.log_sources import LogFiles
 
 
 class Keys(pe.KmsClient):

@@ -10,8 +10,8 @@ from types import ModuleType
 import pyarrow as pa
 import pytest
 
+from flinkcore._internal.python.user_warnings import warn_user
 from flinkcore.common import Duration, Row, Types, WatermarkStrategy
-from flinkcore.common.user_warnings import warn_user
 from flinkcore.datastream import DataStream, StreamExecutionEnvironment
 from flinkcore.datastream.connectors.file_system import FileSource
 from flinkcore.datastream.formats.json import JsonReaderFormat
@@ -31,7 +31,7 @@ def package_module(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], ModuleTyp
     """Return what makes a module that lies in the package."""
 
     def make(source: str) -> ModuleType:
-        module = ModuleType("flinkcore.replay.some_module")
+        module = ModuleType("flinkcore.columnar.some_module")
         monkeypatch.setitem(sys.modules, module.__name__, module)
         exec(compile(source, str(PACKAGE / "replay" / "some_module.py"), "exec"), vars(module))
         return module
@@ -82,7 +82,7 @@ def test_the_standard_library_and_generated_code_between_are_not_the_users(
         "import functools\n"
         "from contextlib import contextmanager\n"
         "from dataclasses import dataclass\n"
-        "from flinkcore.common.user_warnings import warn_user\n"
+        "from flinkcore._internal.python.user_warnings import warn_user\n"
         "@contextmanager\n"
         "def block():\n"
         "    yield\n"
@@ -107,7 +107,7 @@ def test_a_thread_without_code_of_the_user_warns_at_the_line_of_the_main_thread(
 ) -> None:
     module = package_module(
         "from threading import Thread\n"
-        "from flinkcore.common.user_warnings import warn_user\n"
+        "from flinkcore._internal.python.user_warnings import warn_user\n"
         "def call():\n"
         "    thread = Thread(target=warn_user, args=('in a thread',))\n"
         "    thread.start()\n"
@@ -147,4 +147,4 @@ def test_everything_warns_through_warn_user() -> None:
         for path in PACKAGE.rglob("*.py")
         if (lines := calls_of_warn(path.read_text(encoding="utf-8")))
     }
-    assert list(found) == ["common/user_warnings.py"]
+    assert list(found) == ["_internal/python/user_warnings.py"]

@@ -12,13 +12,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from flinkcore._internal.values.row import rows_of_columns
+from flinkcore.checkpoint.value_decoding import EqualColumnsOnce, decode
+from flinkcore.checkpoint.value_encoding import encode
+from flinkcore.checkpoint.value_shape import MAX_DEPTH, has_serialized, shape_text
 from flinkcore.common import Row, RowKind
-from flinkcore.common.row import rows_of_columns
 from flinkcore.errors import SchemaError
-from flinkcore.runtime.checkpoint.value_decoding import EqualColumnsOnce, decode
-from flinkcore.runtime.checkpoint.value_encoding import encode
-from flinkcore.runtime.checkpoint.value_shape import MAX_DEPTH, has_serialized, shape_text
-from flinkcore.runtime.state import SerializedValue
+from flinkcore.operators.state import SerializedValue
 
 
 def deleted(row: Row) -> Row:

@@ -4,8 +4,8 @@ import pytest
 from models.recorders import WatermarkOutputRecorder
 
 from flinkcore.common import Watermark, WatermarkOutput
+from flinkcore.elements.sources.watermark_output_multiplexer import WatermarkOutputMultiplexer
 from flinkcore.errors import LifecycleError
-from flinkcore.runtime.sources.watermark_output_multiplexer import WatermarkOutputMultiplexer
 
 IDLE = ("status", "idle")
 

@@ -5,11 +5,11 @@ import random
 import pytest
 
 from flinkcore.common import MIN_TIMESTAMP
+from flinkcore.elements.sources.timestamps_and_watermarks import PausableRelativeClock
+from flinkcore.elements.sources.watermark_alignment import WatermarkAggregator, WatermarkSampler
 from flinkcore.errors import ConfigurationError, LifecycleError
-from flinkcore.runtime.gauges import TimerGauge
-from flinkcore.runtime.processing_time import DrivenProcessingTimeService
-from flinkcore.runtime.sources.timestamps_and_watermarks import PausableRelativeClock
-from flinkcore.runtime.sources.watermark_alignment import WatermarkAggregator, WatermarkSampler
+from flinkcore.operators.metrics.gauges import TimerGauge
+from flinkcore.operators.timers.processing_time import DrivenProcessingTimeService
 
 
 def test_without_a_buffer_the_latest_watermark_counts() -> None:

@@ -38,8 +38,8 @@ from flinkcore.datastream.window import (
     WindowOperation,
 )
 from flinkcore.errors import ConfigurationError, LifecycleError, UserCodeError
-from flinkcore.runtime.elements import StreamRecord
-from flinkcore.runtime.windowing import WindowOperator, make_window_operator
+from flinkcore.operators.records.stream_elements import StreamRecord
+from flinkcore.operators.windowing import WindowOperator, make_window_operator
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from flinkcore.columnar.stages import window_stage
 from flinkcore.common import Duration, OutputTag, Time, WatermarkStrategy
 from flinkcore.datastream import (
     EventTimeSessionWindows,
@@ -13,7 +14,6 @@ from flinkcore.datastream import (
     TumblingEventTimeWindows,
 )
 from flinkcore.datastream.aggregates import collect, count, last, sum_
-from flinkcore.replay.stages import window_stage
 
 LATE = OutputTag("late")
 ASSIGNERS = {

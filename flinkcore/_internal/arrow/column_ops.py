@@ -19,11 +19,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import ipc
 
-from flinkcore.common.expressions import Expression
+from flinkcore._internal.arrow.arrays import RowNumbers
+from flinkcore._internal.arrow.expressions import Expression
+from flinkcore._internal.arrow.joined_batches import empty_batch
+from flinkcore._internal.arrow.plain_columns import decoded_type, has_no_arrays, plain_column
 from flinkcore.errors import ConfigurationError, DataError, SchemaError
-from flinkcore.replay.log.arrays import RowNumbers
-from flinkcore.replay.log.joined_batches import empty_batch
-from flinkcore.replay.log.plain_columns import decoded_type, has_no_arrays, plain_column
 
 HIDDEN_PREFIX = "__flinkcore_"
 """Columns with this prefix pass through every op and belong to no result."""

@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flinkcore.common.row import Row, rows_of_columns
+from flinkcore._internal.values.row import Row, rows_of_columns
 from flinkcore.errors import DataError
 
 _MICROSECONDS_OF_DAY = 86_400_000_000

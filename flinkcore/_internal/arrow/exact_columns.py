@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flinkcore.common.column_values import any_type, is_list
-from flinkcore.common.row import Row
+from flinkcore._internal.arrow.column_values import any_type, is_list
+from flinkcore._internal.values.row import Row
 
 _MICROSECONDS = {"s": 1_000_000, "ms": 1_000}
 

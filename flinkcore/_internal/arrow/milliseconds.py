@@ -9,9 +9,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flinkcore.common.time_units import TIME_UNITS, UNIT_NAMES, TimeUnit, looks_dated
+from flinkcore._internal.arrow.arrays import Int64s
+from flinkcore._internal.arrow.time_units import TIME_UNITS, UNIT_NAMES, TimeUnit, looks_dated
 from flinkcore.errors import ConfigurationError, SchemaError
-from flinkcore.replay.log.arrays import Int64s
 
 # Everything that Arrow parses, and little else.
 _LOOKS_LIKE_ISO_8601: Final = r"^\d{4}-\d{2}-\d{2}([T ][0-9:.]+(Z|[+-][0-9:]+)?)?$"

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flinkcore.common.column_values import MOST_DEPTH, depth_of
+from flinkcore._internal.arrow.column_values import MOST_DEPTH, depth_of
 from flinkcore.errors import DataError, SchemaError
 
 _Int64s = np.ndarray[Any, np.dtype[np.int64]]

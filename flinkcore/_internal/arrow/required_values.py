@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from flinkcore.common.column_values import is_list
+from flinkcore._internal.arrow.column_values import is_list
 
 
 def refused_null(column: pa.Array, field: pa.Field) -> str | None:

@@ -41,7 +41,7 @@ def require_row_schema(value: Schema, setting: str) -> None:
     repeated = repeated_names(value.names)
     if repeated:
         raise ConfigurationError(f"{setting} names columns twice: {', '.join(sorted(repeated))}")
-    from flinkcore.common.column_values import MOST_DEPTH, depth_of  # loads pyarrow
+    from flinkcore._internal.arrow.column_values import MOST_DEPTH, depth_of  # loads pyarrow
 
     for field in value:
         depth = depth_of(field.type)
@@ -66,7 +66,7 @@ def require_row_schema(value: Schema, setting: str) -> None:
 
 
 def _any_narrow_dictionary(kind: Any) -> bool:
-    from flinkcore.common.column_values import any_type  # loads pyarrow
+    from flinkcore._internal.arrow.column_values import any_type  # loads pyarrow
 
     is_dictionary = sys.modules["pyarrow"].types.is_dictionary
     return any_type(kind, lambda each: is_dictionary(each) and each.index_type.bit_width < 32)

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from flinkcore._internal.arrow.plain_columns import plain_type
 from flinkcore.errors import SchemaError
-from flinkcore.replay.log.plain_columns import plain_type
 
 _FIELD_ID = b"PARQUET:field_id"
 _DIGITS = {8: 3, 16: 5, 32: 10, 64: 19}

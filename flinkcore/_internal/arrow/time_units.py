@@ -2,7 +2,7 @@
 
 from typing import Any, Final, Literal, TypeAlias
 
-from flinkcore.common.shown_times import EARLIEST_DATE_MS
+from flinkcore._internal.show.times import EARLIEST_DATE_MS
 from flinkcore.errors import ConfigurationError
 
 TimeUnit: TypeAlias = Literal["s", "ms", "us", "ns"]

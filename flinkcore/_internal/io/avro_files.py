@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from io import BytesIO
 from typing import Any, Final, NamedTuple, NoReturn
 
-from flinkcore.common.extras import library
-from flinkcore.common.text_files import MOST_LEVELS, read_block
+from flinkcore._internal.io.text_files import MOST_LEVELS, read_block
+from flinkcore._internal.python.extras import library
 from flinkcore.errors import ConfigurationError, DataError
 
 _MAGIC: Final = b"Obj\x01"

@@ -6,7 +6,7 @@ import os
 import tempfile
 from typing import IO, Any
 
-from flinkcore.common.free_room import directory_remedy
+from flinkcore._internal.io.free_room import directory_remedy
 from flinkcore.errors import SourceError
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Final
 
-from flinkcore.common.java_texts import within
+from flinkcore._internal.java.texts import within
 from flinkcore.errors import DataError
 
 _NO_SPACE: Final = "".join(map(chr, range(0x21)))

@@ -7,7 +7,6 @@ import operator
 from decimal import Decimal
 from typing import Any
 
-from flinkcore.common.time import Instant
 from flinkcore.errors import DataError
 
 # ---- numbers
@@ -80,21 +79,6 @@ def local_timestamp_text(value: datetime.datetime) -> str:
 def sql_timestamp_text(value: datetime.datetime) -> str:
     """Return a moment as ``java.sql.Timestamp.toString`` does: with one digit of the second at least."""
     return f"{value.date().isoformat()} {value:%H:%M:%S}{_fraction(value.microsecond) or '.0'}"
-
-
-def instant_text(value: Instant) -> str:
-    """Return a moment as ``java.time.Instant.toString`` does: with 0, 3, 6 or 9 digits of the second.
-
-    One before the year 1 or after 9999 is given in seconds since the epoch.
-    """
-    try:
-        moment = datetime.datetime(1970, 1, 1) + datetime.timedelta(seconds=value.seconds)
-    except OverflowError:
-        return str(value)
-    digits = f"{value.nanos:09d}"
-    while digits.endswith("000"):
-        digits = digits[:-3]
-    return f"{moment.isoformat()}{f'.{digits}' if digits else ''}Z"
 
 
 def _fraction(microsecond: int) -> str:

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import pyarrow as pa
 
-from flinkcore.common.html_text import html_table
+from flinkcore._internal.show.html import html_table
 
 LONGEST_CELL = 80
 """Characters of a value; a longer one ends with an ellipsis."""

@@ -3,7 +3,7 @@
 from datetime import datetime, timedelta, timezone
 from typing import Final
 
-from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
+from flinkcore._internal.values.timestamps import MAX_TIMESTAMP, MIN_TIMESTAMP
 
 EARLIEST_DATE_MS: Final = 10**11
 """In March of 1973: event logs of today have no lesser dates. What is less counts from 0, or is in seconds."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
-from flinkcore.common.row_kind import RowKind
+from flinkcore._internal.values.row_kind import RowKind
 
 
 class Row:

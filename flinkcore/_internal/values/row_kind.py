@@ -2,7 +2,7 @@
 
 from enum import Enum
 
-from flinkcore.common.missing_features import WithoutJava
+from flinkcore._internal.python.missing_features import WithoutJava
 
 
 class RowKind(WithoutJava, Enum):

@@ -10,23 +10,23 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from flinkcore._internal.arrow.arrays import Int64s
+from flinkcore._internal.arrow.column_values import numbered_key_values
+from flinkcore._internal.show.times import dated
 from flinkcore._native.key_dictionary import KeyDictionary
 from flinkcore._native.key_timers import BatchCuts, KeyTimers
-from flinkcore.common.column_values import numbered_key_values
-from flinkcore.common.shown_times import dated
+from flinkcore.columnar.batch_functions.batch_process_columns import ElementColumns, FiredTimers
+from flinkcore.columnar.batch_functions.batch_process_outputs import BatchProcessOutputs
+from flinkcore.columnar.batch_functions.batch_process_timers import ColumnTimerService
+from flinkcore.columnar.batch_functions.column_states import ColumnStates
+from flinkcore.columnar.batch_functions.growing_rows import GrowingRows
 from flinkcore.datastream import BatchTimerService, TimeDomain
 from flinkcore.datastream.functions import KeyedBatchProcessFunction
 from flinkcore.datastream.state import ColumnListState, ColumnState, StateDescriptor
 from flinkcore.errors import ConfigurationError, DataError, UserCodeError, in_words
-from flinkcore.replay.batch_functions.batch_process_columns import ElementColumns, FiredTimers
-from flinkcore.replay.batch_functions.batch_process_outputs import BatchProcessOutputs
-from flinkcore.replay.batch_functions.batch_process_timers import ColumnTimerService
-from flinkcore.replay.batch_functions.column_states import ColumnStates
-from flinkcore.replay.batch_functions.growing_rows import GrowingRows
-from flinkcore.replay.log.arrays import Int64s
-from flinkcore.runtime.element_rows import element_keys, exact_keys
-from flinkcore.runtime.messages import shown
-from flinkcore.runtime.streaming_runtime_context import StreamingRuntimeContext, TaskInfo
+from flinkcore.operators.keys.element_rows import element_keys, exact_keys
+from flinkcore.operators.records.messages import shown
+from flinkcore.operators.streaming_runtime_context import StreamingRuntimeContext, TaskInfo
 
 
 class ColumnRuntimeContext(StreamingRuntimeContext):

@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from flinkcore._internal.arrow.arrays import Int64s
 from flinkcore.datastream import TimeDomain
 from flinkcore.datastream.functions import KeyedBatchProcessFunction
-from flinkcore.replay.log.arrays import Int64s
 
 
 class _KeyedRows:

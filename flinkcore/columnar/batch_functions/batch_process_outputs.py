@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from flinkcore._internal.arrow.arrays import Int64s
+from flinkcore._internal.arrow.joined_batches import joined
+from flinkcore.columnar.batch_functions.given_columns import GivenColumns
 from flinkcore.common import MIN_TIMESTAMP, OutputTag
 from flinkcore.datastream.functions import RowResults
 from flinkcore.errors import DataError, SchemaError
-from flinkcore.replay.batch_functions.given_columns import GivenColumns
-from flinkcore.replay.log.arrays import Int64s
-from flinkcore.replay.log.joined_batches import joined
-from flinkcore.runtime.messages import shown
+from flinkcore.operators.records.messages import shown
 
 HELD_ROWS = 1 << 15
 

@@ -13,19 +13,19 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from flinkcore._internal.arrow.arrays import Int64s
 from flinkcore._native.key_timers import KeyTimers
 from flinkcore._native.timers import TimerColumns
+from flinkcore.checkpoint import OperatorSnapshot
+from flinkcore.columnar.batch_functions.batch_process_calls import BatchProcessCalls
+from flinkcore.columnar.batch_functions.column_states import ArrowListState, NumpyColumnState
 from flinkcore.datastream.state import StateDescriptor
 from flinkcore.errors import SchemaError
-from flinkcore.replay.batch_functions.batch_process_calls import BatchProcessCalls
-from flinkcore.replay.batch_functions.column_states import ArrowListState, NumpyColumnState
-from flinkcore.replay.log.arrays import Int64s
-from flinkcore.runtime.checkpoint import OperatorSnapshot
-from flinkcore.runtime.element_rows import exact_keys, key_columns
-from flinkcore.runtime.messages import shown
-from flinkcore.runtime.operators.function_calls import TIMER_SERVICE_NAME
-from flinkcore.runtime.state import KeyedStateSnapshot
-from flinkcore.runtime.timers.internal_timers_snapshot import InternalTimersSnapshot
+from flinkcore.operators.function_calls import TIMER_SERVICE_NAME
+from flinkcore.operators.keys.element_rows import exact_keys, key_columns
+from flinkcore.operators.records.messages import shown
+from flinkcore.operators.state import KeyedStateSnapshot
+from flinkcore.operators.timers.internal_timers_snapshot import InternalTimersSnapshot
 
 
 class BatchProcessSnapshots:

@@ -9,18 +9,18 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from flinkcore._internal.arrow.arrays import Int64s
+from flinkcore._internal.arrow.column_values import any_type, same_values
+from flinkcore._internal.arrow.schemas import repeated_names
+from flinkcore._internal.values.row import Row
 from flinkcore._native.key_lists import KeyLists
-from flinkcore.common.column_values import any_type, same_values
-from flinkcore.common.row import Row
-from flinkcore.common.schemas import repeated_names
+from flinkcore.checkpoint.table_file import require_plain_type
+from flinkcore.columnar.batch_functions.given_columns import GivenColumns
+from flinkcore.columnar.batch_functions.growing_rows import GrowingRows
 from flinkcore.datastream.state import ColumnListState, ColumnState, StateDescriptor
 from flinkcore.errors import ConfigurationError, DataError, LifecycleError, SchemaError
-from flinkcore.replay.batch_functions.given_columns import GivenColumns
-from flinkcore.replay.batch_functions.growing_rows import GrowingRows
-from flinkcore.replay.log.arrays import Int64s
-from flinkcore.runtime.checkpoint.table_file import require_plain_type
-from flinkcore.runtime.element_rows import exact_rows, value_columns
-from flinkcore.runtime.messages import shown
+from flinkcore.operators.keys.element_rows import exact_rows, value_columns
+from flinkcore.operators.records.messages import shown
 
 LEAST_KEYS = 1 << 10
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from flinkcore.common.exact_columns import exact_cast, exact_column
-from flinkcore.common.required_values import refused_null
+from flinkcore._internal.arrow.exact_columns import exact_cast, exact_column
+from flinkcore._internal.arrow.required_values import refused_null
 from flinkcore.errors import DataError, SchemaError
-from flinkcore.runtime.messages import shown
+from flinkcore.operators.records.messages import shown
 
 
 class GivenColumns:

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
+from flinkcore._internal.arrow.arrays import Int64s
+from flinkcore._internal.arrow.joined_batches import copied, joined, taken
 from flinkcore.errors import DataError
-from flinkcore.replay.log.arrays import Int64s
-from flinkcore.replay.log.joined_batches import copied, joined, taken
 
 PIECE_BYTES = 1 << 28
 """Joined pieces have no more: offsets of text end at 2 GiB."""

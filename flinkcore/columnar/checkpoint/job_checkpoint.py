@@ -11,23 +11,23 @@ from typing import Any, Final
 
 import numpy as np
 
-from flinkcore.common.constants import MIN_TIMESTAMP
+from flinkcore._internal.values.timestamps import MIN_TIMESTAMP
+from flinkcore.checkpoint import Checkpoint, OperatorPart, OperatorSnapshot, PendingCheckpoint
+from flinkcore.checkpoint.checkpoint_table import TableKind
+from flinkcore.checkpoint.pending_checkpoint import PendingPart
+from flinkcore.checkpoint.table_file import refused_as
+from flinkcore.columnar.plans.job_description import describe_job, refuse_changes
+from flinkcore.columnar.plans.job_plan import JobPlan
+from flinkcore.columnar.plans.log_plan import LogPlan
+from flinkcore.columnar.plans.operators import ConnectedProcess, Forward, KeyedOperator, WindowAggregation
+from flinkcore.columnar.stages.stage import RestoredOperator
 from flinkcore.common.supplied_generators import supplied_generator
-from flinkcore.datastream.pipeline_executor import CheckpointSettings
+from flinkcore.datastream.graph.pipeline_executor import CheckpointSettings
 from flinkcore.errors import ConfigurationError, SchemaError
-from flinkcore.replay.log.waiting_rows import PausedSplits, WaitingRows, waiting_table
-from flinkcore.replay.plans.job_description import describe_job, refuse_changes
-from flinkcore.replay.plans.job_plan import JobPlan
-from flinkcore.replay.plans.log_plan import LogPlan
-from flinkcore.replay.plans.operators import ConnectedProcess, Forward, KeyedOperator, WindowAggregation
-from flinkcore.replay.stages.stage import RestoredOperator
-from flinkcore.replay.time_plane.time_cut import TimeCut, cuts_of_one_replay
-from flinkcore.replay.time_plane.total_order import LogEvents, concatenate
-from flinkcore.runtime.checkpoint import Checkpoint, OperatorPart, OperatorSnapshot, PendingCheckpoint
-from flinkcore.runtime.checkpoint.checkpoint_table import TableKind
-from flinkcore.runtime.checkpoint.pending_checkpoint import PendingPart
-from flinkcore.runtime.checkpoint.table_file import refused_as
-from flinkcore.runtime.copies import copied_strategy
+from flinkcore.log.waiting_rows import PausedSplits, WaitingRows, waiting_table
+from flinkcore.operators.records.copies import copied_strategy
+from flinkcore.time_plane.time_cut import TimeCut, cuts_of_one_replay
+from flinkcore.time_plane.total_order import LogEvents, concatenate
 
 _TABLE_BYTES: Final = 32 << 20
 """A table of events that wait has about so many."""

@@ -9,12 +9,12 @@ from functools import partial
 from itertools import chain
 from typing import Any
 
-from flinkcore.common import ExecutionConfig
-from flinkcore.datastream.pipeline_executor import NO_CHECKPOINTS, CheckpointSettings, ProgressChoice
-from flinkcore.datastream.transformations import StreamGraph
-from flinkcore.replay.embedded.log_merge import LogMerge
-from flinkcore.replay.embedded.replay_threads import ReplayThreads, cores_here
-from flinkcore.replay.embedded.stage_inputs import (
+from flinkcore._internal.python.function_exits import exits_as_errors
+from flinkcore._internal.python.replay_threads import ReplayThreads, cores_here
+from flinkcore._internal.python.working_directory import WorkingDirectory
+from flinkcore.columnar.checkpoint.job_checkpoint import JobCheckpoints
+from flinkcore.columnar.local.log_merge import LogMerge
+from flinkcore.columnar.local.stage_inputs import (
     SharedItems,
     linked,
     merged,
@@ -23,23 +23,23 @@ from flinkcore.replay.embedded.stage_inputs import (
     with_places,
     without_outputs,
 )
-from flinkcore.replay.embedded.stage_run import StageRun, StageStep
-from flinkcore.replay.log.chunks import Chunk, ChunkTask
-from flinkcore.replay.plans.job_plan import JobPlan, make_plan
-from flinkcore.replay.results.job_checkpoint import JobCheckpoints
-from flinkcore.replay.results.progress import ProgressMeter, listener_of_run
-from flinkcore.replay.results.report import ReplayReport
-from flinkcore.replay.results.result import EmbeddedResult
-from flinkcore.replay.stages.opened_stage import opened_stage
-from flinkcore.replay.stages.placed_events import PlacedEvents
-from flinkcore.replay.stages.stage import Stage, StageContext
-from flinkcore.replay.stages.stage_link import StageLink
-from flinkcore.replay.stages.stage_output import StageOutput
-from flinkcore.replay.time_plane.job_time import JobTime, ReplayTime
-from flinkcore.replay.time_plane.time_pass import time_planes_of
-from flinkcore.replay.time_plane.total_order import Events
-from flinkcore.runtime.function_exits import exits_as_errors
-from flinkcore.runtime.working_directory import WorkingDirectory
+from flinkcore.columnar.local.stage_run import StageRun, StageStep
+from flinkcore.columnar.plans.job_plan import JobPlan, make_plan
+from flinkcore.columnar.results.progress import ProgressMeter, listener_of_run
+from flinkcore.columnar.results.report import ReplayReport
+from flinkcore.columnar.results.result import EmbeddedResult
+from flinkcore.columnar.stages.opened_stage import opened_stage
+from flinkcore.columnar.stages.placed_events import PlacedEvents
+from flinkcore.columnar.stages.stage import Stage, StageContext
+from flinkcore.columnar.stages.stage_link import StageLink
+from flinkcore.columnar.stages.stage_output import StageOutput
+from flinkcore.common import ExecutionConfig
+from flinkcore.datastream.graph.pipeline_executor import NO_CHECKPOINTS, CheckpointSettings, ProgressChoice
+from flinkcore.datastream.graph.transformations import StreamGraph
+from flinkcore.log.sources.chunks import Chunk, ChunkTask
+from flinkcore.time_plane.job_time import JobTime, ReplayTime
+from flinkcore.time_plane.time_pass import time_planes_of
+from flinkcore.time_plane.total_order import Events
 
 
 class EmbeddedReplay:

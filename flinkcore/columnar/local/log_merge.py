@@ -7,19 +7,19 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from operator import attrgetter
 
+from flinkcore._internal.arrow.arrays import RowNumbers
+from flinkcore.columnar.checkpoint.job_checkpoint import JobCheckpoints, StoppingJob, WaitingRowsPart
+from flinkcore.columnar.local.stage_run import StageStep
+from flinkcore.columnar.plans.connected_inputs import ConnectedInputs
+from flinkcore.columnar.plans.job_plan import JobPlan
+from flinkcore.columnar.results.report import ReplayReport
+from flinkcore.columnar.stages.map_stage import MappedEvents, MapStage, mapped_together
+from flinkcore.columnar.stages.stage_output import StageOutput
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
-from flinkcore.replay.embedded.stage_run import StageStep
-from flinkcore.replay.log.arrays import RowNumbers
-from flinkcore.replay.log.chunks import Chunk
-from flinkcore.replay.plans.connected_inputs import ConnectedInputs
-from flinkcore.replay.plans.job_plan import JobPlan
-from flinkcore.replay.results.job_checkpoint import JobCheckpoints, StoppingJob, WaitingRowsPart
-from flinkcore.replay.results.report import ReplayReport
-from flinkcore.replay.stages.map_stage import MappedEvents, MapStage, mapped_together
-from flinkcore.replay.stages.stage_output import StageOutput
-from flinkcore.replay.time_plane.job_time import JobTime
-from flinkcore.replay.time_plane.timeline import ArrivalFloors
-from flinkcore.replay.time_plane.total_order import Events, TotalOrderMerge
+from flinkcore.log.sources.chunks import Chunk
+from flinkcore.time_plane.job_time import JobTime
+from flinkcore.time_plane.timeline import ArrivalFloors
+from flinkcore.time_plane.total_order import Events, TotalOrderMerge
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from functools import partial
 from threading import Condition, Lock
 from typing import Any, Generic, TypeVar
 
-from flinkcore.common.interruptible_condition import InterruptibleCondition
-from flinkcore.replay.embedded.replay_threads import ReplayThreads
+from flinkcore._internal.python.interruptible_condition import InterruptibleCondition
+from flinkcore._internal.python.replay_threads import ReplayThreads
 
 STEPS_AHEAD = 4
 

@@ -10,13 +10,13 @@ from itertools import zip_longest
 from threading import Lock
 from typing import Generic, TypeVar
 
-from flinkcore.replay.embedded.log_merge import ReadStep
-from flinkcore.replay.embedded.stage_run import StageRun, StageStep, results_in_order
-from flinkcore.replay.plans.connected_inputs import ConnectedInputs
-from flinkcore.replay.stages.placed_events import PlacedEvents, PlacedMerge, placed
-from flinkcore.replay.stages.stage_link import StageLink
-from flinkcore.replay.stages.stage_output import StageOutput
-from flinkcore.replay.time_plane.total_order import Events
+from flinkcore.columnar.local.log_merge import ReadStep
+from flinkcore.columnar.local.stage_run import StageRun, StageStep, results_in_order
+from flinkcore.columnar.plans.connected_inputs import ConnectedInputs
+from flinkcore.columnar.stages.placed_events import PlacedEvents, PlacedMerge, placed
+from flinkcore.columnar.stages.stage_link import StageLink
+from flinkcore.columnar.stages.stage_output import StageOutput
+from flinkcore.time_plane.total_order import Events
 
 Item = TypeVar("Item")
 StepT = TypeVar("StepT", bound=StageStep[Events])

@@ -9,16 +9,16 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
+from flinkcore._internal.arrow.arrays import RowNumbers
+from flinkcore._internal.python.replay_threads import ReplayThreads
 from flinkcore._native.exchange import partition_rows
-from flinkcore.replay.embedded.partition_threads import PartitionThreads
-from flinkcore.replay.embedded.replay_threads import ReplayThreads
-from flinkcore.replay.log.arrays import RowNumbers
-from flinkcore.replay.stages.opened_stage import PreparedBatches
-from flinkcore.replay.stages.placed_events import PlacedEvents
-from flinkcore.replay.stages.stage import Stage, StageContext
-from flinkcore.replay.stages.stage_output import PlacedOutput, StageOutput, behind_steps
-from flinkcore.replay.time_plane.total_order import Events
-from flinkcore.runtime.element_rows import event_key_groups
+from flinkcore.columnar.local.partition_threads import PartitionThreads
+from flinkcore.columnar.stages.opened_stage import PreparedBatches
+from flinkcore.columnar.stages.placed_events import PlacedEvents
+from flinkcore.columnar.stages.stage import Stage, StageContext
+from flinkcore.columnar.stages.stage_output import PlacedOutput, StageOutput, behind_steps
+from flinkcore.operators.keys.element_rows import event_key_groups
+from flinkcore.time_plane.total_order import Events
 
 EventsT_co = TypeVar("EventsT_co", bound=Events, covariant=True)
 

@@ -14,13 +14,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyarrow import fs
 
-from flinkcore.common.extras import library
-from flinkcore.common.locations import absolute_location
-from flinkcore.common.table_directories import TableSearch
-from flinkcore.errors import ConfigurationError, SourceError
-from flinkcore.replay.log.files import file_system_of
-from flinkcore.replay.results.result_files import require_mode
-from flinkcore.replay.results.table_files import (
+from flinkcore._internal.io.locations import absolute_location
+from flinkcore._internal.io.table_directories import TableSearch
+from flinkcore._internal.python.extras import library
+from flinkcore.columnar.outputs.result_files import require_mode
+from flinkcore.columnar.outputs.table_files import (
     PartitionField,
     TableFiles,
     WrittenFile,
@@ -28,14 +26,16 @@ from flinkcore.replay.results.table_files import (
     partition_text,
     partition_texts,
 )
-from flinkcore.replay.results.table_outputs import (
+from flinkcore.columnar.outputs.table_outputs import (
     MODES,
     TableOutputs,
     new_folder,
     require_partition_columns,
     require_partition_types,
 )
-from flinkcore.replay.results.table_types import delta_type, new_table_schema, require_fitting
+from flinkcore.columnar.outputs.table_types import delta_type, new_table_schema, require_fitting
+from flinkcore.errors import ConfigurationError, SourceError
+from flinkcore.log.files.log_files import file_system_of
 
 # The other features of writers ask for more than files; what some of these ask for is looked for in the columns.
 _WRITTEN: Final = frozenset(

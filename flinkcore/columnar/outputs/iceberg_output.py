@@ -10,18 +10,18 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from flinkcore.common.extras import library
-from flinkcore.datastream.lake_tables import IcebergTable
-from flinkcore.errors import ConfigurationError
-from flinkcore.replay.log.iceberg_files import arrow_schema, file_system_of_table, opened_table
-from flinkcore.replay.results.result_files import require_mode
-from flinkcore.replay.results.table_files import PartitionField, TableFiles, WrittenFile, bounds
-from flinkcore.replay.results.table_outputs import (
+from flinkcore._internal.python.extras import library
+from flinkcore.columnar.outputs.result_files import require_mode
+from flinkcore.columnar.outputs.table_files import PartitionField, TableFiles, WrittenFile, bounds
+from flinkcore.columnar.outputs.table_outputs import (
     TableOutputs,
     new_folder,
     require_partition_types,
 )
-from flinkcore.replay.results.table_types import iceberg_type, require_fitting
+from flinkcore.columnar.outputs.table_types import iceberg_type, require_fitting
+from flinkcore.datastream.graph.lake_tables import IcebergTable
+from flinkcore.errors import ConfigurationError
+from flinkcore.log.tables.iceberg_files import arrow_schema, file_system_of_table, opened_table
 
 MODES: Final = ("append", "overwrite", "overwrite_partitions")
 _FIELD_ID: Final = "PARQUET:field_id"

@@ -9,9 +9,9 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from flinkcore.common.extras import library
-from flinkcore.common.html_text import html_table
-from flinkcore.common.shown_tables import html_of_table, shown_schema, shown_table
+from flinkcore._internal.python.extras import library
+from flinkcore._internal.show.html import html_table
+from flinkcore._internal.show.tables import html_of_table, shown_schema, shown_table
 from flinkcore.errors import ConfigurationError, DataError
 
 _SHOWN_ROWS: Final = 10

@@ -18,15 +18,15 @@ import pyarrow as pa
 import pyarrow.fs as fs
 import pyarrow.parquet as pq
 
+from flinkcore._internal.arrow.required_values import null_fault, refused_null_of
+from flinkcore._internal.io.locations import absolute_location, utf_8_paths
+from flinkcore._internal.io.table_directories import TableSearch
+from flinkcore._internal.python.user_warnings import warn_user
+from flinkcore.columnar.outputs.result_files import PartNames, require_mode, writing_results
+from flinkcore.columnar.outputs.staging_owner import SILENT_SECONDS, StagingOwner, has_ended, owner_of
+from flinkcore.columnar.plans.job_plan import JobPlan
 from flinkcore.common import OutputTag
-from flinkcore.common.locations import absolute_location, utf_8_paths
-from flinkcore.common.required_values import null_fault, refused_null_of
-from flinkcore.common.table_directories import TableSearch
-from flinkcore.common.user_warnings import warn_user
 from flinkcore.errors import ConfigurationError, DataError, SchemaError, SourceError
-from flinkcore.replay.plans.job_plan import JobPlan
-from flinkcore.replay.results.result_files import PartNames, require_mode, writing_results
-from flinkcore.replay.results.staging_owner import SILENT_SECONDS, StagingOwner, has_ended, owner_of
 
 _STAGING = "_temporary"
 # A file in the staging folder: the directory was made by the replay.

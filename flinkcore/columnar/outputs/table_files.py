@@ -20,10 +20,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyarrow import fs
 
-from flinkcore.common.required_values import refused_null
+from flinkcore._internal.arrow.required_values import refused_null
+from flinkcore.columnar.outputs.result_files import writing_results
 from flinkcore.errors import DataError, SourceError
-from flinkcore.replay.log.files import NULL_PARTITION
-from flinkcore.replay.results.result_files import writing_results
+from flinkcore.log.files.log_files import NULL_PARTITION
 
 _EPOCH: Final = date(1970, 1, 1).toordinal()
 

@@ -9,10 +9,10 @@ from typing import Final, Literal, TypeAlias
 
 import pyarrow as pa
 
-from flinkcore.common.user_warnings import warn_user
+from flinkcore._internal.python.user_warnings import warn_user
+from flinkcore.columnar.outputs.result_files import PartNames
+from flinkcore.columnar.outputs.table_files import PartitionField, TableFiles, WrittenFile
 from flinkcore.errors import ConfigurationError, SourceError
-from flinkcore.replay.results.result_files import PartNames
-from flinkcore.replay.results.table_files import PartitionField, TableFiles, WrittenFile
 
 WriteMode: TypeAlias = Literal["error", "append", "overwrite", "overwrite_partitions"]
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable
 
 import pyarrow as pa
 
+from flinkcore._internal.arrow.plain_columns import plain_type
+from flinkcore._internal.arrow.stored_columns import is_widening
 from flinkcore.errors import SchemaError
-from flinkcore.replay.log.plain_columns import plain_type
-from flinkcore.replay.log.stored_columns import is_widening
 
 TypeOf = Callable[[pa.DataType], pa.DataType | None]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from flinkcore.columnar.plans.operators import Forward, KeyedOperator, WindowAggregation
 from flinkcore.common.watermark_strategy import WatermarkStrategy
-from flinkcore.datastream.output_mode import OutputMode
+from flinkcore.datastream.graph.output_mode import OutputMode
 from flinkcore.errors import ConfigurationError
-from flinkcore.replay.plans.operators import Forward, KeyedOperator, WindowAggregation
 
 _OF_THE_ORDER: Final = frozenset(("first", "last", "collect", "min_by", "max_by"))
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from flinkcore._native.key_groups import key_groups
-from flinkcore.replay.time_plane.total_order import EventsT, LogEvents
+from flinkcore.time_plane.total_order import EventsT, LogEvents
 
 
 @dataclass(frozen=True)

@@ -10,13 +10,11 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from flinkcore.common.time_units import TimeUnit
-from flinkcore.errors import ConfigurationError
-from flinkcore.replay.log.column_ops import exact_text, expressions_behind, shown_column
-from flinkcore.replay.log.event_log import EventLog
-from flinkcore.replay.plans.job_plan import JobPlan
-from flinkcore.replay.plans.log_plan import LogPlan
-from flinkcore.replay.plans.operators import (
+from flinkcore._internal.arrow.column_ops import exact_text, expressions_behind, shown_column
+from flinkcore._internal.arrow.time_units import TimeUnit
+from flinkcore.columnar.plans.job_plan import JobPlan
+from flinkcore.columnar.plans.log_plan import LogPlan
+from flinkcore.columnar.plans.operators import (
     ConnectedProcess,
     Forward,
     IntervalJoinProcess,
@@ -24,7 +22,9 @@ from flinkcore.replay.plans.operators import (
     WindowJoinProcess,
     WindowProcess,
 )
-from flinkcore.replay.plans.stage_plan import StagePlan
+from flinkcore.columnar.plans.stage_plan import StagePlan
+from flinkcore.errors import ConfigurationError
+from flinkcore.log.event_log import EventLog
 
 _SHAPE: Final = "logs and operators"
 _ADVICE: Final = "run the job with the setting that it had, or start without the checkpoint"

@@ -9,12 +9,32 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
+from flinkcore._internal.arrow.column_ops import ColumnOp, Decode, Select, expression_columns, output_schema
+from flinkcore._internal.arrow.expressions import Expression
+from flinkcore._internal.arrow.plain_columns import decoded_type
+from flinkcore._internal.python.user_warnings import warn_user
+from flinkcore.columnar.plans.batch_mode import refuse_in_batch_mode
+from flinkcore.columnar.plans.kernel_columns import require_kernel_columns
+from flinkcore.columnar.plans.keys import check_keys, require_alike_keys
+from flinkcore.columnar.plans.log_plan import LogPlan, column_op, plan_of_log, visible
+from flinkcore.columnar.plans.operators import (
+    BatchProcess,
+    ConnectedProcess,
+    Forward,
+    IntervalJoinProcess,
+    KeyedOperator,
+    KeyedProcess,
+    UserProcess,
+    WindowAggregation,
+    WindowJoinProcess,
+    WindowProcess,
+)
+from flinkcore.columnar.plans.stage_plan import StageInput, StagePlan, StageResults
+from flinkcore.columnar.plans.uids import operator_uid, refuse_equal_uids, step_with_uid, watermarks_uids
 from flinkcore.common.execution_config import ExecutionConfig
-from flinkcore.common.expressions import Expression
 from flinkcore.common.output_tag import OutputTag
-from flinkcore.common.user_warnings import warn_user
-from flinkcore.datastream.columnar_windows import ROW_KIND, require_columnar
-from flinkcore.datastream.transformations import (
+from flinkcore.datastream.graph.columnar_windows import ROW_KIND, require_columnar
+from flinkcore.datastream.graph.transformations import (
     BatchProcessTransformation,
     BroadcastTransformation,
     EventLogSource,
@@ -36,27 +56,7 @@ from flinkcore.datastream.transformations import (
     WithColumnsTransformation,
 )
 from flinkcore.errors import ConfigurationError, SchemaError
-from flinkcore.replay.log.column_ops import ColumnOp, Decode, Select, expression_columns, output_schema
-from flinkcore.replay.log.plain_columns import decoded_type
-from flinkcore.replay.plans.batch_mode import refuse_in_batch_mode
-from flinkcore.replay.plans.kernel_columns import require_kernel_columns
-from flinkcore.replay.plans.keys import check_keys, require_alike_keys
-from flinkcore.replay.plans.log_plan import LogPlan, column_op, plan_of_log, visible
-from flinkcore.replay.plans.operators import (
-    BatchProcess,
-    ConnectedProcess,
-    Forward,
-    IntervalJoinProcess,
-    KeyedOperator,
-    KeyedProcess,
-    UserProcess,
-    WindowAggregation,
-    WindowJoinProcess,
-    WindowProcess,
-)
-from flinkcore.replay.plans.stage_plan import StageInput, StagePlan, StageResults
-from flinkcore.replay.plans.uids import operator_uid, refuse_equal_uids, step_with_uid, watermarks_uids
-from flinkcore.replay.time_plane.job_time import JobStreams
+from flinkcore.time_plane.job_time import JobStreams
 
 OperatorStep: TypeAlias = WindowTransformation | ProcessTransformation | TwoInputTransformation
 ColumnStep: TypeAlias = FilterTransformation | SelectTransformation | WithColumnsTransformation

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 import pyarrow as pa
 
-from flinkcore.common.column_values import MOST_DEPTH, depth_of
+from flinkcore._internal.arrow.column_values import MOST_DEPTH, depth_of
+from flinkcore._internal.arrow.plain_columns import require_readable
 from flinkcore.errors import SchemaError
-from flinkcore.replay.log.plain_columns import require_readable
 
 
 def require_kernel_columns(fields: Iterable[pa.Field], where: str) -> None:

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
+from flinkcore._internal.arrow.milliseconds import untyped_advice
 from flinkcore._native.keys import KeyEncoder
+from flinkcore.checkpoint.value_shape import MAX_DEPTH
+from flinkcore.columnar.plans.operators import require_column
 from flinkcore.errors import ConfigurationError, SchemaError
-from flinkcore.replay.log.milliseconds import untyped_advice
-from flinkcore.replay.plans.operators import require_column
-from flinkcore.runtime.checkpoint.value_shape import MAX_DEPTH
 
 
 def check_keys(keys: Sequence[str], schema: pa.Schema, what: str) -> None:

@@ -8,23 +8,7 @@ from typing import Final, TypeGuard
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flinkcore._native.watermarks import MAX_INTERVAL_MS
-from flinkcore.common.column_values import MOST_DEPTH, depth_of
-from flinkcore.common.execution_config import ExecutionConfig
-from flinkcore.common.expressions import Expression, is_expression
-from flinkcore.common.output_tag import OutputTag
-from flinkcore.common.watermark_strategy import WatermarkAlignmentParams, WatermarkStrategy
-from flinkcore.datastream.timestamps.assigner_adapters import over_columns
-from flinkcore.datastream.transformations import (
-    EventLogSource,
-    FilterTransformation,
-    SelectTransformation,
-    TimestampsAndWatermarksTransformation,
-    Transformation,
-    WithColumnsTransformation,
-)
-from flinkcore.errors import ConfigurationError
-from flinkcore.replay.log.column_ops import (
+from flinkcore._internal.arrow.column_ops import (
     COMPUTED_PREFIX,
     HIDDEN_PREFIX,
     ColumnOp,
@@ -36,14 +20,30 @@ from flinkcore.replay.log.column_ops import (
     narrow_ops,
     output_schema,
 )
-from flinkcore.replay.log.event_log import EventLog
-from flinkcore.replay.log.event_reader import EventReader
-from flinkcore.replay.plans.batch_mode import refuse_alignment_in_batch_mode
-from flinkcore.replay.plans.kernel_columns import require_kernel_columns
-from flinkcore.replay.plans.keys import check_keys
-from flinkcore.replay.plans.operators import KeyedOperator, UserProcess, require_column
-from flinkcore.replay.plans.uids import step_with_uid, watermarks_uids
-from flinkcore.replay.time_plane.timed_log import TimedLog
+from flinkcore._internal.arrow.column_values import MOST_DEPTH, depth_of
+from flinkcore._internal.arrow.expressions import Expression, is_expression
+from flinkcore._native.watermarks import MAX_INTERVAL_MS
+from flinkcore.columnar.plans.batch_mode import refuse_alignment_in_batch_mode
+from flinkcore.columnar.plans.kernel_columns import require_kernel_columns
+from flinkcore.columnar.plans.keys import check_keys
+from flinkcore.columnar.plans.operators import KeyedOperator, UserProcess, require_column
+from flinkcore.columnar.plans.uids import step_with_uid, watermarks_uids
+from flinkcore.common.execution_config import ExecutionConfig
+from flinkcore.common.output_tag import OutputTag
+from flinkcore.common.watermark_strategy import WatermarkAlignmentParams, WatermarkStrategy
+from flinkcore.datastream.graph.transformations import (
+    EventLogSource,
+    FilterTransformation,
+    SelectTransformation,
+    TimestampsAndWatermarksTransformation,
+    Transformation,
+    WithColumnsTransformation,
+)
+from flinkcore.datastream.timestamps.assigner_adapters import over_columns
+from flinkcore.errors import ConfigurationError
+from flinkcore.log.event_log import EventLog
+from flinkcore.log.event_reader import EventReader
+from flinkcore.time_plane.timed_log import TimedLog
 
 EVENT_TIME: Final = f"{HIDDEN_PREFIX}event_time"
 """Hidden column with the event time, where that is not simply a column of the log."""

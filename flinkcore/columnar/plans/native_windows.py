@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from flinkcore._internal.arrow.arrays import Int64s
 from flinkcore._native.count_windows import count_windows, sliced_count_windows
 from flinkcore._native.panes import aligned_timestamps
 from flinkcore._native.session_windows import session_windows
@@ -13,7 +14,7 @@ from flinkcore._native.time_windows import sliced_windows, time_windows
 from flinkcore._native.triggered_windows import global_windows, triggered_windows
 from flinkcore._native.window_operator import WindowKernel
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
-from flinkcore.datastream.columnar_windows import ColumnarTrigger, columnar_trigger, require_columnar
+from flinkcore.datastream.graph.columnar_windows import ColumnarTrigger, columnar_trigger, require_columnar
 from flinkcore.datastream.window import (
     CountEvictor,
     CountSlidingWindowAssigner,
@@ -26,7 +27,6 @@ from flinkcore.datastream.window import (
     WindowAssigner,
     WindowStagger,
 )
-from flinkcore.replay.log.arrays import Int64s
 
 _BEYOND_ALL_ELEMENTS: Final = 2**62
 _SHARING_PAYS: Final = 32

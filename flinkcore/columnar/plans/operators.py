@@ -8,15 +8,18 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 
+from flinkcore._internal.arrow.column_ops import HIDDEN_PREFIX, Columns
 from flinkcore._native.aggregates import Accumulators, are_shareable
 from flinkcore._native.window_operator import WindowKernel
+from flinkcore.columnar.plans.connected_inputs import ConnectedInputs
+from flinkcore.columnar.plans.native_windows import window_kernel, window_timestamps
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.datastream.aggregates import Aggregate
-from flinkcore.datastream.columnar_windows import ROW_KIND, columnar_trigger
 from flinkcore.datastream.functions import KeyedBatchProcessFunction, KeyedProcessFunction
-from flinkcore.datastream.interval_join_operation import IntervalJoinOperation
-from flinkcore.datastream.output_mode import OutputMode
+from flinkcore.datastream.graph.columnar_windows import ROW_KIND, columnar_trigger
+from flinkcore.datastream.graph.interval_join_operation import IntervalJoinOperation
+from flinkcore.datastream.graph.output_mode import OutputMode
 from flinkcore.datastream.state import MapStateDescriptor
 from flinkcore.datastream.window import (
     CumulativeEventTimeWindows,
@@ -30,12 +33,9 @@ from flinkcore.datastream.window import (
 )
 from flinkcore.datastream.windowed_streams import WINDOW_RESULT_COLUMNS
 from flinkcore.errors import ConfigurationError, SchemaError
-from flinkcore.replay.log.column_ops import HIDDEN_PREFIX, Columns
-from flinkcore.replay.plans.connected_inputs import ConnectedInputs
-from flinkcore.replay.plans.native_windows import window_kernel, window_timestamps
 
 if TYPE_CHECKING:
-    from flinkcore.datastream.transformations import TwoInputFunction
+    from flinkcore.datastream.graph.transformations import TwoInputFunction
 
 
 _WITH_BOUNDS = (

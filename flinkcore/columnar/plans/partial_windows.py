@@ -6,15 +6,15 @@ from dataclasses import dataclass
 
 from flinkcore._native.aggregates import inexact_merges
 from flinkcore._native.window_operator import WindowKernel
+from flinkcore.columnar.plans.job_plan import JobPlan
+from flinkcore.columnar.plans.native_windows import slide_of
+from flinkcore.columnar.plans.operators import WindowAggregation
+from flinkcore.columnar.plans.stage_plan import StagePlan
 from flinkcore.datastream.window import (
     CumulativeEventTimeWindows,
     SlidingEventTimeWindows,
     TumblingEventTimeWindows,
 )
-from flinkcore.replay.plans.job_plan import JobPlan
-from flinkcore.replay.plans.native_windows import slide_of
-from flinkcore.replay.plans.operators import WindowAggregation
-from flinkcore.replay.plans.stage_plan import StagePlan
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from flinkcore._internal.arrow.column_ops import ColumnOp, output_schema
+from flinkcore.columnar.plans.connected_inputs import ConnectedInputs
+from flinkcore.columnar.plans.operators import ConnectedProcess, Forward, KeyedOperator, bound_type
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.errors import ConfigurationError
-from flinkcore.replay.log.column_ops import ColumnOp, output_schema
-from flinkcore.replay.plans.connected_inputs import ConnectedInputs
-from flinkcore.replay.plans.operators import ConnectedProcess, Forward, KeyedOperator, bound_type
-from flinkcore.replay.time_plane.job_time import InputStreams, OperatorStreams
+from flinkcore.time_plane.job_time import InputStreams, OperatorStreams
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from flinkcore._native.aggregates import are_shareable
-from flinkcore.replay.plans.job_plan import JobPlan
-from flinkcore.replay.plans.operators import WindowAggregation
-from flinkcore.replay.plans.partial_windows import PartialWindows, partial_windows
+from flinkcore.columnar.plans.job_plan import JobPlan
+from flinkcore.columnar.plans.operators import WindowAggregation
+from flinkcore.columnar.plans.partial_windows import PartialWindows, partial_windows
 
 
 def without_order_of_ties(plan: JobPlan) -> JobPlan:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from flinkcore.datastream.transformations import (
+from flinkcore.columnar.plans.operators import KeyedOperator, WindowAggregation, WindowProcess
+from flinkcore.datastream.graph.transformations import (
     EventLogSource,
     TimestampsAndWatermarksTransformation,
     Transformation,
 )
 from flinkcore.errors import ConfigurationError
-from flinkcore.replay.plans.operators import KeyedOperator, WindowAggregation, WindowProcess
 
 
 def operator_uid(step: Transformation, operator: KeyedOperator, number: int = 1) -> str:

@@ -11,20 +11,20 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from flinkcore.common.constants import MIN_TIMESTAMP
-from flinkcore.common.shown_durations import shown_duration, shown_share
-from flinkcore.common.shown_times import format_timestamp
-from flinkcore.replay.log.arrays import Int64s
-from flinkcore.replay.log.chunks import Chunk, ChunkTask
-from flinkcore.replay.log.column_ops import shown_column
-from flinkcore.replay.log.log_sources import LogFiles
-from flinkcore.replay.log.path_partitions import COLUMNS
-from flinkcore.replay.plans.job_plan import JobPlan
-from flinkcore.replay.plans.log_plan import LogPlan
-from flinkcore.replay.stages.map_stage import MapStage
-from flinkcore.replay.time_plane.column_ipc import read_columns, write_columns
-from flinkcore.replay.time_plane.time_warnings import goes_back, order_advice
-from flinkcore.replay.time_plane.timeline import Timeline, TimePlane
+from flinkcore._internal.arrow.arrays import Int64s
+from flinkcore._internal.arrow.column_ipc import read_columns, write_columns
+from flinkcore._internal.arrow.column_ops import shown_column
+from flinkcore._internal.show.durations import shown_duration, shown_share
+from flinkcore._internal.show.times import format_timestamp
+from flinkcore._internal.values.timestamps import MIN_TIMESTAMP
+from flinkcore.columnar.plans.job_plan import JobPlan
+from flinkcore.columnar.plans.log_plan import LogPlan
+from flinkcore.columnar.stages.map_stage import MapStage
+from flinkcore.log.files.path_partitions import COLUMNS
+from flinkcore.log.sources.chunks import Chunk, ChunkTask
+from flinkcore.log.sources.log_sources import LogFiles
+from flinkcore.time_plane.time_warnings import goes_back, order_advice
+from flinkcore.time_plane.timeline import Timeline, TimePlane
 
 OnChunks: TypeAlias = Callable[[int, ChunkTask], Iterator[bytes]]
 """Runs a task on each chunk of the log with a number, and yields its results in log order."""

@@ -13,9 +13,9 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, TextIO
 
+from flinkcore._internal.show.times import format_timestamp
 from flinkcore.common import MIN_TIMESTAMP
-from flinkcore.common.shown_times import format_timestamp
-from flinkcore.datastream.pipeline_executor import ProgressChoice
+from flinkcore.datastream.graph.pipeline_executor import ProgressChoice
 
 
 @dataclass(frozen=True)

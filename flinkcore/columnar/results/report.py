@@ -10,20 +10,20 @@ from typing import Any
 
 import pyarrow as pa
 
+from flinkcore._internal.python.user_warnings import warn_user
+from flinkcore._internal.show.durations import shown_share
+from flinkcore._internal.show.html import html_lines, html_table
+from flinkcore._internal.show.times import format_timestamp
+from flinkcore.columnar.plans.job_plan import JobPlan
+from flinkcore.columnar.plans.operators import OverWindows, UserProcess, WindowAggregation
+from flinkcore.columnar.results.late_events import OnChunks, late_warnings
 from flinkcore.common import MIN_TIMESTAMP
-from flinkcore.common.html_text import html_lines, html_table
-from flinkcore.common.shown_durations import shown_share
-from flinkcore.common.shown_times import format_timestamp
-from flinkcore.common.user_warnings import warn_user
-from flinkcore.datastream.pipeline_executor import load_analysis
+from flinkcore.datastream.graph.pipeline_executor import load_analysis
 from flinkcore.errors import ConfigurationError, FlinkcoreError, LateEventsWarning
-from flinkcore.replay.plans.job_plan import JobPlan
-from flinkcore.replay.plans.operators import OverWindows, UserProcess, WindowAggregation
-from flinkcore.replay.results.late_events import OnChunks, late_warnings
-from flinkcore.replay.time_plane.paused_spans import PausedSpans
-from flinkcore.replay.time_plane.time_warnings import time_warnings
-from flinkcore.replay.time_plane.timed_log import TimedLog
-from flinkcore.replay.time_plane.timeline import SplitTimes, Timeline, TimePlane
+from flinkcore.time_plane.paused_spans import PausedSpans
+from flinkcore.time_plane.time_warnings import time_warnings
+from flinkcore.time_plane.timed_log import TimedLog
+from flinkcore.time_plane.timeline import SplitTimes, Timeline, TimePlane
 
 
 @dataclass(frozen=True)

@@ -14,20 +14,20 @@ from weakref import finalize, ref
 
 import pyarrow as pa
 
+from flinkcore.columnar.outputs.output_rows import OutputRows, TakenRows
+from flinkcore.columnar.outputs.parquet_outputs import ParquetOutput, ParquetOutputs
+from flinkcore.columnar.outputs.result_files import PartNames, ResultFiles, TaskFiles
+from flinkcore.columnar.plans.job_plan import JobPlan
+from flinkcore.columnar.results.progress import while_rows_are_taken
+from flinkcore.columnar.results.report import ReplayReport, ReportSource
+from flinkcore.columnar.stages.stage_output import StageOutput
 from flinkcore.common import OutputTag
-from flinkcore.datastream.pipeline_executor import ProgressChoice
+from flinkcore.datastream.graph.pipeline_executor import ProgressChoice
 from flinkcore.errors import ConfigurationError, LifecycleError
-from flinkcore.replay.log.log_sources import LogFiles
-from flinkcore.replay.plans.job_plan import JobPlan
-from flinkcore.replay.results.output_rows import OutputRows, TakenRows
-from flinkcore.replay.results.parquet_outputs import ParquetOutput, ParquetOutputs
-from flinkcore.replay.results.progress import while_rows_are_taken
-from flinkcore.replay.results.report import ReplayReport, ReportSource
-from flinkcore.replay.results.result_files import PartNames, ResultFiles, TaskFiles
-from flinkcore.replay.stages.stage_output import StageOutput
+from flinkcore.log.sources.log_sources import LogFiles
 
 if TYPE_CHECKING:  # it describes plans, which know what outputs are
-    from flinkcore.replay.results.job_checkpoint import StoppingJob
+    from flinkcore.columnar.checkpoint.job_checkpoint import StoppingJob
 
 
 class Replay(Protocol):
@@ -219,7 +219,7 @@ class JobResult(OutputRows):
         SchemaError
             If the table has no type for a column, or no such column.
         """
-        from flinkcore.replay.results.delta_output import DeltaOutput
+        from flinkcore.columnar.outputs.delta_output import DeltaOutput
 
         self._untaken.detach()
         schema = self._plan.result_schema()
@@ -249,7 +249,7 @@ class JobResult(OutputRows):
         SchemaError
             If the table has no such column, or another type for it.
         """
-        from flinkcore.replay.results.iceberg_output import IcebergOutput
+        from flinkcore.columnar.outputs.iceberg_output import IcebergOutput
 
         self._untaken.detach()
         self._write(IcebergOutput(table, self._plan.result_schema(), mode))

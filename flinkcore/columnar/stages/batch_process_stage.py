@@ -1,6 +1,7 @@
 """The function over batches of a plan, over the key groups of one partition.
 
-What comes when is as for a function that is called for each element, in :mod:`flinkcore.replay.stages.function_stage`,
+What comes when is as for a function that is called for each element, in
+:mod:`flinkcore.columnar.stages.function_stage`,
 key by key. A slice of the events is taken at a time, in rounds::
 
     due before the slice                         ──▶ timers of all keys
@@ -18,25 +19,25 @@ from contextlib import suppress
 
 import numpy as np
 
+from flinkcore._internal.arrow.arrays import Int64s, RowNumbers
+from flinkcore.checkpoint import OperatorSnapshot
+from flinkcore.checkpoint.table_file import refused_as
+from flinkcore.columnar.batch_functions.batch_process_calls import BatchProcessCalls
+from flinkcore.columnar.batch_functions.batch_process_columns import ElementColumns
+from flinkcore.columnar.batch_functions.batch_process_outputs import BatchProcessOutputs
+from flinkcore.columnar.batch_functions.batch_process_snapshot import BatchProcessSnapshots
+from flinkcore.columnar.plans.operators import BatchProcess
+from flinkcore.columnar.stages.batch_result_places import BatchResultPlaces
+from flinkcore.columnar.stages.placed_events import PlacedEvents, order_of
+from flinkcore.columnar.stages.stage import Stage, StageContext
+from flinkcore.columnar.stages.stage_output import PlacedOutput, StageOutput
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.datastream import TimeDomain
-from flinkcore.replay.batch_functions.batch_process_calls import BatchProcessCalls
-from flinkcore.replay.batch_functions.batch_process_columns import ElementColumns
-from flinkcore.replay.batch_functions.batch_process_outputs import BatchProcessOutputs
-from flinkcore.replay.batch_functions.batch_process_snapshot import BatchProcessSnapshots
-from flinkcore.replay.log.arrays import Int64s, RowNumbers
-from flinkcore.replay.plans.operators import BatchProcess
-from flinkcore.replay.stages.batch_result_places import BatchResultPlaces
-from flinkcore.replay.stages.placed_events import PlacedEvents, order_of
-from flinkcore.replay.stages.stage import Stage, StageContext
-from flinkcore.replay.stages.stage_output import PlacedOutput, StageOutput
-from flinkcore.replay.time_plane.timeline import Timeline
-from flinkcore.replay.time_plane.total_order import Events
-from flinkcore.runtime.checkpoint import OperatorSnapshot
-from flinkcore.runtime.checkpoint.table_file import refused_as
-from flinkcore.runtime.copies import copied_function
-from flinkcore.runtime.streaming_runtime_context import TaskInfo
-from flinkcore.runtime.timers.unending_timers import UnendingTimers
+from flinkcore.operators.records.copies import copied_function
+from flinkcore.operators.streaming_runtime_context import TaskInfo
+from flinkcore.operators.timers.unending_timers import UnendingTimers
+from flinkcore.time_plane.timeline import Timeline
+from flinkcore.time_plane.total_order import Events
 
 SLICE_ROWS = 1 << 15
 """Most elements of a batch."""

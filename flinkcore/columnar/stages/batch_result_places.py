@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from flinkcore._internal.arrow.arrays import Int64s
+from flinkcore.columnar.stages.placed_events import Order
 from flinkcore.common import MIN_TIMESTAMP
-from flinkcore.replay.log.arrays import Int64s
-from flinkcore.replay.stages.placed_events import Order
-from flinkcore.replay.time_plane.timeline import AFTER_ALL_SPLITS
+from flinkcore.time_plane.timeline import AFTER_ALL_SPLITS
 
 
 class BatchResultPlaces:

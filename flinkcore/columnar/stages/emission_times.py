@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from flinkcore._internal.arrow.arrays import Int64s
+from flinkcore.columnar.stages.placed_events import PlacedEvents
 from flinkcore.common import MIN_TIMESTAMP
-from flinkcore.replay.log.arrays import Int64s
-from flinkcore.replay.stages.placed_events import PlacedEvents
-from flinkcore.replay.time_plane.timeline import AFTER_ALL_SPLITS, Timeline
-from flinkcore.replay.time_plane.total_order import Events
+from flinkcore.time_plane.timeline import AFTER_ALL_SPLITS, Timeline
+from flinkcore.time_plane.total_order import Events
 
 NOT_KNOWN = MIN_TIMESTAMP
 """In place of a time, where only the end of the log has made something come."""

@@ -19,8 +19,8 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyarrow import ipc
 
-from flinkcore.common.spill_file import SpillFile
-from flinkcore.replay.log.arrays import RowNumbers
+from flinkcore._internal.arrow.arrays import RowNumbers
+from flinkcore._internal.io.spill_file import SpillFile
 
 RowsT = TypeVar("RowsT")
 

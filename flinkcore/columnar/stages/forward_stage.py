@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
+from flinkcore._internal.arrow.arrays import RowNumbers
+from flinkcore.checkpoint import OperatorSnapshot
+from flinkcore.columnar.stages.stage import Stage, StageContext
+from flinkcore.columnar.stages.stage_output import StageOutput
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
-from flinkcore.replay.log.arrays import RowNumbers
-from flinkcore.replay.stages.stage import Stage, StageContext
-from flinkcore.replay.stages.stage_output import StageOutput
-from flinkcore.replay.time_plane.total_order import Events
-from flinkcore.runtime.checkpoint import OperatorSnapshot
+from flinkcore.time_plane.total_order import Events
 
 SLICE_ROWS = 1 << 17
 """Most rows of a batch."""

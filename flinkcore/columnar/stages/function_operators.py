@@ -10,49 +10,48 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from flinkcore.datastream.functions import (
-    BroadcastProcessFunction,
-    KeyedBroadcastProcessFunction,
-    KeyedCoProcessFunction,
-)
-from flinkcore.datastream.functions.join_functions import TaggedUnion
-from flinkcore.replay.plans.connected_inputs import ConnectedInputs
-from flinkcore.replay.plans.operators import (
+from flinkcore.checkpoint import OperatorBackends, OperatorSnapshot
+from flinkcore.columnar.plans.connected_inputs import ConnectedInputs
+from flinkcore.columnar.plans.operators import (
     ConnectedProcess,
     IntervalJoinProcess,
     UserProcess,
     WindowJoinProcess,
     WindowProcess,
 )
-from flinkcore.replay.stages.process_output import ProcessOutput
-from flinkcore.replay.stages.restored_namespaces import check_namespaces, check_window_namespaces, is_void
-from flinkcore.replay.stages.stage import StageContext
-from flinkcore.replay.time_plane.replay_clock import ReplayClock
-from flinkcore.replay.time_plane.total_order import Events
-from flinkcore.runtime.checkpoint import OperatorBackends, OperatorSnapshot
-from flinkcore.runtime.copies import copied_function
-from flinkcore.runtime.element_rows import element_keys, element_rows, event_key_groups
-from flinkcore.runtime.elements import StreamRecord
-from flinkcore.runtime.operators import (
-    AbstractStreamOperator,
-    BroadcastProcessOperator,
-    CoProcessOperator,
-    KeyedBroadcastProcessOperator,
-    KeyedCoProcessOperator,
-    KeyedProcessOperator,
-    TwoInputStreamOperator,
+from flinkcore.columnar.stages.process_output import ProcessOutput
+from flinkcore.columnar.stages.restored_namespaces import check_namespaces, check_window_namespaces, is_void
+from flinkcore.columnar.stages.stage import StageContext
+from flinkcore.datastream.functions import (
+    BroadcastProcessFunction,
+    KeyedBroadcastProcessFunction,
+    KeyedCoProcessFunction,
 )
-from flinkcore.runtime.operators.function_calls import TIMER_SERVICE_NAME
-from flinkcore.runtime.operators.interval_join_operator import (
+from flinkcore.datastream.functions.join_functions import TaggedUnion
+from flinkcore.operators.function_calls import TIMER_SERVICE_NAME
+from flinkcore.operators.interval_join_operator import (
     CLEANUP_NAMESPACE_LEFT,
     CLEANUP_NAMESPACE_RIGHT,
     CLEANUP_TIMER_NAME,
     IntervalJoinOperator,
 )
-from flinkcore.runtime.operators.process_operators import KeyedFunctionOperator
-from flinkcore.runtime.state import KeyedStateBackend, OperatorStateBackend
-from flinkcore.runtime.timers import InternalTimeServiceManager
-from flinkcore.runtime.windowing import WindowOperator, make_window_operator
+from flinkcore.operators.keys.element_rows import element_keys, element_rows, event_key_groups
+from flinkcore.operators.process_operators import (
+    BroadcastProcessOperator,
+    CoProcessOperator,
+    KeyedBroadcastProcessOperator,
+    KeyedCoProcessOperator,
+    KeyedFunctionOperator,
+    KeyedProcessOperator,
+)
+from flinkcore.operators.records.copies import copied_function
+from flinkcore.operators.records.stream_elements import StreamRecord
+from flinkcore.operators.replay_clock import ReplayClock
+from flinkcore.operators.state import KeyedStateBackend, OperatorStateBackend
+from flinkcore.operators.stream_operator import AbstractStreamOperator, TwoInputStreamOperator
+from flinkcore.operators.timers import InternalTimeServiceManager
+from flinkcore.operators.windowing import WindowOperator, make_window_operator
+from flinkcore.time_plane.total_order import Events
 
 RowCall = Callable[[Hashable, StreamRecord[Any]], None]
 """Processes a record of a key."""

@@ -24,27 +24,27 @@ from itertools import count
 
 import numpy as np
 
+from flinkcore._internal.arrow.arrays import RowNumbers
+from flinkcore._internal.values.row import Row
+from flinkcore.checkpoint import OperatorSnapshot
+from flinkcore.columnar.plans.operators import UserProcess
+from flinkcore.columnar.stages.function_operators import Surroundings, function_operator
+from flinkcore.columnar.stages.placed_events import FIXED_COLUMNS, PlacedEvents, order_of
+from flinkcore.columnar.stages.process_output import NO_ROW, ProcessOutput
+from flinkcore.columnar.stages.result_places import ResultPlaces
+from flinkcore.columnar.stages.stage import Stage, StageContext
+from flinkcore.columnar.stages.stage_output import StageOutput
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP, Watermark
-from flinkcore.common.row import Row
 from flinkcore.errors import UserCodeError, in_words
-from flinkcore.replay.log.arrays import RowNumbers
-from flinkcore.replay.plans.operators import UserProcess
-from flinkcore.replay.stages.function_operators import Surroundings, function_operator
-from flinkcore.replay.stages.placed_events import FIXED_COLUMNS, PlacedEvents, order_of
-from flinkcore.replay.stages.process_output import NO_ROW, ProcessOutput
-from flinkcore.replay.stages.result_places import ResultPlaces
-from flinkcore.replay.stages.stage import Stage, StageContext
-from flinkcore.replay.stages.stage_output import StageOutput
-from flinkcore.replay.time_plane.replay_clock import ReplayClock
-from flinkcore.replay.time_plane.timeline import AFTER_ALL_SPLITS
-from flinkcore.replay.time_plane.total_order import Events
-from flinkcore.runtime.checkpoint import OperatorSnapshot
-from flinkcore.runtime.element_rows import groups_of_keys
-from flinkcore.runtime.elements import StreamRecord
-from flinkcore.runtime.key_context import KeyContext
-from flinkcore.runtime.output import OutputFullError
-from flinkcore.runtime.state import DefaultKeyedStateStore, KeyedStateBackend
-from flinkcore.runtime.streaming_runtime_context import StreamingRuntimeContext, TaskInfo
+from flinkcore.operators.keys.element_rows import groups_of_keys
+from flinkcore.operators.keys.key_context import KeyContext
+from flinkcore.operators.records.output import OutputFullError
+from flinkcore.operators.records.stream_elements import StreamRecord
+from flinkcore.operators.replay_clock import ReplayClock
+from flinkcore.operators.state import DefaultKeyedStateStore, KeyedStateBackend
+from flinkcore.operators.streaming_runtime_context import StreamingRuntimeContext, TaskInfo
+from flinkcore.time_plane.timeline import AFTER_ALL_SPLITS
+from flinkcore.time_plane.total_order import Events
 
 SLICE_ROWS = 1 << 12
 """So many events are Python objects at a time."""

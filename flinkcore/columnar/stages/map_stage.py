@@ -9,17 +9,17 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pyarrow as pa
 
+from flinkcore._internal.arrow.arrays import Int32s, Int64s
+from flinkcore._internal.show.times import dated
+from flinkcore.columnar.plans.log_plan import REASON, LogPlan
 from flinkcore.common import OutputTag
-from flinkcore.common.shown_times import dated
 from flinkcore.errors import DataError
-from flinkcore.replay.log.arrays import Int32s, Int64s
-from flinkcore.replay.log.chunks import Chunk
-from flinkcore.replay.log.event_reader import TimedBatch, read_together
-from flinkcore.replay.plans.log_plan import REASON, LogPlan
-from flinkcore.replay.time_plane.chunk_clock import ChunkClock
-from flinkcore.replay.time_plane.paused_spans import NOT_READ
-from flinkcore.replay.time_plane.timeline import TimePlane
-from flinkcore.replay.time_plane.total_order import LogEvents
+from flinkcore.log.event_reader import TimedBatch, read_together
+from flinkcore.log.sources.chunks import Chunk
+from flinkcore.time_plane.chunk_clock import ChunkClock
+from flinkcore.time_plane.paused_spans import NOT_READ
+from flinkcore.time_plane.timeline import TimePlane
+from flinkcore.time_plane.total_order import LogEvents
 
 
 @dataclass

@@ -8,14 +8,14 @@ from typing import Any
 
 from flinkcore._native.arrow import RecordBatch
 from flinkcore._native.keys import KeyEncoder
-from flinkcore.replay.plans.operators import BatchProcess, Forward, WindowAggregation
-from flinkcore.replay.stages.batch_process_stage import BatchProcessStage
-from flinkcore.replay.stages.forward_stage import ForwardStage
-from flinkcore.replay.stages.function_stage import FunctionStage
-from flinkcore.replay.stages.partial_results import MergedPartials, PartialAccumulators
-from flinkcore.replay.stages.stage import Stage, StageContext
-from flinkcore.replay.stages.window_stage import EncodedEvents, WindowStage
-from flinkcore.replay.time_plane.total_order import Events
+from flinkcore.columnar.plans.operators import BatchProcess, Forward, WindowAggregation
+from flinkcore.columnar.stages.batch_process_stage import BatchProcessStage
+from flinkcore.columnar.stages.forward_stage import ForwardStage
+from flinkcore.columnar.stages.function_stage import FunctionStage
+from flinkcore.columnar.stages.partial_results import MergedPartials, PartialAccumulators
+from flinkcore.columnar.stages.stage import Stage, StageContext
+from flinkcore.columnar.stages.window_stage import EncodedEvents, WindowStage
+from flinkcore.time_plane.total_order import Events
 
 
 def _stage(context: StageContext, partition: int) -> Stage[Any]:

@@ -15,20 +15,20 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from flinkcore._internal.arrow.arrays import Int64s, RowNumbers
+from flinkcore._internal.arrow.column_ops import HIDDEN_PREFIX
+from flinkcore._internal.arrow.joined_batches import joined
 from flinkcore._native.aggregates import Accumulators
 from flinkcore._native.arrow import RecordBatch
 from flinkcore._native.exchange import total_order
 from flinkcore._native.keys import KeyEncoder
 from flinkcore._native.time_windows import rows_before_firing, time_windows
 from flinkcore._native.window_operator import WindowOperator
-from flinkcore.replay.log.arrays import Int64s, RowNumbers
-from flinkcore.replay.log.column_ops import HIDDEN_PREFIX
-from flinkcore.replay.log.joined_batches import joined
-from flinkcore.replay.plans.partial_windows import PartialWindows
-from flinkcore.replay.plans.stage_plan import StagePlan
-from flinkcore.replay.stages.window_state import accumulator_columns, restore_accumulators
-from flinkcore.replay.time_plane.timeline import Timeline
-from flinkcore.replay.time_plane.total_order import Events, LogEvents, TotalOrderMerge, concatenate
+from flinkcore.columnar.plans.partial_windows import PartialWindows
+from flinkcore.columnar.plans.stage_plan import StagePlan
+from flinkcore.columnar.stages.window_state import accumulator_columns, restore_accumulators
+from flinkcore.time_plane.timeline import Timeline
+from flinkcore.time_plane.total_order import Events, LogEvents, TotalOrderMerge, concatenate
 
 LEAST_EVENTS: Final = 4.0
 """Events of a partial result, on average, below which events are not merged: it has more columns than an event."""

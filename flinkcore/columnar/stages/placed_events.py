@@ -31,12 +31,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from flinkcore._internal.arrow.arrays import Int32s, Int64s, RowNumbers
+from flinkcore._internal.arrow.joined_batches import joined
+from flinkcore.columnar.plans.connected_inputs import ConnectedInputs
+from flinkcore.columnar.stages.external_sort import HELD_BYTES, PIECE_BYTES, ExternalSort
 from flinkcore.common import MAX_TIMESTAMP
-from flinkcore.replay.log.arrays import Int32s, Int64s, RowNumbers
-from flinkcore.replay.log.joined_batches import joined
-from flinkcore.replay.plans.connected_inputs import ConnectedInputs
-from flinkcore.replay.stages.external_sort import HELD_BYTES, PIECE_BYTES, ExternalSort
-from flinkcore.replay.time_plane.total_order import Events
+from flinkcore.time_plane.total_order import Events
 
 Order: TypeAlias = tuple[Int64s, ...]
 """Columns that order results, in the order above; the sequences come last."""

@@ -8,21 +8,21 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from flinkcore._internal.arrow.joined_batches import joined
+from flinkcore._internal.show.times import dated
+from flinkcore.columnar.plans.operators import UserProcess
+from flinkcore.columnar.stages.placed_events import Order, PlacedEvents
+from flinkcore.columnar.stages.result_batches import ResultBatches, Subject
+from flinkcore.columnar.stages.result_places import ResultPlaces
+from flinkcore.columnar.stages.stage import StageContext
+from flinkcore.columnar.stages.stage_output import PlacedOutput, StageOutput
 from flinkcore.common import MAX_TIMESTAMP, OutputTag, Watermark
-from flinkcore.common.shown_times import dated
 from flinkcore.errors import UserCodeError
-from flinkcore.replay.log.joined_batches import joined
-from flinkcore.replay.plans.operators import UserProcess
-from flinkcore.replay.stages.placed_events import Order, PlacedEvents
-from flinkcore.replay.stages.result_batches import ResultBatches, Subject
-from flinkcore.replay.stages.result_places import ResultPlaces
-from flinkcore.replay.stages.stage import StageContext
-from flinkcore.replay.stages.stage_output import PlacedOutput, StageOutput
-from flinkcore.runtime.element_rows import element_keys, element_rows
-from flinkcore.runtime.elements import LatencyMarker, StreamRecord, WatermarkStatus
-from flinkcore.runtime.key_context import KeyContext
-from flinkcore.runtime.messages import shown
-from flinkcore.runtime.output import OutputFullError
+from flinkcore.operators.keys.element_rows import element_keys, element_rows
+from flinkcore.operators.keys.key_context import KeyContext
+from flinkcore.operators.records.messages import shown
+from flinkcore.operators.records.output import OutputFullError
+from flinkcore.operators.records.stream_elements import LatencyMarker, StreamRecord, WatermarkStatus
 
 NO_ROW = -1
 
@@ -33,7 +33,7 @@ CALL_BYTES = 1 << 29
 class ProcessOutput:
     """Takes results, side outputs, and late elements, whose rows go out as they came.
 
-    An :class:`~flinkcore.runtime.output.Output`.
+    An :class:`~flinkcore.operators.records.output.Output`.
 
     Parameters
     ----------

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from flinkcore.checkpoint import OperatorSnapshot
 from flinkcore.datastream.window import (
     CumulativeEventTimeWindows,
     GlobalWindow,
@@ -17,8 +18,7 @@ from flinkcore.datastream.window import (
     WindowStagger,
 )
 from flinkcore.errors import SchemaError
-from flinkcore.runtime.checkpoint import OperatorSnapshot
-from flinkcore.runtime.windowing.window_operator import TIMER_SERVICE_NAME
+from flinkcore.operators.windowing.window_operator import TIMER_SERVICE_NAME
 
 IsNamespace = Callable[[Any], bool]
 _ALIGNED = (TumblingEventTimeWindows, SlidingEventTimeWindows, CumulativeEventTimeWindows)

@@ -13,10 +13,15 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from flinkcore._internal.arrow.arrays import Int64s
+from flinkcore._internal.show.times import dated
 from flinkcore._native.key_dictionary import KeyDictionary
+from flinkcore.checkpoint.checkpoint_table import CheckpointTable
+from flinkcore.columnar.plans.native_windows import since_starts, slide_of
+from flinkcore.columnar.plans.operators import WindowAggregation
+from flinkcore.columnar.stages.window_state import key_columns_of, window_columns
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
-from flinkcore.common.shown_times import dated
-from flinkcore.datastream.columnar_windows import columnar_trigger
+from flinkcore.datastream.graph.columnar_windows import columnar_trigger
 from flinkcore.datastream.window import (
     CumulativeEventTimeWindows,
     EventTimeSessionWindows,
@@ -24,12 +29,7 @@ from flinkcore.datastream.window import (
     TumblingEventTimeWindows,
 )
 from flinkcore.errors import SchemaError
-from flinkcore.replay.log.arrays import Int64s
-from flinkcore.replay.plans.native_windows import since_starts, slide_of
-from flinkcore.replay.plans.operators import WindowAggregation
-from flinkcore.replay.stages.window_state import key_columns_of, window_columns
-from flinkcore.runtime.checkpoint.checkpoint_table import CheckpointTable
-from flinkcore.runtime.element_rows import event_key_groups
+from flinkcore.operators.keys.element_rows import event_key_groups
 
 Bools = npt.NDArray[np.bool_]
 

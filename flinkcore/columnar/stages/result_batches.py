@@ -7,13 +7,13 @@ from typing import Any
 
 import pyarrow as pa
 
+from flinkcore._internal.arrow.exact_columns import exact_column
+from flinkcore._internal.values.row import Row
+from flinkcore._internal.values.row_kind import RowKind
 from flinkcore.common import MIN_TIMESTAMP
-from flinkcore.common.exact_columns import exact_column
-from flinkcore.common.row import Row
-from flinkcore.common.row_kind import RowKind
 from flinkcore.errors import UserCodeError
-from flinkcore.runtime.copies import copied
-from flinkcore.runtime.messages import cut_off, shown
+from flinkcore.operators.records.copies import copied
+from flinkcore.operators.records.messages import cut_off, shown
 
 BATCH_ROWS = 1 << 15
 

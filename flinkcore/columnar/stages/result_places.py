@@ -7,11 +7,11 @@ from collections.abc import Callable
 
 import numpy as np
 
+from flinkcore._internal.arrow.arrays import Int64s
+from flinkcore.columnar.stages.placed_events import FIXED_COLUMNS, Order
 from flinkcore.common import MIN_TIMESTAMP
-from flinkcore.replay.log.arrays import Int64s
-from flinkcore.replay.stages.placed_events import FIXED_COLUMNS, Order
-from flinkcore.replay.time_plane.timeline import AFTER_ALL_SPLITS
-from flinkcore.runtime.key_context import KeyContext
+from flinkcore.operators.keys.key_context import KeyContext
+from flinkcore.time_plane.timeline import AFTER_ALL_SPLITS
 
 NOT_FIRED = -1
 

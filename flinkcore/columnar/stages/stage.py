@@ -7,16 +7,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
+from flinkcore._internal.arrow.arrays import RowNumbers
 from flinkcore._native.key_groups import compute_key_group_range_for_operator_index
-from flinkcore.replay.log.arrays import RowNumbers
-from flinkcore.replay.plans.connected_inputs import ConnectedInputs
-from flinkcore.replay.plans.job_plan import JobPlan
-from flinkcore.replay.plans.stage_plan import StagePlan
-from flinkcore.replay.stages.emission_times import EmissionTimes
-from flinkcore.replay.stages.stage_output import StageOutput
-from flinkcore.replay.time_plane.job_time import ReplayTime
-from flinkcore.replay.time_plane.timeline import Timeline
-from flinkcore.runtime.checkpoint import Checkpoint, OperatorSnapshot
+from flinkcore.checkpoint import Checkpoint, OperatorSnapshot
+from flinkcore.columnar.plans.connected_inputs import ConnectedInputs
+from flinkcore.columnar.plans.job_plan import JobPlan
+from flinkcore.columnar.plans.stage_plan import StagePlan
+from flinkcore.columnar.stages.emission_times import EmissionTimes
+from flinkcore.columnar.stages.stage_output import StageOutput
+from flinkcore.time_plane.job_time import ReplayTime
+from flinkcore.time_plane.timeline import Timeline
 
 FATES: Final = ("windowed", "late", "in_no_window", "processed", "repeated")
 """Counts of a stage that together are all its events."""

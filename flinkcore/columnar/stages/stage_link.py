@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from flinkcore.columnar.plans.stage_plan import StagePlan, StageResults
+from flinkcore.columnar.stages.placed_events import PlacedEvents
 from flinkcore.errors import DataError
-from flinkcore.replay.plans.stage_plan import StagePlan, StageResults
-from flinkcore.replay.stages.placed_events import PlacedEvents
-from flinkcore.runtime.element_rows import exact_keys
+from flinkcore.operators.keys.element_rows import exact_keys
 
 
 @dataclass

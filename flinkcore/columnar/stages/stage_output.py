@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from flinkcore._internal.arrow.column_ops import ColumnOp, apply_ops
+from flinkcore._internal.arrow.joined_batches import empty_batch
+from flinkcore.columnar.stages.placed_events import PlacedEvents
 from flinkcore.common.output_tag import OutputTag
-from flinkcore.replay.log.column_ops import ColumnOp, apply_ops
-from flinkcore.replay.log.joined_batches import empty_batch
-from flinkcore.replay.stages.placed_events import PlacedEvents
 
 
 @dataclass(frozen=True)

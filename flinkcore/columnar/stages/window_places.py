@@ -10,19 +10,19 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from flinkcore._internal.arrow.arrays import Int64s, RowNumbers
+from flinkcore._internal.arrow.joined_batches import joined, taken
+from flinkcore.columnar.plans.native_windows import since_starts
+from flinkcore.columnar.plans.operators import WindowAggregation
+from flinkcore.columnar.stages.external_sort import ExternalSort
+from flinkcore.columnar.stages.placed_events import FIXED_COLUMNS, Order, PlacedEvents
+from flinkcore.columnar.stages.stage import StageContext
+from flinkcore.columnar.stages.stage_output import PlacedOutput
 from flinkcore.common import MAX_TIMESTAMP
-from flinkcore.datastream.columnar_windows import columnar_trigger
+from flinkcore.datastream.graph.columnar_windows import columnar_trigger
 from flinkcore.datastream.window import TumblingEventTimeWindows, WindowStagger
-from flinkcore.replay.log.arrays import Int64s, RowNumbers
-from flinkcore.replay.log.joined_batches import joined, taken
-from flinkcore.replay.plans.native_windows import since_starts
-from flinkcore.replay.plans.operators import WindowAggregation
-from flinkcore.replay.stages.external_sort import ExternalSort
-from flinkcore.replay.stages.placed_events import FIXED_COLUMNS, Order, PlacedEvents
-from flinkcore.replay.stages.stage import StageContext
-from flinkcore.replay.stages.stage_output import PlacedOutput
-from flinkcore.replay.time_plane.timeline import AFTER_ALL_SPLITS
-from flinkcore.runtime.element_rows import event_key_groups
+from flinkcore.operators.keys.element_rows import event_key_groups
+from flinkcore.time_plane.timeline import AFTER_ALL_SPLITS
 
 _MOMENTS: Final = 4
 """Columns behind the results, as long as they are sorted: clock, step, what fired, key group."""

@@ -9,24 +9,24 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from flinkcore._internal.arrow.arrays import Int64s, RowNumbers
+from flinkcore._internal.show.times import dated
 from flinkcore._native.aggregates import Accumulators
 from flinkcore._native.arrow import RecordBatch
 from flinkcore._native.keys import KeyEncoder
 from flinkcore._native.window_operator import WindowOperator
-from flinkcore.common.shown_times import dated
+from flinkcore.checkpoint import OperatorSnapshot
+from flinkcore.checkpoint.checkpoint_table import CheckpointTable
+from flinkcore.checkpoint.table_file import refused_as
+from flinkcore.columnar.plans.operators import WindowAggregation
+from flinkcore.columnar.stages.placed_events import order_of
+from flinkcore.columnar.stages.restored_windows import ExpectedWindows
+from flinkcore.columnar.stages.stage import RestoredOperator, Stage, StageContext
+from flinkcore.columnar.stages.stage_output import StageOutput
+from flinkcore.columnar.stages.window_places import WindowPlaces
+from flinkcore.columnar.stages.window_state import restore_windows, windows_to_table
 from flinkcore.errors import DataError
-from flinkcore.replay.log.arrays import Int64s, RowNumbers
-from flinkcore.replay.plans.operators import WindowAggregation
-from flinkcore.replay.stages.placed_events import order_of
-from flinkcore.replay.stages.restored_windows import ExpectedWindows
-from flinkcore.replay.stages.stage import RestoredOperator, Stage, StageContext
-from flinkcore.replay.stages.stage_output import StageOutput
-from flinkcore.replay.stages.window_places import WindowPlaces
-from flinkcore.replay.stages.window_state import restore_windows, windows_to_table
-from flinkcore.replay.time_plane.total_order import Events
-from flinkcore.runtime.checkpoint import OperatorSnapshot
-from flinkcore.runtime.checkpoint.checkpoint_table import CheckpointTable
-from flinkcore.runtime.checkpoint.table_file import refused_as
+from flinkcore.time_plane.total_order import Events
 
 RESULT_BATCH_ROWS = 1 << 18
 RESULT_BATCH_BYTES = 1 << 28

@@ -18,9 +18,9 @@ from flinkcore._native.accumulator_state import accumulator_parts, restore_accum
 from flinkcore._native.aggregates import Accumulators
 from flinkcore._native.keys import KeyEncoder
 from flinkcore._native.window_operator import WindowOperator
+from flinkcore.checkpoint.checkpoint_table import CheckpointTable
 from flinkcore.errors import SchemaError
-from flinkcore.runtime.checkpoint.checkpoint_table import CheckpointTable
-from flinkcore.runtime.element_rows import event_key_groups
+from flinkcore.operators.keys.element_rows import event_key_groups
 
 _WINDOW: Final = {
     "window_start": pa.int64(),

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from operator import is_
 from typing import Any, ClassVar, Final
 
+from flinkcore._internal.java.texts import bytes_text
+from flinkcore._internal.values.row import Row, row_maker
+from flinkcore._internal.values.row_kind import RowKind
 from flinkcore._native.element_calls import FieldsConversion
-from flinkcore.common.java_texts import bytes_text
-from flinkcore.common.row import Row, row_maker
-from flinkcore.common.row_kind import RowKind
 from flinkcore.common.typeinfo.type_information import Conversion, TypeInformation
 from flinkcore.errors import ArgumentTypeError, ConfigurationError, DataError
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from types import NoneType
 from typing import Any, Final, TypeAlias
 
-from flinkcore.common.java_texts import bytes_text
-from flinkcore.common.missing_features import WithoutJava
+from flinkcore._internal.java.texts import bytes_text
+from flinkcore._internal.python.missing_features import WithoutJava
 from flinkcore.errors import ArgumentTypeError, ConfigurationError, DataError
 
 Conversion: TypeAlias = Callable[[Any], Any]

@@ -9,8 +9,8 @@ from enum import Enum
 from operator import index
 from typing import Any, ClassVar
 
+from flinkcore._internal.java.texts import double_text, float_text, sql_timestamp_text
 from flinkcore._native.element_calls import ConversionUnless
-from flinkcore.common.java_texts import double_text, float_text, instant_text, sql_timestamp_text
 from flinkcore.common.time import Instant
 from flinkcore.common.typeinfo.type_information import NO_CLASSES, Conversion, TypeInformation
 from flinkcore.errors import DataError
@@ -129,7 +129,7 @@ class BasicTypeInfo(TypeInformation):
         if isinstance(value, bool):
             return "true" if value else "false"
         if isinstance(value, Instant):
-            return instant_text(value)
+            return _instant_text(value)
         if isinstance(value, float):
             return float_text(value) if self.basic_type is BasicType.FLOAT else double_text(value)
         return super().text(value)
@@ -142,6 +142,21 @@ class BasicTypeInfo(TypeInformation):
 
     def __repr__(self) -> str:
         return self.basic_type.value
+
+
+def _instant_text(value: Instant) -> str:
+    """Return a moment as ``java.time.Instant.toString`` does: with 0, 3, 6 or 9 digits of the second.
+
+    One before the year 1 or after 9999 is given in seconds since the epoch.
+    """
+    try:
+        moment = datetime.datetime(1970, 1, 1) + datetime.timedelta(seconds=value.seconds)
+    except OverflowError:
+        return str(value)
+    digits = f"{value.nanos:09d}"
+    while digits.endswith("000"):
+        digits = digits[:-3]
+    return f"{moment.isoformat()}{f'.{digits}' if digits else ''}Z"
 
 
 class _CollectedFloat(BasicTypeInfo):

@@ -3,8 +3,8 @@
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from flinkcore.common.lazy_names import by_name, lazy_names
-from flinkcore.common.missing_features import MISSING_CONNECTOR_NAMES, refuse_name
+from flinkcore._internal.python.lazy_names import by_name, lazy_names
+from flinkcore._internal.python.missing_features import MISSING_CONNECTOR_NAMES, refuse_name
 from flinkcore.datastream.connectors.base import (
     DeliveryGuarantee,
     InputStatus,

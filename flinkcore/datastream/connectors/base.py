@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Generic, NoReturn, Protocol, TypeVar
 
+from flinkcore._internal.python.missing_features import MISSING_CONNECTOR_NAMES, refuse_name
 from flinkcore.common.boundedness import Boundedness
-from flinkcore.common.missing_features import MISSING_CONNECTOR_NAMES, refuse_name
 from flinkcore.common.serializer import Serializer
 from flinkcore.common.typeinfo import TypeInformation, Types
 from flinkcore.common.watermark_generators import WatermarkOutput

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 
-from flinkcore.common.row import Row, rows_of_columns
+from flinkcore._internal.values.row import Row, rows_of_columns
 from flinkcore.common.serialization import BulkWriter, BulkWriterFactory
 from flinkcore.common.time import Instant
 from flinkcore.common.typeinfo import RowTypeInfo
@@ -121,7 +121,7 @@ class BatchWriter(BulkWriter):
     def _write(self) -> None:
         import pyarrow as pa
 
-        from flinkcore.common.required_values import refused_null_of
+        from flinkcore._internal.arrow.required_values import refused_null_of
 
         elements, self._elements = self._elements, []
         if not elements:

@@ -10,10 +10,10 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from flinkcore.common.avro_files import AvroFile, avro_library, parsed_schema, with_pyflinks_values
-from flinkcore.common.avro_types import AvroTypes
+from flinkcore._internal.io.avro_files import AvroFile, avro_library, parsed_schema, with_pyflinks_values
+from flinkcore._internal.io.avro_types import AvroTypes
+from flinkcore._internal.values.row import Row
 from flinkcore.common.io import InputFormat
-from flinkcore.common.row import Row
 from flinkcore.common.serialization import (
     BulkWriter,
     BulkWriterFactory,

@@ -6,17 +6,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, BinaryIO, TypeVar
 
-from flinkcore.common.row import Row, row_maker, rows_of_columns
-from flinkcore.common.schemas import repeated_names
+from flinkcore._internal.arrow.schemas import repeated_names
+from flinkcore._internal.io.text_files import empty_file, no_last_line_break, text_blocks
+from flinkcore._internal.python.user_warnings import warn_user
+from flinkcore._internal.values.row import Row, row_maker, rows_of_columns
 from flinkcore.common.serialization import (
     BulkWriter,
     BulkWriterFactory,
     DeserializationSchema,
     SerializationSchema,
 )
-from flinkcore.common.text_files import empty_file, no_last_line_break, text_blocks
 from flinkcore.common.typeinfo import RowTypeInfo, TypeInformation, Types
-from flinkcore.common.user_warnings import warn_user
 from flinkcore.datastream.connectors.file_system.file_source import StreamFormat
 from flinkcore.datastream.formats.csv_values import (
     CsvDialect,

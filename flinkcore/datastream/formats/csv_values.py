@@ -11,8 +11,7 @@ from decimal import Context, Decimal
 from functools import partial
 from typing import Any, Final
 
-from flinkcore._native.csv_tokens import CsvTokens
-from flinkcore.common.java_parsing import (
+from flinkcore._internal.java.parsing import (
     boolean_of,
     bytes_of,
     date_of,
@@ -27,7 +26,7 @@ from flinkcore.common.java_parsing import (
     timestamp_of,
     trimmed,
 )
-from flinkcore.common.java_texts import (
+from flinkcore._internal.java.texts import (
     double_text,
     float_text,
     integer_text,
@@ -35,7 +34,8 @@ from flinkcore.common.java_texts import (
     local_timestamp_text,
     sql_timestamp_text,
 )
-from flinkcore.common.row import Row
+from flinkcore._internal.values.row import Row
+from flinkcore._native.csv_tokens import CsvTokens
 from flinkcore.common.typeinfo import (
     BasicArrayTypeInfo,
     BasicType,

@@ -6,16 +6,16 @@ import json
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
-from flinkcore.common.row import Row
+from flinkcore._internal.io.text_files import empty_file, json_fault
+from flinkcore._internal.python.user_warnings import warn_user
+from flinkcore._internal.values.row import Row
 from flinkcore.common.serialization import (
     BulkWriter,
     BulkWriterFactory,
     DeserializationSchema,
     SerializationSchema,
 )
-from flinkcore.common.text_files import empty_file, json_fault
 from flinkcore.common.typeinfo import RowTypeInfo, TypeInformation
-from flinkcore.common.user_warnings import warn_user
 from flinkcore.datastream.formats.arrow_format import ArrowRowFormat, row_schema
 from flinkcore.datastream.formats.json_schema import type_of_json_schema
 from flinkcore.datastream.formats.json_values import has_decimals, json_decoder, value_reader, value_writer

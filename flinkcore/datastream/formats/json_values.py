@@ -11,7 +11,7 @@ from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal
 from functools import partial
 from typing import Any, Final, NoReturn
 
-from flinkcore.common.java_parsing import (
+from flinkcore._internal.java.parsing import (
     boolean_of,
     bytes_of,
     clock_time_of,
@@ -22,13 +22,13 @@ from flinkcore.common.java_parsing import (
     moment_of,
     trimmed,
 )
-from flinkcore.common.java_texts import (
+from flinkcore._internal.java.texts import (
     double_text,
     float_text,
     integer_text,
     local_time_text,
 )
-from flinkcore.common.row import row_maker
+from flinkcore._internal.values.row import row_maker
 from flinkcore.common.typeinfo import (
     BasicType,
     BasicTypeInfo,

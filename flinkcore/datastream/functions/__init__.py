@@ -2,7 +2,7 @@
 
 from typing import NoReturn
 
-from flinkcore.common.missing_features import MISSING_FUNCTION_NAMES, refuse_name
+from flinkcore._internal.python.missing_features import MISSING_FUNCTION_NAMES, refuse_name
 from flinkcore.datastream.functions.async_functions import (
     AsyncFunction,
     AsyncRetryPredicate,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Any
 
-from flinkcore.common.row import Row
+from flinkcore._internal.values.row import Row
 from flinkcore.common.typeinfo import BasicTypeInfo, RowTypeInfo, TupleTypeInfo, TypeInformation
 from flinkcore.datastream.functions.reduce_function import ReduceFunction
 from flinkcore.errors import ArgumentTypeError, ConfigurationError, DataError, in_words

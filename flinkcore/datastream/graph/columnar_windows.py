@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from flinkcore.datastream.aggregates import Aggregate
-from flinkcore.datastream.output_mode import OutputMode
+from flinkcore.datastream.graph.output_mode import OutputMode
 from flinkcore.datastream.window import (
     ContinuousEventTimeTrigger,
     CountEvictor,

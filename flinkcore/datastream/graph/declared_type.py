@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from copy import copy
 from typing import Any, TypeVar
 
+from flinkcore._internal.arrow.schemas import is_schema
 from flinkcore.common.output_tag import OutputTag
-from flinkcore.common.schemas import is_schema
 from flinkcore.common.typeinfo import PickledBytesTypeInfo, RowTypeInfo, TypeInformation, Types
 from flinkcore.common.typeinfo.type_information import require_type
 from flinkcore.errors import ArgumentTypeError, ConfigurationError

@@ -13,7 +13,6 @@ from flinkcore.common.typeinfo import TypeInformation
 from flinkcore.common.watermark_strategy import WatermarkStrategy
 from flinkcore.datastream.connectors.base import Sink, Source
 from flinkcore.datastream.connectors.print_sink import PrintSink
-from flinkcore.datastream.declared_type import declared_type
 from flinkcore.datastream.functions import (
     AsyncFunction,
     AsyncRetryStrategy,
@@ -29,14 +28,15 @@ from flinkcore.datastream.functions import (
     function_name,
 )
 from flinkcore.datastream.functions.rolling_aggregation import RollingAggregation
-from flinkcore.datastream.transformations import (
+from flinkcore.datastream.graph.declared_type import declared_type
+from flinkcore.datastream.graph.transformations import (
     OneInputTransformation,
     Transformation,
     two_input_name,
 )
 
 if TYPE_CHECKING:
-    from flinkcore.datastream.transformations import TwoInputFunction
+    from flinkcore.datastream.graph.transformations import TwoInputFunction
     from flinkcore.datastream.window import WindowOperation
 
 

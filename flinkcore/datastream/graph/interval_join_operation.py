@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
+from flinkcore._internal.values.timestamps import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.datastream.functions import ProcessJoinFunction
 from flinkcore.errors import ArgumentTypeError, ConfigurationError

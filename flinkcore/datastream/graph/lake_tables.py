@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, TypeVar
 
-from flinkcore.common.expressions import Expression, is_expression
+from flinkcore._internal.arrow.expressions import Expression, is_expression
 from flinkcore.common.split_origin import FILE
-from flinkcore.datastream.transformations import LogData
+from flinkcore.datastream.graph.transformations import LogData
 from flinkcore.errors import ConfigurationError
 
 T = TypeVar("T", bound="LakeTable")

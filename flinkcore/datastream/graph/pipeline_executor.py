@@ -14,19 +14,19 @@ from flinkcore.common.job_client import RunningJob
 from flinkcore.common.job_execution_result import JobExecutionResult
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.time import Duration, Time
-from flinkcore.datastream.element_transformations import (
+from flinkcore.datastream.graph.element_transformations import (
     LegacySourceTransformation,
     SinkTransformation,
     SourceTransformation,
 )
+from flinkcore.datastream.graph.transformations import EventLogSource, StreamGraph, Transformation
 from flinkcore.datastream.time_characteristic import TimeCharacteristic
-from flinkcore.datastream.transformations import EventLogSource, StreamGraph, Transformation
 from flinkcore.errors import ArgumentTypeError, ConfigurationError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from flinkcore.datastream.python_dependencies import PythonArchive
+    from flinkcore.datastream.graph.python_dependencies import PythonArchive
     from flinkcore.datastream.window import WindowAssigner
 
 
@@ -159,7 +159,7 @@ class ReplayResult(OutputStream, Protocol):
 
     @property
     def report(self) -> Any:
-        """Counts of what happened to every event: a :class:`flinkcore.replay.results.report.ReplayReport`."""
+        """Counts of what happened to every event: a :class:`flinkcore.columnar.results.report.ReplayReport`."""
 
     def write_parquet(
         self,
@@ -320,7 +320,7 @@ class PipelineExecutor(Protocol):
         configuration: ExecutionConfig,
         checkpoints: CheckpointSettings = NO_CHECKPOINTS,
     ) -> Any:
-        """Plan a columnar job and return it for an analysis: a :class:`flinkcore.replay.planned_job.PlannedJob`."""
+        """Plan a columnar job and return it for an analysis: a :class:`flinkcore.columnar.planned_job.PlannedJob`."""
 
     def explain_execution(self, graph: StreamGraph, configuration: ExecutionConfig) -> list[str]:
         """Return how a job runs, as far as its steps do not say it: a line for each choice that the executor makes."""
@@ -354,7 +354,7 @@ class PipelineExecutor(Protocol):
         """Raise ConfigurationError unless functions are run by this interpreter."""
 
 
-EXECUTORS: Final[Mapping[str, str]] = {"embedded": "flinkcore.replay.local_executor:LocalExecutor"}
+EXECUTORS: Final[Mapping[str, str]] = {"embedded": "flinkcore.elements.local_executor:LocalExecutor"}
 
 ANALYSES: Final[Mapping[str, str]] = {
     "what_if": "flinkcore.analysis.what_if:what_if",

@@ -8,18 +8,16 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
+from flinkcore._internal.arrow.expressions import Expression
+from flinkcore._internal.arrow.schemas import Schema, require_row_schema
+from flinkcore._internal.arrow.sort_keys import SortKey
+from flinkcore._internal.arrow.time_units import TimeUnit
 from flinkcore.common.boundedness import Boundedness
-from flinkcore.common.expressions import Expression
 from flinkcore.common.output_tag import OutputTag
-from flinkcore.common.schemas import Schema, require_row_schema
 from flinkcore.common.settings import NUMBER_OF_KEY_GROUPS, PARALLELISM, PARALLELISM_DEFAULT
-from flinkcore.common.sort_keys import SortKey
 from flinkcore.common.split_origin import PARTITION, SplitOrigin
-from flinkcore.common.time_units import TimeUnit
 from flinkcore.common.typeinfo import TypeInformation, Types
 from flinkcore.common.watermark_strategy import WatermarkStrategy
-from flinkcore.datastream.arrow_data import ArrowData
-from flinkcore.datastream.declared_type import declared_type
 from flinkcore.datastream.functions import (
     BroadcastProcessFunction,
     CoFlatMapFunction,
@@ -29,12 +27,14 @@ from flinkcore.datastream.functions import (
     KeyedCoProcessFunction,
 )
 from flinkcore.datastream.functions.reduce_function import ReduceFunction
-from flinkcore.datastream.output_mode import OutputMode
+from flinkcore.datastream.graph.arrow_data import ArrowData
+from flinkcore.datastream.graph.declared_type import declared_type
+from flinkcore.datastream.graph.output_mode import OutputMode
 from flinkcore.errors import ArgumentTypeError, ConfigurationError
 
 if TYPE_CHECKING:
     from flinkcore.datastream.aggregates import Aggregate
-    from flinkcore.datastream.interval_join_operation import IntervalJoinOperation
+    from flinkcore.datastream.graph.interval_join_operation import IntervalJoinOperation
     from flinkcore.datastream.state import MapStateDescriptor
     from flinkcore.datastream.window import Evictor, Trigger, WindowAssigner, WindowOperation
 
@@ -550,7 +550,7 @@ class StreamGraph:
 
 def two_input_name(function: object) -> str:
     """Return the name of the operator of a function of two inputs, as in PyFlink."""
-    from flinkcore.datastream.interval_join_operation import IntervalJoinOperation
+    from flinkcore.datastream.graph.interval_join_operation import IntervalJoinOperation
     from flinkcore.datastream.window import WindowOperation
 
     names = {

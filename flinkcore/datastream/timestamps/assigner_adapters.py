@@ -4,7 +4,7 @@ import copy
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-from flinkcore.common.expressions import is_expression
+from flinkcore._internal.arrow.expressions import is_expression
 from flinkcore.common.watermark_generators import WatermarkGenerator, WatermarkOutput
 from flinkcore.common.watermark_strategy import WatermarkStrategy
 from flinkcore.datastream.timestamps.assigners import (

@@ -5,8 +5,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, ClassVar, final
 
-from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
-from flinkcore.common.shown_times import dated
+from flinkcore._internal.show.times import dated
+from flinkcore._internal.values.timestamps import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.common.time import Duration, Time, bound_ms
 from flinkcore.common.timestamp_assigner import ClockedTimestampAssigner, TimestampAssigner
 from flinkcore.common.watermark import Watermark

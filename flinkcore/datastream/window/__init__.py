@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Final
 
-from flinkcore.common.lazy_names import by_name, lazy_names
+from flinkcore._internal.python.lazy_names import by_name, lazy_names
 
 if TYPE_CHECKING:
     from flinkcore.datastream.window.count_windows import (

@@ -8,7 +8,7 @@ from enum import Enum
 from operator import add
 from typing import Any, ClassVar, Final, Generic, TypeAlias, TypeVar
 
-from flinkcore.common.constants import MAX_TIMESTAMP
+from flinkcore._internal.values.timestamps import MAX_TIMESTAMP
 from flinkcore.common.time import Duration, Time, interval_ms, timeout_ms
 from flinkcore.datastream.state import (
     ReducingState,

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from struct import pack, unpack
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
+from flinkcore._internal.values.timestamps import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.common.serializer import Serializer
 from flinkcore.errors import DataError
 

@@ -9,22 +9,22 @@ from heapq import heapify, heappop, heapreplace
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from flinkcore._internal.values.timestamps import MAX_TIMESTAMP
 from flinkcore._native.element_calls import emit_elements
-from flinkcore.common.constants import MAX_TIMESTAMP
 from flinkcore.common.typeinfo.type_information import Conversion
 from flinkcore.common.watermark import Watermark
 from flinkcore.datastream.connectors.base import SourceSplit
-from flinkcore.replay.elements.job_clock import JobClock
-from flinkcore.replay.elements.restored_sources import ENDED, first_position
-from flinkcore.runtime.elements import StreamRecord
-from flinkcore.runtime.tasks.task_output import ElementCall, TaskOutput
+from flinkcore.elements.arrivals.job_clock import JobClock
+from flinkcore.elements.arrivals.restored_sources import ENDED, first_position
+from flinkcore.elements.tasks.task_output import ElementCall, TaskOutput
+from flinkcore.operators.records.stream_elements import StreamRecord
 
 ELEMENTS_AT_ONCE = 256
 """After so many the program may get what has been collected."""
 
 if TYPE_CHECKING:
-    from flinkcore.runtime.checkpoint import OperatorSnapshot
-    from flinkcore.runtime.sources.source_contexts import LockedSourceContext
+    from flinkcore.checkpoint import OperatorSnapshot
+    from flinkcore.elements.sources.source_contexts import LockedSourceContext
 
 CONTEXT: Final = "flinkcore.source context"
 """State of a source in a checkpoint: the `snapshot_state` of the context that it emits to."""
@@ -241,14 +241,14 @@ class SplitArrivals(Origin):
         self._finish()
 
     def snapshot(self, is_amid: bool) -> SourceSnapshot:
-        from flinkcore.runtime.checkpoint import OperatorSnapshot, SplitPosition  # loads pyarrow
+        from flinkcore.checkpoint import OperatorSnapshot, SplitPosition  # loads pyarrow
 
         gone = self._position if self.at_end else self._position - 1
         left_out = ENDED if self.next_arrival_ms is None else gone - self._left_out_before
         splits = [SplitPosition(0, gone, left_out if is_amid else 0)]
         if self._context is None:
             return SourceSnapshot(OperatorSnapshot(splits=splits), False, self.has_ended)
-        from flinkcore.runtime.tasks.subtask_state import own_state
+        from flinkcore.elements.tasks.subtask_state import own_state
 
         state = {CONTEXT: own_state(0, self._context.snapshot_state())}
         snapshot = OperatorSnapshot(

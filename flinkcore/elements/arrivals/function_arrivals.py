@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from flinkcore.common.constants import MIN_TIMESTAMP
-from flinkcore.replay.elements.element_arrivals import (
+from flinkcore._internal.values.timestamps import MIN_TIMESTAMP
+from flinkcore.elements.arrivals.element_arrivals import (
     CONTEXT,
     OrderedArrivals,
     Origin,
     SourceSnapshot,
     arrival_times,
 )
-from flinkcore.replay.elements.job_clock import JobClock
-from flinkcore.replay.elements.restored_sources import ARRIVALS, RestoredFunction
-from flinkcore.runtime.sources.stream_source import Emission, StreamSource
+from flinkcore.elements.arrivals.job_clock import JobClock
+from flinkcore.elements.arrivals.restored_sources import ARRIVALS, RestoredFunction
+from flinkcore.elements.sources.stream_source import Emission, StreamSource
 
 if TYPE_CHECKING:
-    from flinkcore.runtime.state import OperatorStateSnapshot
+    from flinkcore.operators.state import OperatorStateSnapshot
 
 
 class FunctionArrivals(Origin):
@@ -163,8 +163,8 @@ class FunctionArrivals(Origin):
         return self._slept_before_ms + self._source.slept_ms
 
     def snapshot(self, is_amid: bool) -> SourceSnapshot:
-        from flinkcore.runtime.checkpoint import OperatorSnapshot  # loads pyarrow
-        from flinkcore.runtime.tasks.subtask_state import own_state
+        from flinkcore.checkpoint import OperatorSnapshot  # loads pyarrow
+        from flinkcore.elements.tasks.subtask_state import own_state
 
         context, states = self._source.context, self._states
         has_ended = self.next_arrival_ms is None or (states is None and self._ended_by_itself)

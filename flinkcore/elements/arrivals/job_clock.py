@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from flinkcore._internal.python.user_warnings import warn_user
+from flinkcore._internal.show.times import dated
 from flinkcore._native.element_calls import ArrivalClock
 from flinkcore.common import MAX_TIMESTAMP
-from flinkcore.common.shown_times import dated
-from flinkcore.common.user_warnings import warn_user
-from flinkcore.replay.elements.order_key import ChainCause, cause_of, root_key, timer_task_of
-from flinkcore.replay.time_plane.replay_clock import ReplayClock
-from flinkcore.runtime.processing_time import ProcessingTimeCallback, ScheduledTimer
+from flinkcore.elements.arrivals.order_key import ChainCause, cause_of, root_key, timer_task_of
+from flinkcore.operators.replay_clock import ReplayClock
+from flinkcore.operators.timers.processing_time import ProcessingTimeCallback, ScheduledTimer
 
 MANY_TIMES: Final = 1_000_000
 """Between two arrivals: half a minute or more."""

@@ -5,20 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from flinkcore._internal.python.working_directory import WorkingDirectory
 from flinkcore.common.boundedness import Boundedness
 from flinkcore.common.execution_config import ExecutionConfig
 from flinkcore.common.typeinfo import TypeInformation
 from flinkcore.datastream.connectors.base import SourceSplit
-from flinkcore.datastream.element_transformations import LegacySourceTransformation, SourceTransformation
+from flinkcore.datastream.graph.element_transformations import (
+    LegacySourceTransformation,
+    SourceTransformation,
+)
+from flinkcore.datastream.graph.transformations import EventLogSource, Transformation
 from flinkcore.datastream.time_characteristic import TimeCharacteristic
-from flinkcore.datastream.transformations import EventLogSource, Transformation
-from flinkcore.replay.elements.restored_sources import (
+from flinkcore.elements.arrivals.restored_sources import (
     RestoredFunction,
     RestoredSource,
     reads_by_itself,
     without_emitted,
 )
-from flinkcore.replay.elements.task_sources import (
+from flinkcore.elements.arrivals.task_sources import (
     ColumnarJob,
     TaskElements,
     TaskFunction,
@@ -26,11 +30,10 @@ from flinkcore.replay.elements.task_sources import (
     TaskSource,
     TaskSplits,
 )
-from flinkcore.runtime.tasks.stream_graph import JobVertex, StreamNode, is_of_log, is_source_node
-from flinkcore.runtime.working_directory import WorkingDirectory
+from flinkcore.elements.tasks.stream_graph import JobVertex, StreamNode, is_of_log, is_source_node
 
 if TYPE_CHECKING:
-    from flinkcore.replay.elements.element_checkpoint import ElementCheckpoints
+    from flinkcore.elements.element_checkpoint import ElementCheckpoints
 
 _IN_PYTHON: Final = (SourceTransformation, LegacySourceTransformation)
 """Sources whose elements come when they come; those of others have arrivals."""
@@ -93,7 +96,7 @@ class JobSources:
         self.start_ms = 0
         self._end_of_logs_ms = 1
         if ranges:
-            from flinkcore.replay.time_plane.tick_clock import TickClock  # loads numpy
+            from flinkcore.time_plane.tick_clock import TickClock  # loads numpy
 
             first, last = min(first for first, _ in ranges), max(last for _, last in ranges)
             self.start_ms = TickClock(configuration.get_auto_watermark_interval(), first, last).opened_ms
@@ -105,12 +108,12 @@ class JobSources:
 
     def _refuse(self, step: Transformation) -> None:
         """Refuse what cannot be planned, which no row of another log may forestall."""
-        from flinkcore.replay.elements.log_arrivals import LogReading  # loads pyarrow
+        from flinkcore.elements.arrivals.log_arrivals import LogReading  # loads pyarrow
 
         LogReading.plan_of(step, self._configuration)
 
     def _reading(self, step: Transformation) -> Any:
-        from flinkcore.replay.elements.log_arrivals import LogReading  # loads pyarrow
+        from flinkcore.elements.arrivals.log_arrivals import LogReading  # loads pyarrow
 
         cut, stops = None, False
         if self._checkpoints is not None:

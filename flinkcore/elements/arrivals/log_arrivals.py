@@ -9,36 +9,36 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from flinkcore._internal.arrow.column_ops import ColumnOp
+from flinkcore.checkpoint import OperatorSnapshot
+from flinkcore.columnar.plans.log_plan import LogPlan, column_op, plan_of_log
+from flinkcore.columnar.plans.operators import UserProcess
+from flinkcore.columnar.stages.map_stage import MapStage
 from flinkcore.common.execution_config import ExecutionConfig
 from flinkcore.common.watermark_strategy import WatermarkStrategy
-from flinkcore.datastream.transformations import (
+from flinkcore.datastream.graph.transformations import (
     EventLogSource,
     TimestampsAndWatermarksTransformation,
     Transformation,
 )
-from flinkcore.errors import ConfigurationError
-from flinkcore.replay.elements.element_arrivals import (
+from flinkcore.elements.arrivals.element_arrivals import (
     ELEMENTS_AT_ONCE,
     Origin,
     SourceSnapshot,
     end_input,
 )
-from flinkcore.replay.elements.job_clock import JobClock
-from flinkcore.replay.log.column_ops import ColumnOp
-from flinkcore.replay.plans.log_plan import LogPlan, column_op, plan_of_log
-from flinkcore.replay.plans.operators import UserProcess
-from flinkcore.replay.stages.map_stage import MapStage
-from flinkcore.replay.time_plane.split_watermarks import RestoredSplits, SplitWatermarks
-from flinkcore.replay.time_plane.time_cut import TimeCut
-from flinkcore.replay.time_plane.time_pass import time_planes_of
-from flinkcore.replay.time_plane.timeline import TimePlane
-from flinkcore.replay.time_plane.total_order import Events, TotalOrderMerge
-from flinkcore.runtime.checkpoint import OperatorSnapshot
-from flinkcore.runtime.element_rows import element_rows
-from flinkcore.runtime.elements import StreamRecord, WatermarkStatus
-from flinkcore.runtime.processing_time import ProcessingTimeService
-from flinkcore.runtime.tasks.subtask_state import broadcast_state
-from flinkcore.runtime.tasks.task_output import ElementCall, TaskOutput
+from flinkcore.elements.arrivals.job_clock import JobClock
+from flinkcore.elements.arrivals.split_watermarks import RestoredSplits, SplitWatermarks
+from flinkcore.elements.tasks.subtask_state import broadcast_state
+from flinkcore.elements.tasks.task_output import ElementCall, TaskOutput
+from flinkcore.errors import ConfigurationError
+from flinkcore.operators.keys.element_rows import element_rows
+from flinkcore.operators.records.stream_elements import StreamRecord, WatermarkStatus
+from flinkcore.operators.timers.processing_time import ProcessingTimeService
+from flinkcore.time_plane.time_cut import TimeCut
+from flinkcore.time_plane.time_pass import time_planes_of
+from flinkcore.time_plane.timeline import TimePlane
+from flinkcore.time_plane.total_order import Events, TotalOrderMerge
 
 SPLITS: Final = "flinkcore.splits"
 """Name of the state in a checkpoint that has, of each split, its value and its `SplitWatermark`."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
+from flinkcore._internal.values.timestamps import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.common.settings import UPPER_BOUND_MAX_PARALLELISM
 from flinkcore.datastream.connectors.base import Source, SourceSplit
 from flinkcore.datastream.connectors.collection import CollectionSplit
@@ -21,9 +21,9 @@ from flinkcore.datastream.connectors.iterator_source_reader import ResumedSplit
 from flinkcore.errors import SchemaError, UserCodeError, in_words
 
 if TYPE_CHECKING:
-    from flinkcore.runtime.checkpoint import SplitPosition
-    from flinkcore.runtime.sources.timestamps_and_watermarks import SourceWatermarks
-    from flinkcore.runtime.state import OperatorStateSnapshot
+    from flinkcore.checkpoint import SplitPosition
+    from flinkcore.elements.sources.timestamps_and_watermarks import SourceWatermarks
+    from flinkcore.operators.state import OperatorStateSnapshot
 
 WATERMARKS: Final = "flinkcore.source watermarks"
 """State of a source with splits: its `SourceWatermarks`."""

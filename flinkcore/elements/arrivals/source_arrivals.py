@@ -10,8 +10,7 @@ from flinkcore.common.timestamp_assigner import NO_TIMESTAMP
 from flinkcore.common.typeinfo.type_information import Conversion
 from flinkcore.datastream.connectors.base import InputStatus, SourceSplit
 from flinkcore.datastream.connectors.iterator_source_reader import IteratorSourceReader
-from flinkcore.errors import UserCodeError, in_words
-from flinkcore.replay.elements.element_arrivals import (
+from flinkcore.elements.arrivals.element_arrivals import (
     ELEMENTS_AT_ONCE,
     OrderedArrivals,
     Origin,
@@ -19,13 +18,14 @@ from flinkcore.replay.elements.element_arrivals import (
     arrival_times,
     positions_ahead,
 )
-from flinkcore.replay.elements.job_clock import JobClock
-from flinkcore.replay.elements.restored_sources import FIRST_PLACE, PLACE, WATERMARKS, SourcePlace
-from flinkcore.runtime.sources.source_operator import SourceOperator
-from flinkcore.runtime.sources.source_outputs import Emit
+from flinkcore.elements.arrivals.job_clock import JobClock
+from flinkcore.elements.arrivals.restored_sources import FIRST_PLACE, PLACE, WATERMARKS, SourcePlace
+from flinkcore.elements.sources.source_operator import SourceOperator
+from flinkcore.elements.sources.source_outputs import Emit
+from flinkcore.errors import UserCodeError, in_words
 
 if TYPE_CHECKING:
-    from flinkcore.runtime.checkpoint import SplitPosition
+    from flinkcore.checkpoint import SplitPosition
 
 
 class SourceArrivals(Origin):
@@ -184,8 +184,8 @@ class SourceArrivals(Origin):
         self._schedule_next(self._arrival_ms(self._position), InputStatus.MORE_AVAILABLE)
 
     def snapshot(self, is_amid: bool) -> SourceSnapshot:
-        from flinkcore.runtime.checkpoint import OperatorSnapshot  # loads pyarrow
-        from flinkcore.runtime.tasks.subtask_state import own_state
+        from flinkcore.checkpoint import OperatorSnapshot  # loads pyarrow
+        from flinkcore.elements.tasks.subtask_state import own_state
 
         (watermark_ms, is_idle), watermarks = self._operator.snapshot_watermarks()
         created_for = self._created_for if is_amid else 0
@@ -202,7 +202,7 @@ class SourceArrivals(Origin):
 
     def _positions(self) -> list[SplitPosition]:
         """Return where the splits are that have not ended."""
-        from flinkcore.runtime.checkpoint import SplitPosition  # loads pyarrow
+        from flinkcore.checkpoint import SplitPosition  # loads pyarrow
 
         return [
             SplitPosition(

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from flinkcore.common.constants import MAX_TIMESTAMP
+from flinkcore._internal.values.timestamps import MAX_TIMESTAMP
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.watermark import Watermark
 from flinkcore.common.watermark_strategy import WatermarkStrategy
-from flinkcore.runtime.elements import LatencyMarker, StreamRecord, WatermarkStatus
-from flinkcore.runtime.operators import OneInputStreamOperator, TimestampsAndWatermarksOperator
-from flinkcore.runtime.processing_time import ProcessingTimeService
-from flinkcore.runtime.tasks.stream_input_processor import StreamOneInputProcessor
-from flinkcore.runtime.tasks.task_output import ElementCall, TaskOutput
+from flinkcore.elements.tasks.stream_input_processor import StreamOneInputProcessor
+from flinkcore.elements.tasks.task_output import ElementCall, TaskOutput
+from flinkcore.operators.records.stream_elements import LatencyMarker, StreamRecord, WatermarkStatus
+from flinkcore.operators.stream_operator import OneInputStreamOperator
+from flinkcore.operators.timers.processing_time import ProcessingTimeService
+from flinkcore.operators.timestamps_and_watermarks import TimestampsAndWatermarksOperator
 
 
 class SourceHead(OneInputStreamOperator):

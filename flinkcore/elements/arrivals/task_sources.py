@@ -8,31 +8,34 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
+from flinkcore._internal.python.working_directory import WorkingDirectory
 from flinkcore.common.execution_config import ExecutionConfig
 from flinkcore.common.typeinfo import TypeInformation
 from flinkcore.common.watermark_strategy import WatermarkStrategy
 from flinkcore.datastream.connectors.base import Source, SourceSplit
 from flinkcore.datastream.connectors.collection import CollectionSplit
-from flinkcore.datastream.element_transformations import LegacySourceTransformation, SideOutputTransformation
 from flinkcore.datastream.functions import CheckpointedFunction
+from flinkcore.datastream.graph.element_transformations import (
+    LegacySourceTransformation,
+    SideOutputTransformation,
+)
+from flinkcore.datastream.graph.transformations import Transformation
 from flinkcore.datastream.time_characteristic import TimeCharacteristic
-from flinkcore.datastream.transformations import Transformation
-from flinkcore.replay.elements.element_arrivals import Origin, SplitArrivals, arrival_times, end_input
-from flinkcore.replay.elements.restored_sources import (
+from flinkcore.elements.arrivals.element_arrivals import Origin, SplitArrivals, arrival_times, end_input
+from flinkcore.elements.arrivals.restored_sources import (
     FIRST_PLACE,
     RestoredFunction,
     RestoredSource,
     SourcePlace,
 )
-from flinkcore.runtime.tasks.stream_task import StreamTask
-from flinkcore.runtime.tasks.task_output import ElementCall
-from flinkcore.runtime.working_directory import WorkingDirectory
+from flinkcore.elements.tasks.stream_task import StreamTask
+from flinkcore.elements.tasks.task_output import ElementCall
 
 if TYPE_CHECKING:
-    from flinkcore.replay.elements.function_arrivals import FunctionArrivals
-    from flinkcore.runtime.sources.source_contexts import LockedSourceContext
-    from flinkcore.runtime.sources.watermark_alignment import SourceCoordinator
-    from flinkcore.runtime.state import OperatorStateSnapshot
+    from flinkcore.elements.arrivals.function_arrivals import FunctionArrivals
+    from flinkcore.elements.sources.source_contexts import LockedSourceContext
+    from flinkcore.elements.sources.watermark_alignment import SourceCoordinator
+    from flinkcore.operators.state import OperatorStateSnapshot
 
 
 class TaskSource(Protocol):
@@ -140,7 +143,7 @@ class TaskElements:
 
     def _ingestion_context(self, task: StreamTask) -> LockedSourceContext[Any]:
         """Return the context of a source function in ingestion time, which gives timestamps and watermarks."""
-        from flinkcore.runtime.sources.source_contexts import get_source_context
+        from flinkcore.elements.sources.source_contexts import get_source_context
 
         context = get_source_context(
             TimeCharacteristic.IngestionTime,
@@ -200,8 +203,8 @@ class TaskSplits:
     def origins(self, task: StreamTask) -> list[Origin]:
         """Open the operator of the source, and return its polls."""
         from flinkcore.datastream.connectors.iterator_source_reader import IteratorSourceReader
-        from flinkcore.replay.elements.source_arrivals import SourceArrivals
-        from flinkcore.runtime.sources.source_operator import SourceOperator
+        from flinkcore.elements.arrivals.source_arrivals import SourceArrivals
+        from flinkcore.elements.sources.source_operator import SourceOperator
 
         configuration, coordinator = self.configuration, self._coordinator(task)
         wake = None if task.mailbox is None else task.mailbox.wake
@@ -316,7 +319,7 @@ class TaskLog:
 
     def origins(self, task: StreamTask) -> list[Origin]:
         """Return the log."""
-        from flinkcore.replay.elements.log_arrivals import LogArrivals  # loads pyarrow
+        from flinkcore.elements.arrivals.log_arrivals import LogArrivals  # loads pyarrow
 
         task.emit_latency_markers()
         return [
@@ -374,8 +377,8 @@ class TaskFunction:
         return [self._arrivals(task)]
 
     def _arrivals(self, task: StreamTask) -> FunctionArrivals:
-        from flinkcore.replay.elements.function_arrivals import FunctionArrivals
-        from flinkcore.runtime.sources.stream_source import StreamSource
+        from flinkcore.elements.arrivals.function_arrivals import FunctionArrivals
+        from flinkcore.elements.sources.stream_source import StreamSource
 
         restored = self.restored
         function = task.opened_source_function(self.step.function, restored and restored.states)
@@ -421,9 +424,9 @@ class ColumnarJob(SourceSplit):
 
     def elements(self) -> Iterator[Any]:
         """Run the job, and yield its rows."""
-        from flinkcore.datastream.transformations import StreamGraph
-        from flinkcore.replay.embedded.embedded_replay import embedded_result
-        from flinkcore.runtime.element_rows import element_rows
+        from flinkcore.columnar.local.embedded_replay import embedded_result
+        from flinkcore.datastream.graph.transformations import StreamGraph
+        from flinkcore.operators.keys.element_rows import element_rows
 
         side = self.result if isinstance(self.result, SideOutputTransformation) else None
         graph = StreamGraph(self.result if side is None else side.input)

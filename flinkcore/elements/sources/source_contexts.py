@@ -5,15 +5,15 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Final, NoReturn, TypeVar
 
-from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
-from flinkcore.common.shown_times import dated
+from flinkcore._internal.show.times import dated
+from flinkcore._internal.values.timestamps import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.common.watermark import Watermark
 from flinkcore.datastream.functions import SourceContext
 from flinkcore.datastream.time_characteristic import TimeCharacteristic
 from flinkcore.errors import ConfigurationError, LifecycleError, SchemaError
-from flinkcore.runtime.elements import StreamRecord, WatermarkStatus
-from flinkcore.runtime.output import Output
-from flinkcore.runtime.processing_time import ProcessingTimeService, ScheduledTimer
+from flinkcore.operators.records.output import Output
+from flinkcore.operators.records.stream_elements import StreamRecord, WatermarkStatus
+from flinkcore.operators.timers.processing_time import ProcessingTimeService, ScheduledTimer
 
 T = TypeVar("T")
 

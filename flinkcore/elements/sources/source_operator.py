@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from enum import Enum
 from typing import Any, Generic
 
-from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
+from flinkcore._internal.values.timestamps import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.common.typeinfo.type_information import Conversion
 from flinkcore.common.watermark_generators import RelativeClock
 from flinkcore.common.watermark_strategy import WatermarkStrategy
@@ -16,14 +16,8 @@ from flinkcore.datastream.connectors.base import (
     SplitT,
 )
 from flinkcore.datastream.connectors.iterator_source_reader import IteratorSourceReader
-from flinkcore.errors import ConfigurationError, LifecycleError, UnsupportedOperationError, UserCodeError
-from flinkcore.runtime.copies import copied_strategy
-from flinkcore.runtime.gauges import TimerGauge, WatermarkGauge
-from flinkcore.runtime.latency import LatencyMarkerEmitter
-from flinkcore.runtime.output import Output
-from flinkcore.runtime.processing_time import ProcessingTimeService, ScheduledTimer
-from flinkcore.runtime.sources.source_outputs import Emit, SourceDataOutput, SourceOutputWithWatermarks
-from flinkcore.runtime.sources.timestamps_and_watermarks import (
+from flinkcore.elements.sources.source_outputs import Emit, SourceDataOutput, SourceOutputWithWatermarks
+from flinkcore.elements.sources.timestamps_and_watermarks import (
     NoOpTimestampsAndWatermarks,
     PausableRelativeClock,
     ProgressiveTimestampsAndWatermarks,
@@ -31,8 +25,18 @@ from flinkcore.runtime.sources.timestamps_and_watermarks import (
     TimestampsAndWatermarks,
     TimestampsOnlyOutput,
 )
-from flinkcore.runtime.sources.watermark_alignment import SourceSplitMetrics, SplitAlignment, WatermarkSampler
-from flinkcore.runtime.task_metrics import TaskMetricGroup
+from flinkcore.elements.sources.watermark_alignment import (
+    SourceSplitMetrics,
+    SplitAlignment,
+    WatermarkSampler,
+)
+from flinkcore.errors import ConfigurationError, LifecycleError, UnsupportedOperationError, UserCodeError
+from flinkcore.operators.metrics.gauges import TimerGauge, WatermarkGauge
+from flinkcore.operators.metrics.latency import LatencyMarkerEmitter
+from flinkcore.operators.metrics.task_metrics import TaskMetricGroup
+from flinkcore.operators.records.copies import copied_strategy
+from flinkcore.operators.records.output import Output
+from flinkcore.operators.timers.processing_time import ProcessingTimeService, ScheduledTimer
 
 ALLOW_UNALIGNED_SOURCE_SPLITS = "pipeline.watermark-alignment.allow-unaligned-source-splits"
 

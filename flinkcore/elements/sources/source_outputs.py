@@ -3,17 +3,17 @@
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
+from flinkcore._internal.show.times import dated
+from flinkcore._internal.values.timestamps import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.common.output_tag import OutputTag
-from flinkcore.common.shown_times import dated
 from flinkcore.common.timestamp_assigner import NO_TIMESTAMP, TimestampAssigner, as_timestamp
 from flinkcore.common.typeinfo.type_information import Conversion
 from flinkcore.common.watermark import Watermark
 from flinkcore.common.watermark_generators import WatermarkGenerator, WatermarkOutput
 from flinkcore.errors import DataError, LifecycleError
-from flinkcore.runtime.elements import LatencyMarker, StreamRecord, WatermarkStatus
-from flinkcore.runtime.gauges import WatermarkGauge
-from flinkcore.runtime.output import Output
+from flinkcore.operators.metrics.gauges import WatermarkGauge
+from flinkcore.operators.records.output import Output
+from flinkcore.operators.records.stream_elements import LatencyMarker, StreamRecord, WatermarkStatus
 
 Emit = Callable[[Any, int], None]
 """Emits a record, given with the timestamp of the source in ms since the epoch; -2**63 if it has none."""

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from threading import RLock, Thread
 from typing import Any, Final
 
-from flinkcore.common.interruptible_condition import InterruptibleCondition
+from flinkcore._internal.python.interruptible_condition import InterruptibleCondition
 from flinkcore.common.timestamp_assigner import as_timestamp
 from flinkcore.common.typeinfo import TypeInformation
 from flinkcore.common.watermark import Watermark
@@ -23,6 +23,8 @@ from flinkcore.datastream.functions import (
     function_name,
 )
 from flinkcore.datastream.time_characteristic import TimeCharacteristic
+from flinkcore.elements.sources.source_contexts import LockedSourceContext, get_source_context
+from flinkcore.elements.sources.source_outputs import SourceDataOutput
 from flinkcore.errors import (
     ConfigurationError,
     DataError,
@@ -31,13 +33,11 @@ from flinkcore.errors import (
     UserCodeError,
     in_words,
 )
-from flinkcore.runtime.copies import detached
-from flinkcore.runtime.messages import shown
-from flinkcore.runtime.output import Output
-from flinkcore.runtime.processing_time import ProcessingTimeService
-from flinkcore.runtime.sources.source_contexts import LockedSourceContext, get_source_context
-from flinkcore.runtime.sources.source_outputs import SourceDataOutput
-from flinkcore.runtime.state import OperatorStateBackend, OperatorStateSnapshot
+from flinkcore.operators.records.copies import detached
+from flinkcore.operators.records.messages import shown
+from flinkcore.operators.records.output import Output
+from flinkcore.operators.state import OperatorStateBackend, OperatorStateSnapshot
+from flinkcore.operators.timers.processing_time import ProcessingTimeService
 
 _LOG = logging.getLogger(__name__)
 

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
+from flinkcore._internal.values.timestamps import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.common.execution_config import checked_auto_watermark_interval
 from flinkcore.common.supplied_generators import HeldGenerators, holder_name
 from flinkcore.common.timestamp_assigner import TimestampAssigner
@@ -15,14 +15,14 @@ from flinkcore.common.watermark import Watermark
 from flinkcore.common.watermark_generators import RelativeClock, WatermarkOutput
 from flinkcore.common.watermark_strategy import WatermarkStrategy
 from flinkcore.datastream.connectors.base import ReaderOutput, SourceOutput
+from flinkcore.elements.sources.source_outputs import SourceOutputWithWatermarks, source_timestamp
+from flinkcore.elements.sources.watermark_output_multiplexer import WatermarkOutputMultiplexer
 from flinkcore.errors import LifecycleError, SchemaError
-from flinkcore.runtime.copies import copied_strategy
-from flinkcore.runtime.elements import StreamRecord
-from flinkcore.runtime.operators.timestamps_and_watermarks import WatermarkEmitter
-from flinkcore.runtime.output import Output
-from flinkcore.runtime.processing_time import ProcessingTimeService, ScheduledTimer
-from flinkcore.runtime.sources.source_outputs import SourceOutputWithWatermarks, source_timestamp
-from flinkcore.runtime.sources.watermark_output_multiplexer import WatermarkOutputMultiplexer
+from flinkcore.operators.records.copies import copied_strategy
+from flinkcore.operators.records.output import Output
+from flinkcore.operators.records.stream_elements import StreamRecord
+from flinkcore.operators.timers.processing_time import ProcessingTimeService, ScheduledTimer
+from flinkcore.operators.timestamps_and_watermarks import WatermarkEmitter
 
 
 class WatermarkUpdateListener(Protocol):

@@ -6,13 +6,13 @@ from heapq import heapify, heappop, heappush
 from types import MappingProxyType
 from typing import Generic, Protocol, TypeVar
 
-from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
+from flinkcore._internal.values.timestamps import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.common.watermark_generators import RelativeClock
 from flinkcore.common.watermark_strategy import WatermarkAlignmentParams
 from flinkcore.errors import ConfigurationError, LifecycleError
-from flinkcore.runtime.gauges import TimerGauge, WatermarkGauge
-from flinkcore.runtime.processing_time import ProcessingTimeService, ScheduledTimer
-from flinkcore.runtime.task_metrics import TaskMetricGroup
+from flinkcore.operators.metrics.gauges import TimerGauge, WatermarkGauge
+from flinkcore.operators.metrics.task_metrics import TaskMetricGroup
+from flinkcore.operators.timers.processing_time import ProcessingTimeService, ScheduledTimer
 
 K = TypeVar("K", bound=Hashable)
 

@@ -3,7 +3,7 @@
 from flinkcore.common.watermark import Watermark
 from flinkcore.common.watermark_generators import WatermarkOutput
 from flinkcore.errors import LifecycleError
-from flinkcore.runtime.combined_watermark_status import (
+from flinkcore.operators.combined_watermark_status import (
     CombinedWatermarkStatus,
     PartialWatermark,
     PartialWatermarkListener,

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
+from flinkcore._internal.values.timestamps import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.common.watermark import Watermark
-from flinkcore.datastream.element_transformations import KeyedTransformation, SinkTransformation
-from flinkcore.datastream.transformations import BroadcastTransformation, PartitionTransformation
-from flinkcore.runtime.elements import LatencyMarker, StreamRecord, WatermarkStatus
-from flinkcore.runtime.operators import AbstractStreamOperator
-from flinkcore.runtime.operators.function_calls import KeySelector, selected_key
-from flinkcore.runtime.operators.stream_operator import ElementCall, Input
-from flinkcore.runtime.state.keyed_state_backend import KeyedStateBackend
-from flinkcore.runtime.tasks.operator_setup import OperatorSetup
+from flinkcore.datastream.graph.element_transformations import KeyedTransformation, SinkTransformation
+from flinkcore.datastream.graph.transformations import BroadcastTransformation, PartitionTransformation
+from flinkcore.elements.tasks.operator_setup import OperatorSetup
+from flinkcore.operators.function_calls import KeySelector, selected_key
+from flinkcore.operators.records.stream_elements import LatencyMarker, StreamRecord, WatermarkStatus
+from flinkcore.operators.state.keyed_state_backend import KeyedStateBackend
+from flinkcore.operators.stream_operator import AbstractStreamOperator, ElementCall, Input
 
 _KEYED: Final = (KeyedTransformation, PartitionTransformation)
 _LONGS: Final = 1 << 64

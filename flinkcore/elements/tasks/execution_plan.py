@@ -6,18 +6,18 @@ import json
 from typing import Any, Final
 
 from flinkcore.common.execution_config import ExecutionConfig
-from flinkcore.datastream.element_transformations import (
+from flinkcore.datastream.functions import AllWindowFunction, ProcessAllWindowFunction
+from flinkcore.datastream.functions.join_functions import called_function
+from flinkcore.datastream.graph.element_transformations import (
     CustomPartitionTransformation,
     ElementWindowTransformation,
     KeyedValuesTransformation,
     SinkTransformation,
 )
-from flinkcore.datastream.functions import AllWindowFunction, ProcessAllWindowFunction
-from flinkcore.datastream.functions.join_functions import called_function
-from flinkcore.datastream.pipeline_executor import ElementJob
-from flinkcore.datastream.transformations import PartitionTransformation, WindowProcessTransformation
+from flinkcore.datastream.graph.pipeline_executor import ElementJob
+from flinkcore.datastream.graph.transformations import PartitionTransformation, WindowProcessTransformation
 from flinkcore.datastream.window import WindowOperation
-from flinkcore.runtime.tasks.stream_graph import StreamEdge, StreamGraphGenerator, StreamNode
+from flinkcore.elements.tasks.stream_graph import StreamEdge, StreamGraphGenerator, StreamNode
 
 _SINK: Final = "Data Sink"
 _ALL_WINDOW_FUNCTIONS: Final = (AllWindowFunction, ProcessAllWindowFunction)

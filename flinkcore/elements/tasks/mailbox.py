@@ -9,10 +9,11 @@ from threading import Lock
 from time import monotonic
 from typing import Any, Final
 
-from flinkcore.common.interruptible_condition import InterruptibleCondition
+from flinkcore._internal.python.interruptible_condition import InterruptibleCondition
+from flinkcore.elements.tasks.task_output import InputChannel
 from flinkcore.errors import FlinkcoreError, TimerError
-from flinkcore.runtime.elements import StreamElement, StreamRecord
-from flinkcore.runtime.processing_time import (
+from flinkcore.operators.records.stream_elements import StreamElement, StreamRecord
+from flinkcore.operators.timers.processing_time import (
     ProcessingTimeCallback,
     ProcessingTimeService,
     ScheduledTimer,
@@ -20,7 +21,6 @@ from flinkcore.runtime.processing_time import (
     SystemProcessingTimeService,
     TimerSchedule,
 )
-from flinkcore.runtime.tasks.task_output import InputChannel
 
 Mail = Callable[[], None]
 """Called in the thread of the job."""

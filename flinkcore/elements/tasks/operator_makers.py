@@ -6,11 +6,22 @@ import copy
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from flinkcore._internal.values.row import Row
 from flinkcore.common.execution_config import ExecutionConfig
-from flinkcore.common.row import Row
 from flinkcore.common.typeinfo import RowTypeInfo
 from flinkcore.datastream.connectors.base import WriterContext
-from flinkcore.datastream.element_transformations import (
+from flinkcore.datastream.functions import (
+    BroadcastProcessFunction,
+    CoFlatMapFunction,
+    CoMapFunction,
+    CoProcessFunction,
+    KeyedBroadcastProcessFunction,
+    KeyedCoProcessFunction,
+    KeyedProcessFunction,
+    SinkFunction,
+    function_name,
+)
+from flinkcore.datastream.graph.element_transformations import (
     AsyncWaitTransformation,
     ChoiceTransformation,
     ConnectedTransformation,
@@ -24,18 +35,7 @@ from flinkcore.datastream.element_transformations import (
     ReduceTransformation,
     SinkTransformation,
 )
-from flinkcore.datastream.functions import (
-    BroadcastProcessFunction,
-    CoFlatMapFunction,
-    CoMapFunction,
-    CoProcessFunction,
-    KeyedBroadcastProcessFunction,
-    KeyedCoProcessFunction,
-    KeyedProcessFunction,
-    SinkFunction,
-    function_name,
-)
-from flinkcore.datastream.transformations import (
+from flinkcore.datastream.graph.transformations import (
     BroadcastTransformation,
     PartitionTransformation,
     ProcessTransformation,
@@ -44,19 +44,11 @@ from flinkcore.datastream.transformations import (
     TwoInputTransformation,
     WindowProcessTransformation,
 )
+from flinkcore.elements.tasks.operator_setup import JobContext, OperatorSetup
+from flinkcore.elements.tasks.stream_graph import StreamNode, is_source_node
+from flinkcore.elements.tasks.task_output import TaskOutput
 from flinkcore.errors import ConfigurationError, DataError
-from flinkcore.runtime.copies import detached
-from flinkcore.runtime.operators import (
-    AbstractStreamOperator,
-    BroadcastProcessOperator,
-    CoProcessOperator,
-    KeyedBroadcastProcessOperator,
-    KeyedCoProcessOperator,
-    KeyedProcessOperator,
-    ProcessOperator,
-    TimestampsAndWatermarksOperator,
-)
-from flinkcore.runtime.operators.function_operators import (
+from flinkcore.operators.function_operators import (
     BatchGroupedReduce,
     CoStreamFlatMap,
     CoStreamMap,
@@ -66,17 +58,25 @@ from flinkcore.runtime.operators.function_operators import (
     StreamGroupedReduce,
     StreamMap,
 )
-from flinkcore.runtime.operators.function_results import misfit
-from flinkcore.runtime.operators.sink_operators import CollectSinkOperator, SinkWriterOperator, StreamSink
-from flinkcore.runtime.output import Output
-from flinkcore.runtime.processing_time import DrivenProcessingTimeService
-from flinkcore.runtime.tasks.operator_setup import JobContext, OperatorSetup
-from flinkcore.runtime.tasks.stream_graph import StreamNode, is_source_node
-from flinkcore.runtime.tasks.task_output import TaskOutput
+from flinkcore.operators.function_results import misfit
+from flinkcore.operators.process_operators import (
+    BroadcastProcessOperator,
+    CoProcessOperator,
+    KeyedBroadcastProcessOperator,
+    KeyedCoProcessOperator,
+    KeyedProcessOperator,
+    ProcessOperator,
+)
+from flinkcore.operators.records.copies import detached
+from flinkcore.operators.records.output import Output
+from flinkcore.operators.sink_operators import CollectSinkOperator, SinkWriterOperator, StreamSink
+from flinkcore.operators.stream_operator import AbstractStreamOperator
+from flinkcore.operators.timers.processing_time import DrivenProcessingTimeService
+from flinkcore.operators.timestamps_and_watermarks import TimestampsAndWatermarksOperator
 
 if TYPE_CHECKING:
     from flinkcore.datastream.window import WindowOperation
-    from flinkcore.runtime.operators.async_wait_operator import AsyncElementQueue
+    from flinkcore.operators.async_wait_operator import AsyncElementQueue
 
 Conversion = Callable[[Any], Any] | None
 OutputMaker = Callable[[Conversion], Output]
@@ -238,7 +238,7 @@ def _of_columns(step: ProcessTransformation | TwoInputTransformation) -> Convers
 def _window(
     setup: OperatorSetup, operation: WindowOperation, keyed: Transformation, output: Output
 ) -> AbstractStreamOperator:
-    from flinkcore.runtime.windowing import make_window_operator  # which most small programs do not need
+    from flinkcore.operators.windowing import make_window_operator  # which most small programs do not need
 
     return make_window_operator(
         setup.copied(operation),
@@ -263,7 +263,7 @@ def _process(
 def _async_wait(
     setup: OperatorSetup, step: AsyncWaitTransformation, output: Output
 ) -> AbstractStreamOperator:
-    from flinkcore.runtime.operators.async_wait_operator import AsyncWaitOperator  # loads asyncio
+    from flinkcore.operators.async_wait_operator import AsyncWaitOperator  # loads asyncio
 
     queue_of = setup.job.async_queue_of
 
@@ -281,7 +281,7 @@ def _connected(
     make_output: OutputMaker,
     conversion: Conversion,
 ) -> AbstractStreamOperator:
-    from flinkcore.datastream.interval_join_operation import IntervalJoinOperation  # loads windows
+    from flinkcore.datastream.graph.interval_join_operation import IntervalJoinOperation  # loads windows
     from flinkcore.datastream.window import WindowOperation
 
     function, clock = setup.copied(step.function), setup.clock
@@ -300,7 +300,7 @@ def _connected(
         assert backend is not None
         return KeyedCoProcessOperator(function, selectors[0], selectors[1], output, backend, clock)
     if isinstance(function, IntervalJoinOperation):
-        from flinkcore.runtime.operators.interval_join_operator import IntervalJoinOperator
+        from flinkcore.operators.interval_join_operator import IntervalJoinOperator
 
         assert backend is not None
         return IntervalJoinOperator(function, selectors[0], selectors[1], output, backend, clock)

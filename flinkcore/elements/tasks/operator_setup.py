@@ -11,26 +11,26 @@ from flinkcore._native.key_groups import compute_key_group_range_for_operator_in
 from flinkcore.common.execution_config import ExecutionConfig
 from flinkcore.datastream import functions
 from flinkcore.datastream.connectors.base import new_run_id
-from flinkcore.datastream.element_transformations import KeyedTransformation
 from flinkcore.datastream.functions import Function, FunctionOrCallable, function_call
-from flinkcore.datastream.transformations import PartitionTransformation, Transformation
+from flinkcore.datastream.graph.element_transformations import KeyedTransformation
+from flinkcore.datastream.graph.transformations import PartitionTransformation, Transformation
+from flinkcore.elements.tasks.stream_graph import StreamEdge, StreamNode
+from flinkcore.elements.tasks.stream_partitioners import ElementKeyGroups
 from flinkcore.errors import DataError
-from flinkcore.runtime.key_context import NO_KEY, KeyContext
-from flinkcore.runtime.messages import shown
-from flinkcore.runtime.operators.function_calls import KeySelector
-from flinkcore.runtime.processing_time import ProcessingTimeService
-from flinkcore.runtime.state import DefaultKeyedStateStore, KeyedStateBackend, OperatorStateBackend
-from flinkcore.runtime.streaming_runtime_context import StreamingRuntimeContext, TaskInfo
-from flinkcore.runtime.task_metrics import TaskMetricGroup
-from flinkcore.runtime.tasks.stream_graph import StreamEdge, StreamNode
-from flinkcore.runtime.tasks.stream_partitioners import ElementKeyGroups
+from flinkcore.operators.function_calls import KeySelector
+from flinkcore.operators.keys.key_context import NO_KEY, KeyContext
+from flinkcore.operators.metrics.task_metrics import TaskMetricGroup
+from flinkcore.operators.records.messages import shown
+from flinkcore.operators.state import DefaultKeyedStateStore, KeyedStateBackend, OperatorStateBackend
+from flinkcore.operators.streaming_runtime_context import StreamingRuntimeContext, TaskInfo
+from flinkcore.operators.timers.processing_time import ProcessingTimeService
 
 if TYPE_CHECKING:
-    from flinkcore.runtime.operators.async_wait_operator import AsyncElementQueue
-    from flinkcore.runtime.sources.watermark_alignment import SourceCoordinators
-    from flinkcore.runtime.tasks.mailbox import TaskMailbox
-    from flinkcore.runtime.tasks.subtask_state import RestoredSubtasks
-    from flinkcore.runtime.tasks.task_output import InputChannel
+    from flinkcore.elements.sources.watermark_alignment import SourceCoordinators
+    from flinkcore.elements.tasks.mailbox import TaskMailbox
+    from flinkcore.elements.tasks.subtask_state import RestoredSubtasks
+    from flinkcore.elements.tasks.task_output import InputChannel
+    from flinkcore.operators.async_wait_operator import AsyncElementQueue
 
 F = TypeVar("F")
 
@@ -90,7 +90,7 @@ class JobContext:
     @cached_property
     def source_coordinators(self) -> SourceCoordinators:
         """The coordinators of sources that are aligned; their timers come after those of all tasks."""
-        from flinkcore.runtime.sources.watermark_alignment import SourceCoordinators
+        from flinkcore.elements.sources.watermark_alignment import SourceCoordinators
 
         return SourceCoordinators(self.task_clock(_AFTER_ALL_TASKS))
 

@@ -7,9 +7,9 @@ from collections import deque
 from collections.abc import Callable
 from functools import partial
 
-from flinkcore.runtime.operators.async_calls import AsyncCall
-from flinkcore.runtime.operators.async_wait_operator import MOST_WAITING, AsyncElementQueue, Emit
-from flinkcore.runtime.tasks.mailbox import TaskMailbox
+from flinkcore.elements.tasks.mailbox import TaskMailbox
+from flinkcore.operators.async_calls import AsyncCall
+from flinkcore.operators.async_wait_operator import MOST_WAITING, AsyncElementQueue, Emit
 
 
 class _Waiting:

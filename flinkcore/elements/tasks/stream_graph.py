@@ -11,8 +11,9 @@ from flinkcore.common.execution_config import ExecutionConfig
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.typeinfo import TypeInformation
 from flinkcore.datastream.connectors.print_sink import PrintSink
-from flinkcore.datastream.declared_type import declared_type
-from flinkcore.datastream.element_transformations import (
+from flinkcore.datastream.functions import Function, function_name
+from flinkcore.datastream.graph.declared_type import declared_type
+from flinkcore.datastream.graph.element_transformations import (
     AsyncWaitTransformation,
     ChoiceTransformation,
     ConnectedTransformation,
@@ -29,9 +30,8 @@ from flinkcore.datastream.element_transformations import (
     SinkTransformation,
     SourceTransformation,
 )
-from flinkcore.datastream.functions import Function, function_name
-from flinkcore.datastream.pipeline_executor import ElementJob
-from flinkcore.datastream.transformations import (
+from flinkcore.datastream.graph.pipeline_executor import ElementJob
+from flinkcore.datastream.graph.transformations import (
     BatchProcessTransformation,
     BroadcastTransformation,
     ChainingStrategy,

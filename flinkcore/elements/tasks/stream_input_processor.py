@@ -3,13 +3,18 @@
 from collections.abc import Sequence
 from typing import Any
 
+from flinkcore._internal.values.timestamps import MIN_TIMESTAMP
 from flinkcore._native.watermarks import StatusWatermarkValve
-from flinkcore.common.constants import MIN_TIMESTAMP
 from flinkcore.common.watermark import Watermark
 from flinkcore.errors import DataError
-from flinkcore.runtime.elements import LatencyMarker, StreamElement, StreamRecord, WatermarkStatus
-from flinkcore.runtime.gauges import WatermarkGauge
-from flinkcore.runtime.operators.stream_operator import Input
+from flinkcore.operators.metrics.gauges import WatermarkGauge
+from flinkcore.operators.records.stream_elements import (
+    LatencyMarker,
+    StreamElement,
+    StreamRecord,
+    WatermarkStatus,
+)
+from flinkcore.operators.stream_operator import Input
 
 _STATUSES = {status.value: status for status in WatermarkStatus}
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from flinkcore._native.key_groups import key_group
 from flinkcore._native.keys import canonical_key, key_bytes
 from flinkcore.errors import DataError, FlinkcoreError, UserCodeError, in_words
-from flinkcore.runtime.elements import StreamRecord
-from flinkcore.runtime.messages import shown
-from flinkcore.runtime.operators.function_calls import KeySelector, selected_key
+from flinkcore.operators.function_calls import KeySelector, selected_key
+from flinkcore.operators.records.messages import shown
+from flinkcore.operators.records.stream_elements import StreamRecord
 
 if TYPE_CHECKING:
     import numpy as np
@@ -181,7 +181,7 @@ class ElementKeyGroups:
     """
 
     def __init__(self, max_parallelism: int) -> None:
-        from flinkcore.runtime.java_keys import JavaKeys  # loads pyarrow
+        from flinkcore.operators.keys.java_keys import JavaKeys  # loads pyarrow
 
         self._max_parallelism = max_parallelism
         self._of_java_keys = JavaKeys(max_parallelism)

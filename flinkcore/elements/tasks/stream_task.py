@@ -7,11 +7,6 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
-from flinkcore.datastream.element_transformations import (
-    CustomPartitionTransformation,
-    KeyedTransformation,
-    Partitioning,
-)
 from flinkcore.datastream.functions import (
     CheckpointedFunction,
     Function,
@@ -20,21 +15,17 @@ from flinkcore.datastream.functions import (
     SourceFunction,
     function_name,
 )
-from flinkcore.datastream.transformations import PartitionTransformation
-from flinkcore.runtime.elements import StreamElement
-from flinkcore.runtime.gauges import WatermarkGauge
-from flinkcore.runtime.latency import Granularity, LatencyMarkerEmitter, LatencyStats
-from flinkcore.runtime.operators import AbstractStreamOperator, OneInputStreamOperator
-from flinkcore.runtime.operators.function_calls import KeySelector as KeySelectorCall
-from flinkcore.runtime.operators.sink_operators import SinkWriterOperator
-from flinkcore.runtime.operators.stream_operator import Input, OneOfTwoInputs, TwoInputStreamOperator
-from flinkcore.runtime.processing_time import ProcessingTimeService
-from flinkcore.runtime.task_metrics import TaskMetricGroup
-from flinkcore.runtime.tasks import stream_partitioners as partitioners
-from flinkcore.runtime.tasks.batch_inputs import BatchInputs, batch_key_selectors
-from flinkcore.runtime.tasks.operator_makers import make_operator
-from flinkcore.runtime.tasks.operator_setup import JobContext, OperatorSetup
-from flinkcore.runtime.tasks.stream_graph import (
+from flinkcore.datastream.graph.element_transformations import (
+    CustomPartitionTransformation,
+    KeyedTransformation,
+    Partitioning,
+)
+from flinkcore.datastream.graph.transformations import PartitionTransformation
+from flinkcore.elements.tasks import stream_partitioners as partitioners
+from flinkcore.elements.tasks.batch_inputs import BatchInputs, batch_key_selectors
+from flinkcore.elements.tasks.operator_makers import make_operator
+from flinkcore.elements.tasks.operator_setup import JobContext, OperatorSetup
+from flinkcore.elements.tasks.stream_graph import (
     JobVertex,
     StreamEdge,
     StreamNode,
@@ -43,8 +34,8 @@ from flinkcore.runtime.tasks.stream_graph import (
     is_source_node,
     source_indices,
 )
-from flinkcore.runtime.tasks.stream_input_processor import StreamOneInputProcessor
-from flinkcore.runtime.tasks.task_output import (
+from flinkcore.elements.tasks.stream_input_processor import StreamOneInputProcessor
+from flinkcore.elements.tasks.task_output import (
     ChainingOutput,
     Edge,
     ElementCall,
@@ -55,11 +46,25 @@ from flinkcore.runtime.tasks.task_output import (
     detaching,
     selecting,
 )
+from flinkcore.operators.function_calls import KeySelector as KeySelectorCall
+from flinkcore.operators.metrics.gauges import WatermarkGauge
+from flinkcore.operators.metrics.latency import Granularity, LatencyMarkerEmitter, LatencyStats
+from flinkcore.operators.metrics.task_metrics import TaskMetricGroup
+from flinkcore.operators.records.stream_elements import StreamElement
+from flinkcore.operators.sink_operators import SinkWriterOperator
+from flinkcore.operators.stream_operator import (
+    AbstractStreamOperator,
+    Input,
+    OneInputStreamOperator,
+    OneOfTwoInputs,
+    TwoInputStreamOperator,
+)
+from flinkcore.operators.timers.processing_time import ProcessingTimeService
 
 if TYPE_CHECKING:
-    from flinkcore.runtime.sources.watermark_alignment import SourceCoordinators
-    from flinkcore.runtime.state import OperatorStateSnapshot
-    from flinkcore.runtime.tasks.mailbox import TaskMailbox
+    from flinkcore.elements.sources.watermark_alignment import SourceCoordinators
+    from flinkcore.elements.tasks.mailbox import TaskMailbox
+    from flinkcore.operators.state import OperatorStateSnapshot
 
 
 class Closeable(Protocol):
@@ -304,7 +309,7 @@ class StreamTask:
         copied = setup.copied(function)
         self._further.append(copied)
         if isinstance(copied, CheckpointedFunction):
-            from flinkcore.runtime.sources.stream_source import initialize_states
+            from flinkcore.elements.sources.stream_source import initialize_states
 
             initialize_states(copied, setup.operator_state_backend, states)
         copied.open(setup.runtime_context())
@@ -313,7 +318,7 @@ class StreamTask:
     def source_states(self, function: CheckpointedFunction) -> dict[str, OperatorStateSnapshot]:
         """Return the states of an opened source function, as it brings them up to date."""
         assert self._source_setup is not None
-        from flinkcore.runtime.sources.stream_source import snapshot_states
+        from flinkcore.elements.sources.stream_source import snapshot_states
 
         return snapshot_states(function, self._source_setup.operator_state_backend)
 

@@ -11,22 +11,22 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
-from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
-from flinkcore.datastream.element_transformations import Partitioning
+from flinkcore._internal.values.timestamps import MAX_TIMESTAMP, MIN_TIMESTAMP
+from flinkcore.checkpoint import Checkpoint, OperatorBackends, OperatorSnapshot
+from flinkcore.checkpoint.table_file import refused_as
+from flinkcore.datastream.graph.element_transformations import Partitioning
+from flinkcore.elements.tasks.operator_setup import OperatorSetup
+from flinkcore.elements.tasks.stream_graph import StreamEdge, StreamNode, source_indices
+from flinkcore.elements.tasks.stream_input_processor import StreamOneInputProcessor
+from flinkcore.elements.tasks.stream_partitioners import CountingSelector
 from flinkcore.errors import SchemaError
-from flinkcore.runtime.checkpoint import Checkpoint, OperatorBackends, OperatorSnapshot
-from flinkcore.runtime.checkpoint.table_file import refused_as
-from flinkcore.runtime.operators import AbstractStreamOperator, TimestampsAndWatermarksOperator
-from flinkcore.runtime.operators.process_operators import UnkeyedFunctionOperator
-from flinkcore.runtime.operators.stream_operator import TwoInputStreamOperator
-from flinkcore.runtime.state import DistributionMode, OperatorStateSnapshot
-from flinkcore.runtime.tasks.operator_setup import OperatorSetup
-from flinkcore.runtime.tasks.stream_graph import StreamEdge, StreamNode, source_indices
-from flinkcore.runtime.tasks.stream_input_processor import StreamOneInputProcessor
-from flinkcore.runtime.tasks.stream_partitioners import CountingSelector
+from flinkcore.operators.process_operators import UnkeyedFunctionOperator
+from flinkcore.operators.state import DistributionMode, OperatorStateSnapshot
+from flinkcore.operators.stream_operator import AbstractStreamOperator, TwoInputStreamOperator
+from flinkcore.operators.timestamps_and_watermarks import TimestampsAndWatermarksOperator
 
 if TYPE_CHECKING:
-    from flinkcore.runtime.tasks.stream_task import Subtask
+    from flinkcore.elements.tasks.stream_task import Subtask
 
 INPUTS: Final = "flinkcore.inputs"
 """For each input, its last watermark, and for each stream that comes to it how many subtasks send it, and of each that

@@ -8,15 +8,20 @@ from typing import Any, Protocol
 
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.watermark import Watermark
-from flinkcore.datastream.declared_type import declared_type
+from flinkcore.datastream.graph.declared_type import declared_type
+from flinkcore.elements.tasks.stream_partitioners import ChannelSelector
 from flinkcore.errors import DataError
-from flinkcore.runtime.copies import detached
-from flinkcore.runtime.elements import LatencyMarker, StreamElement, StreamRecord, WatermarkStatus
-from flinkcore.runtime.gauges import WatermarkGauge
-from flinkcore.runtime.messages import shown
-from flinkcore.runtime.operators.stream_operator import Input
-from flinkcore.runtime.output import Output
-from flinkcore.runtime.tasks.stream_partitioners import ChannelSelector
+from flinkcore.operators.metrics.gauges import WatermarkGauge
+from flinkcore.operators.records.copies import detached
+from flinkcore.operators.records.messages import shown
+from flinkcore.operators.records.output import Output
+from flinkcore.operators.records.stream_elements import (
+    LatencyMarker,
+    StreamElement,
+    StreamRecord,
+    WatermarkStatus,
+)
+from flinkcore.operators.stream_operator import Input
 
 ElementCall = Callable[[StreamRecord[Any]], None]
 

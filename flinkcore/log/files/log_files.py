@@ -11,9 +11,10 @@ from urllib.parse import unquote, urlsplit
 import pyarrow as pa
 from pyarrow import fs
 
-from flinkcore.common.local_tree import leads_back, local_tree, target_of
-from flinkcore.common.locations import utf_8_paths
-from flinkcore.common.table_directories import (
+from flinkcore._internal.arrow.arrays import Int64s
+from flinkcore._internal.io.local_tree import leads_back, local_tree, target_of
+from flinkcore._internal.io.locations import utf_8_paths
+from flinkcore._internal.io.table_directories import (
     TABLE_FOLDERS,
     TableDirectory,
     TableSearch,
@@ -21,7 +22,6 @@ from flinkcore.common.table_directories import (
     tables_among,
 )
 from flinkcore.errors import ConfigurationError, FlinkcoreError, SchemaError, SourceError
-from flinkcore.replay.log.arrays import Int64s
 
 NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 _NUMBER = re.compile(r"([0-9]+)")

@@ -6,12 +6,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from flinkcore.common.avro_files import AvroFile, avro_library, raw_schema
-from flinkcore.common.avro_types import AvroTypes
+from flinkcore._internal.arrow.plain_columns import plain_schema
+from flinkcore._internal.io.avro_files import AvroFile, avro_library, raw_schema
+from flinkcore._internal.io.avro_types import AvroTypes
 from flinkcore.errors import ConfigurationError, DataError, SchemaError, SourceError
-from flinkcore.replay.log.file_format import ColumnsToRead, remedy, source_faults
-from flinkcore.replay.log.files import LogFile
-from flinkcore.replay.log.plain_columns import plain_schema
+from flinkcore.log.files.log_files import LogFile
+from flinkcore.log.formats.file_format import ColumnsToRead, remedy, source_faults
 
 
 class AvroFormat:

@@ -11,13 +11,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs, ipc
 
+from flinkcore._internal.arrow.arrays import Int64s
+from flinkcore._internal.arrow.column_ops import expression_columns
+from flinkcore._internal.arrow.plain_columns import narrowest, plain_schema
+from flinkcore._internal.arrow.sound_columns import check_layout, check_values
 from flinkcore.errors import ConfigurationError, DataError
-from flinkcore.replay.log.arrays import Int64s
-from flinkcore.replay.log.column_ops import expression_columns
-from flinkcore.replay.log.file_format import ColumnsToRead, source_faults
-from flinkcore.replay.log.files import LogFile
-from flinkcore.replay.log.plain_columns import narrowest, plain_schema
-from flinkcore.replay.log.sound_columns import check_layout, check_values
+from flinkcore.log.files.log_files import LogFile
+from flinkcore.log.formats.file_format import ColumnsToRead, source_faults
 
 # Row groups of a remote file are fetched together up to about this size: fewer requests, still bounded
 # memory.

@@ -9,12 +9,12 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from flinkcore.common.expressions import Expression
-from flinkcore.common.text_files import COMPRESSED, OTHER_ENCODING
+from flinkcore._internal.arrow.expressions import Expression
+from flinkcore._internal.arrow.plain_columns import plain_type
+from flinkcore._internal.arrow.stored_columns import StoredColumns
+from flinkcore._internal.io.text_files import COMPRESSED, OTHER_ENCODING
 from flinkcore.errors import FlinkcoreError, SchemaError, SourceError
-from flinkcore.replay.log.files import LogFile
-from flinkcore.replay.log.plain_columns import plain_type
-from flinkcore.replay.log.stored_columns import StoredColumns
+from flinkcore.log.files.log_files import LogFile
 
 
 @dataclass(frozen=True)

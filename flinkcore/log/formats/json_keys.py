@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from flinkcore._internal.arrow.unified_types import unified_schema
 from flinkcore._native.json_lines import JsonKeys
-from flinkcore.replay.log.unified_types import unified_schema
 
 _VALUE, _OBJECT, _ARRAY = range(3)
 _MOST_SHOWN = 5

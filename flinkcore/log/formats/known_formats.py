@@ -5,11 +5,11 @@ from inspect import signature
 from typing import Any
 
 from flinkcore.errors import ConfigurationError, SourceError
-from flinkcore.replay.log.avro_format import AvroFormat
-from flinkcore.replay.log.columnar_formats import ArrowFormat, ParquetFormat
-from flinkcore.replay.log.file_format import FileFormat
-from flinkcore.replay.log.files import LogFile
-from flinkcore.replay.log.text_formats import CsvFormat, JsonFormat
+from flinkcore.log.files.log_files import LogFile
+from flinkcore.log.formats.avro_format import AvroFormat
+from flinkcore.log.formats.columnar_formats import ArrowFormat, ParquetFormat
+from flinkcore.log.formats.file_format import FileFormat
+from flinkcore.log.formats.text_formats import CsvFormat, JsonFormat
 
 _FORMATS = {
     "parquet": "parquet",
@@ -56,8 +56,8 @@ def file_format(
         "parquet", "arrow" (also "ipc", "feather"), "avro", "csv" or "json" (lines). Guessed from the extensions if
         not given; CSV and JSON lines may also end in .gz, .bz2, .zst or .lz4.
     options : mapping, optional
-        Parameters of :class:`~flinkcore.replay.log.text_formats.CsvFormat`, ``JsonFormat`` or
-        :class:`~flinkcore.replay.log.columnar_formats.ParquetFormat`.
+        Parameters of :class:`~flinkcore.log.formats.text_formats.CsvFormat`, ``JsonFormat`` or
+        :class:`~flinkcore.log.formats.columnar_formats.ParquetFormat`.
 
     Returns
     -------

@@ -15,8 +15,11 @@ import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.json as pajson
 
-from flinkcore.common.column_values import any_type
-from flinkcore.common.text_files import (
+from flinkcore._internal.arrow.column_values import any_type
+from flinkcore._internal.arrow.plain_columns import plain_schema, plain_type
+from flinkcore._internal.arrow.sound_columns import check_values
+from flinkcore._internal.arrow.unified_types import unified_schema
+from flinkcore._internal.io.text_files import (
     CsvRows,
     csv_contents,
     empty_file,
@@ -26,12 +29,9 @@ from flinkcore.common.text_files import (
     refuse_other_encodings,
 )
 from flinkcore.errors import ConfigurationError, FlinkcoreError, SchemaError, SourceError
-from flinkcore.replay.log.file_format import ColumnsToRead, source_faults
-from flinkcore.replay.log.files import LogFile
-from flinkcore.replay.log.json_keys import OtherKeys
-from flinkcore.replay.log.plain_columns import plain_schema, plain_type
-from flinkcore.replay.log.sound_columns import check_values
-from flinkcore.replay.log.unified_types import unified_schema
+from flinkcore.log.files.log_files import LogFile
+from flinkcore.log.formats.file_format import ColumnsToRead, source_faults
+from flinkcore.log.formats.json_keys import OtherKeys
 
 # Large enough for big batches, small enough for a wide job's memory.
 _BLOCK_BYTES = 8 << 20

@@ -9,8 +9,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from flinkcore._internal.arrow.arrays import Int64s
 from flinkcore._native.event_log import mix_bytes, mix_lists, mix_words
-from flinkcore.replay.log.arrays import Int64s
 
 _Words = npt.NDArray[np.uint64]
 

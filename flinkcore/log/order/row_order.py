@@ -21,13 +21,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flinkcore.common.sort_keys import SortKey
+from flinkcore._internal.arrow.arrays import Int64s
+from flinkcore._internal.arrow.column_ops import COMPUTED_PREFIX
+from flinkcore._internal.arrow.sort_keys import SortKey
 from flinkcore.common.split_origin import SplitOrigin
 from flinkcore.errors import SchemaError, SourceError
-from flinkcore.replay.log.arrays import Int64s
-from flinkcore.replay.log.chunks import Chunk
-from flinkcore.replay.log.column_ops import COMPUTED_PREFIX
-from flinkcore.replay.log.content_order import content_numbers
+from flinkcore.log.order.content_order import content_numbers
+from flinkcore.log.sources.chunks import Chunk
 
 POSITION: Final = f"{COMPUTED_PREFIX}position"
 """Hidden column with the positions of rows in the order of `position=`."""

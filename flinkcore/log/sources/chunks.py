@@ -7,15 +7,15 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from flinkcore.common.expressions import Expression
+from flinkcore._internal.arrow.column_ops import Filter, apply_ops, expression_columns
+from flinkcore._internal.arrow.expressions import Expression
+from flinkcore._internal.arrow.joined_batches import compacted
+from flinkcore._internal.arrow.plain_columns import fitting_pieces, narrowest, plain_column, plain_type
+from flinkcore._internal.arrow.stored_columns import StoredColumns
 from flinkcore.common.split_origin import FILE, PARTITION, SplitOrigin
 from flinkcore.errors import SourceError
-from flinkcore.replay.log.column_ops import Filter, apply_ops, expression_columns
-from flinkcore.replay.log.file_format import ColumnsToRead, FileFormat
-from flinkcore.replay.log.files import LogFile
-from flinkcore.replay.log.joined_batches import compacted
-from flinkcore.replay.log.plain_columns import fitting_pieces, narrowest, plain_column, plain_type
-from flinkcore.replay.log.stored_columns import StoredColumns
+from flinkcore.log.files.log_files import LogFile
+from flinkcore.log.formats.file_format import ColumnsToRead, FileFormat
 
 
 @dataclass(frozen=True)

@@ -11,21 +11,21 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
+from flinkcore._internal.arrow.column_ops import Filter, expression_columns
+from flinkcore._internal.arrow.expressions import Expression
+from flinkcore._internal.arrow.joined_batches import compacted, empty_table
+from flinkcore._internal.arrow.plain_columns import plain_schema
+from flinkcore._internal.arrow.schemas import repeated_names
+from flinkcore._internal.arrow.stored_columns import StoredColumns
+from flinkcore._internal.arrow.unified_types import unified_type
 from flinkcore._native.arrow import CheckedStream, checked_batch
-from flinkcore.common.expressions import Expression
-from flinkcore.common.schemas import repeated_names
 from flinkcore.errors import ConfigurationError, DataError, FlinkcoreError, SchemaError, SourceError
-from flinkcore.replay.log.chunks import Chunk, FileChunk, LogSchema, TableChunk
-from flinkcore.replay.log.column_ops import Filter, expression_columns
-from flinkcore.replay.log.columnar_formats import ParquetFormat
-from flinkcore.replay.log.file_format import FileFormat
-from flinkcore.replay.log.files import LogFile, discover_files, files_now, partition_fields
-from flinkcore.replay.log.formats import file_format
-from flinkcore.replay.log.joined_batches import compacted, empty_table
-from flinkcore.replay.log.path_partitions import is_partition, partitions_of
-from flinkcore.replay.log.plain_columns import plain_schema
-from flinkcore.replay.log.stored_columns import StoredColumns
-from flinkcore.replay.log.unified_types import unified_type
+from flinkcore.log.files.log_files import LogFile, discover_files, files_now, partition_fields
+from flinkcore.log.files.path_partitions import is_partition, partitions_of
+from flinkcore.log.formats.columnar_formats import ParquetFormat
+from flinkcore.log.formats.file_format import FileFormat
+from flinkcore.log.formats.known_formats import file_format
+from flinkcore.log.sources.chunks import Chunk, FileChunk, LogSchema, TableChunk
 
 # How many files may be opened to learn the type of a column that is all null in the first.
 _PROBED_FILES = 16
@@ -67,7 +67,7 @@ class LogFiles:
         format_options: Mapping[str, Any] | None = None,
         of_tables: bool = False,
     ) -> "LogFiles":
-        """Find the files; see :func:`~flinkcore.replay.log.files.discover_files` and ``file_format``."""
+        """Find the files; see :func:`~flinkcore.log.files.log_files.discover_files` and ``file_format``."""
         files = discover_files(paths, filesystem, of_tables)
         return cls(files, file_format(files, format, format_options))
 

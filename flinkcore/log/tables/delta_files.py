@@ -10,12 +10,12 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import fs
 
-from flinkcore.common.extras import library
-from flinkcore.datastream.lake_tables import DeltaTable
+from flinkcore._internal.arrow.arrays import Int64s
+from flinkcore._internal.arrow.stored_columns import StoredColumns
+from flinkcore._internal.python.extras import library
+from flinkcore.datastream.graph.lake_tables import DeltaTable
 from flinkcore.errors import ConfigurationError, SourceError
-from flinkcore.replay.log.arrays import Int64s
-from flinkcore.replay.log.files import LogFile, file_system_of
-from flinkcore.replay.log.stored_columns import StoredColumns
+from flinkcore.log.files.log_files import LogFile, file_system_of
 
 # The other features of readers change what the files of a table mean, or where they are.
 _READ = frozenset(

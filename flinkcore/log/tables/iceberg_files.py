@@ -14,12 +14,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
 
-from flinkcore.common.extras import library
-from flinkcore.datastream.lake_tables import IcebergTable
+from flinkcore._internal.arrow.arrays import Int64s
+from flinkcore._internal.arrow.stored_columns import StoredColumns
+from flinkcore._internal.python.extras import library
+from flinkcore.datastream.graph.lake_tables import IcebergTable
 from flinkcore.errors import SourceError
-from flinkcore.replay.log.arrays import Int64s
-from flinkcore.replay.log.files import LogFile, file_system_of
-from flinkcore.replay.log.stored_columns import StoredColumns
+from flinkcore.log.files.log_files import LogFile, file_system_of
 
 _WITH_SPARK = "read it with Spark, and give from_event_log the DataFrame"
 _METADATA_FILE = re.compile(r"\.metadata\.json(\.gz)?$")

@@ -7,17 +7,17 @@ from typing import Any
 
 import pyarrow as pa
 
-from flinkcore.common.table_directories import DELTA, ICEBERG
-from flinkcore.datastream.lake_tables import DeltaTable, IcebergTable, LakeTable
-from flinkcore.datastream.transformations import EventLogSource, StreamGraph
+from flinkcore._internal.arrow.column_ops import Filter, output_schema
+from flinkcore._internal.arrow.plain_columns import plain_schema
+from flinkcore._internal.arrow.stored_columns import StoredColumns
+from flinkcore._internal.io.table_directories import DELTA, ICEBERG
+from flinkcore.datastream.graph.lake_tables import DeltaTable, IcebergTable, LakeTable
+from flinkcore.datastream.graph.transformations import EventLogSource, StreamGraph
 from flinkcore.errors import ConfigurationError, FlinkcoreError
-from flinkcore.replay.log.column_ops import Filter, output_schema
-from flinkcore.replay.log.delta_files import delta_files
-from flinkcore.replay.log.files import LogFile, PathOfTable
-from flinkcore.replay.log.iceberg_files import iceberg_files
-from flinkcore.replay.log.log_sources import LogFiles
-from flinkcore.replay.log.plain_columns import plain_schema
-from flinkcore.replay.log.stored_columns import StoredColumns
+from flinkcore.log.files.log_files import LogFile, PathOfTable
+from flinkcore.log.sources.log_sources import LogFiles
+from flinkcore.log.tables.delta_files import delta_files
+from flinkcore.log.tables.iceberg_files import iceberg_files
 
 
 def table_files(table: LakeTable) -> LogFiles:

@@ -10,12 +10,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from flinkcore._internal.arrow.column_values import column_values, exact_values, key_values
+from flinkcore._internal.arrow.exact_columns import exact_column
+from flinkcore._internal.values.row import Row, rows_of_columns
 from flinkcore._native.key_groups import key_groups
-from flinkcore.common.column_values import column_values, exact_values, key_values
-from flinkcore.common.exact_columns import exact_column
-from flinkcore.common.row import Row, rows_of_columns
 from flinkcore.errors import SchemaError
-from flinkcore.runtime.java_keys import JavaKeys
+from flinkcore.operators.keys.java_keys import JavaKeys
 
 Values = Callable[[pa.Array, str], list[Any]]
 """From a column and its name to its values."""

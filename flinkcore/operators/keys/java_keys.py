@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from flinkcore._internal.arrow.exact_columns import exact_column
+from flinkcore._internal.values.row import Row
 from flinkcore._native.key_groups import key_group, key_groups
-from flinkcore.common.exact_columns import exact_column
-from flinkcore.common.row import Row
 from flinkcore.errors import DataError, FlinkcoreError
 
 _ARROW_TYPES: dict[type, pa.DataType] = {

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from flinkcore._native.keys import canonical_key
 from flinkcore._native.timers import MAX_KEY_GROUPS, CurrentKey
 from flinkcore.errors import ConfigurationError, DataError
-from flinkcore.runtime.copies import detached
-from flinkcore.runtime.dense_ids import FIRST_SWEEP, DenseIds, HeldIds
+from flinkcore.operators.keys.dense_ids import FIRST_SWEEP, DenseIds, HeldIds
+from flinkcore.operators.records.copies import detached
 
 if TYPE_CHECKING:
     import numpy as np
@@ -83,7 +83,7 @@ class KeyContext(CurrentKey):
         self.max_parallelism = max_parallelism
         self.key_group_range = (first, last)
         if key_group_of is None:
-            from flinkcore.runtime.java_keys import JavaKeys  # loads pyarrow
+            from flinkcore.operators.keys.java_keys import JavaKeys  # loads pyarrow
 
             key_group_of = JavaKeys(max_parallelism)
             key_groups_of = key_group_of.of_all

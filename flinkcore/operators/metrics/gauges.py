@@ -1,6 +1,6 @@
 """Gauges: of watermarks of splits, inputs and tasks, and of the time that something lasted."""
 
-from flinkcore.common.constants import MIN_TIMESTAMP
+from flinkcore._internal.values.timestamps import MIN_TIMESTAMP
 from flinkcore.common.watermark_generators import RelativeClock
 
 

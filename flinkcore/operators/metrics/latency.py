@@ -6,11 +6,11 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from flinkcore.errors import ConfigurationError
-from flinkcore.runtime.elements import LatencyMarker
-from flinkcore.runtime.histogram import DescriptiveStatisticsHistogram
-from flinkcore.runtime.output import Output
-from flinkcore.runtime.processing_time import ProcessingTimeService
-from flinkcore.runtime.task_metrics import TaskMetricGroup
+from flinkcore.operators.metrics.histogram import DescriptiveStatisticsHistogram
+from flinkcore.operators.metrics.task_metrics import TaskMetricGroup
+from flinkcore.operators.records.output import Output
+from flinkcore.operators.records.stream_elements import LatencyMarker
+from flinkcore.operators.timers.processing_time import ProcessingTimeService
 
 
 class Granularity(Enum):

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 
 from flinkcore.errors import ConfigurationError
 from flinkcore.metrics import Counter, Distribution, Meter, Metric, MetricGroup
-from flinkcore.runtime.histogram import DescriptiveStatisticsHistogram
+from flinkcore.operators.metrics.histogram import DescriptiveStatisticsHistogram
 
 M = TypeVar("M", bound="TaskMetric")
 

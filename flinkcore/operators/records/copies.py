@@ -9,11 +9,11 @@ from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any, TypeVar
 
-from flinkcore.common.row import Row
+from flinkcore._internal.values.row import Row
 from flinkcore.common.time import Instant
 from flinkcore.common.watermark_strategy import WatermarkStrategy
 from flinkcore.errors import UserCodeError, in_words
-from flinkcore.runtime.messages import shown
+from flinkcore.operators.records.messages import shown
 
 F = TypeVar("F")
 

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from flinkcore.common.shown_times import dated
-from flinkcore.runtime.elements import StreamRecord
+from flinkcore._internal.show.times import dated
+from flinkcore.operators.records.stream_elements import StreamRecord
 
 SHOWN_CHARACTERS = 200
 

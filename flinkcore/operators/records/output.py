@@ -5,7 +5,7 @@ from typing import Any, Protocol
 
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.watermark import Watermark
-from flinkcore.runtime.elements import LatencyMarker, StreamRecord, WatermarkStatus
+from flinkcore.operators.records.stream_elements import LatencyMarker, StreamRecord, WatermarkStatus
 
 
 class OutputFullError(Exception):

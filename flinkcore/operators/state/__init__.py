@@ -1,16 +1,16 @@
 """Where keyed and operator state is held, and what is taken of it for a checkpoint."""
 
-from flinkcore.runtime.state.keyed_state_backend import KeyedStateBackend
-from flinkcore.runtime.state.keyed_state_store import DefaultKeyedStateStore
-from flinkcore.runtime.state.operator_state_backend import OperatorStateBackend
-from flinkcore.runtime.state.serialized_values import SerializedValue
-from flinkcore.runtime.state.state_snapshots import (
+from flinkcore.operators.state.keyed_state_backend import KeyedStateBackend
+from flinkcore.operators.state.keyed_state_store import DefaultKeyedStateStore
+from flinkcore.operators.state.operator_state_backend import OperatorStateBackend
+from flinkcore.operators.state.serialized_values import SerializedValue
+from flinkcore.operators.state.state_snapshots import (
     DistributionMode,
     KeyedStateSnapshot,
     OperatorStateSnapshot,
     redistribute,
 )
-from flinkcore.runtime.state.state_table import VOID_NAMESPACE
+from flinkcore.operators.state.state_table import VOID_NAMESPACE
 
 __all__ = [
     "VOID_NAMESPACE",

@@ -24,9 +24,9 @@ from flinkcore.datastream.state import (
 )
 from flinkcore.datastream.state.state import IN, OUT, K, T, V
 from flinkcore.errors import ConfigurationError, LifecycleError
-from flinkcore.runtime.key_context import KeyContext
-from flinkcore.runtime.state.state_table import VOID_NAMESPACE, StateTable
-from flinkcore.runtime.state.value_checks import ElementCheck, EntryCheck, ValueCheck, value_check
+from flinkcore.operators.keys.key_context import KeyContext
+from flinkcore.operators.state.state_table import VOID_NAMESPACE, StateTable
+from flinkcore.operators.state.value_checks import ElementCheck, EntryCheck, ValueCheck, value_check
 
 ACC = TypeVar("ACC")
 

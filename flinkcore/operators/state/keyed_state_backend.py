@@ -7,29 +7,29 @@ from functools import partial
 from itertools import compress
 from typing import TYPE_CHECKING, Any
 
+from flinkcore._internal.values.timestamps import MIN_TIMESTAMP
 from flinkcore._native.keys import given_items
-from flinkcore.common.constants import MIN_TIMESTAMP
 from flinkcore.datastream.state import AggregatingStateDescriptor, StateDescriptor, StateTtlConfig
 from flinkcore.errors import ConfigurationError, DataError, LifecycleError
-from flinkcore.runtime.key_context import KeyContext
-from flinkcore.runtime.processing_time import ProcessingTimeService
-from flinkcore.runtime.state.heap_states import HeapState, heap_state
-from flinkcore.runtime.state.serialized_values import (
+from flinkcore.operators.keys.key_context import KeyContext
+from flinkcore.operators.state.heap_states import HeapState, heap_state
+from flinkcore.operators.state.serialized_values import (
     adopt_restored,
     has_serializer,
     serialized_values,
     unchanged,
 )
-from flinkcore.runtime.state.state_snapshots import KeyedStateSnapshot
-from flinkcore.runtime.state.state_table import VOID_NAMESPACE, StateTable
-from flinkcore.runtime.state.time_to_live import (
+from flinkcore.operators.state.state_snapshots import KeyedStateSnapshot
+from flinkcore.operators.state.state_table import VOID_NAMESPACE, StateTable
+from flinkcore.operators.state.time_to_live import (
     IncrementalCleanup,
     TtlClocks,
     TtlLife,
     map_values,
     unexpired_or_none,
 )
-from flinkcore.runtime.state.ttl_states import TtlState, ttl_state
+from flinkcore.operators.state.ttl_states import TtlState, ttl_state
+from flinkcore.operators.timers.processing_time import ProcessingTimeService
 
 if TYPE_CHECKING:
     import numpy as np

@@ -20,8 +20,8 @@ from flinkcore.datastream.state import (
 )
 from flinkcore.datastream.state.state import IN, OUT, K, T, V
 from flinkcore.errors import ConfigurationError
-from flinkcore.runtime.state.keyed_state_backend import KeyedStateBackend
-from flinkcore.runtime.state.state_table import VOID_NAMESPACE
+from flinkcore.operators.state.keyed_state_backend import KeyedStateBackend
+from flinkcore.operators.state.state_table import VOID_NAMESPACE
 
 
 class AbstractKeyedStateStore(KeyedStateStore):

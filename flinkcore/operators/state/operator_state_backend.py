@@ -15,9 +15,9 @@ from flinkcore.datastream.state import (
     StateDescriptor,
 )
 from flinkcore.errors import ConfigurationError, DataError, LifecycleError
-from flinkcore.runtime.state.serialized_values import deserialized_elements, serialized_elements
-from flinkcore.runtime.state.state_snapshots import DistributionMode, OperatorStateSnapshot
-from flinkcore.runtime.state.value_checks import ElementCheck, EntryCheck
+from flinkcore.operators.state.serialized_values import deserialized_elements, serialized_elements
+from flinkcore.operators.state.state_snapshots import DistributionMode, OperatorStateSnapshot
+from flinkcore.operators.state.value_checks import ElementCheck, EntryCheck
 
 K = TypeVar("K")
 V = TypeVar("V")

@@ -10,9 +10,9 @@ from flinkcore.common.serializer import Serializer
 from flinkcore.datastream.state import MapStateDescriptor, StateDescriptor
 from flinkcore.datastream.state.state_descriptor import StateType
 from flinkcore.errors import ConfigurationError, UserCodeError
-from flinkcore.runtime.state.state_table import StateTable
-from flinkcore.runtime.state.time_to_live import map_values
-from flinkcore.runtime.state.value_checks import map_keys, value_check
+from flinkcore.operators.state.state_table import StateTable
+from flinkcore.operators.state.time_to_live import map_values
+from flinkcore.operators.state.value_checks import map_keys, value_check
 
 Conversion = Callable[[Any], Any]
 

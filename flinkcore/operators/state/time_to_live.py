@@ -4,10 +4,10 @@ from collections.abc import Callable, Hashable, Iterator
 from itertools import islice
 from typing import Any
 
-from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
+from flinkcore._internal.values.timestamps import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.datastream.state import StateDescriptor, StateTtlConfig
-from flinkcore.runtime.processing_time import ProcessingTimeService
-from flinkcore.runtime.state.state_table import VOID_NAMESPACE, StateTable
+from flinkcore.operators.state.state_table import VOID_NAMESPACE, StateTable
+from flinkcore.operators.timers.processing_time import ProcessingTimeService
 
 Stamped = tuple[Any, int]
 """A value and the time of its last access, in ms since the epoch, of processing time or of event time."""

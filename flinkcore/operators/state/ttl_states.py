@@ -20,8 +20,8 @@ from flinkcore.datastream.state import (
 )
 from flinkcore.datastream.state.state import IN, OUT, K, T, V
 from flinkcore.errors import ConfigurationError
-from flinkcore.runtime.key_context import KeyContext
-from flinkcore.runtime.state.heap_states import (
+from flinkcore.operators.keys.key_context import KeyContext
+from flinkcore.operators.state.heap_states import (
     HeapAggregatingState,
     HeapListState,
     HeapMapState,
@@ -30,9 +30,9 @@ from flinkcore.runtime.state.heap_states import (
     HeapState,
     HeapValueState,
 )
-from flinkcore.runtime.state.state_table import StateTable
-from flinkcore.runtime.state.time_to_live import Stamped, TtlLife
-from flinkcore.runtime.state.value_checks import ElementCheck, EntryCheck, ValueCheck, value_check
+from flinkcore.operators.state.state_table import StateTable
+from flinkcore.operators.state.time_to_live import Stamped, TtlLife
+from flinkcore.operators.state.value_checks import ElementCheck, EntryCheck, ValueCheck, value_check
 
 S = TypeVar("S", bound=HeapState)
 M = TypeVar("M", bound=HeapMergingState)

@@ -1,13 +1,13 @@
 """Timers of keyed operators: services by name, each with an event-time and a processing-time queue."""
 
-from flinkcore.runtime.timers.function_timer_services import SimpleTimerService
-from flinkcore.runtime.timers.internal_timer_service import (
+from flinkcore.operators.timers.function_timer_services import SimpleTimerService
+from flinkcore.operators.timers.internal_timer_service import (
     InternalTimer,
     InternalTimerService,
     InternalTimeServiceManager,
     Triggerable,
 )
-from flinkcore.runtime.timers.internal_timers_snapshot import InternalTimersSnapshot
+from flinkcore.operators.timers.internal_timers_snapshot import InternalTimersSnapshot
 
 __all__ = [
     "InternalTimeServiceManager",

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import NoReturn
 
+from flinkcore._internal.values.timestamps import MIN_TIMESTAMP
 from flinkcore._native.timers import FunctionTimers
-from flinkcore.common.constants import MIN_TIMESTAMP
 from flinkcore.datastream.timerservice import TimerService
 from flinkcore.errors import ConfigurationError
-from flinkcore.runtime.processing_time import ProcessingTimeService
-from flinkcore.runtime.timers.internal_timer_service import InternalTimerService
+from flinkcore.operators.timers.internal_timer_service import InternalTimerService
+from flinkcore.operators.timers.processing_time import ProcessingTimeService
 
 
 class SimpleTimerService(FunctionTimers, TimerService):

@@ -7,17 +7,17 @@ from functools import partial
 from operator import index
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from flinkcore._internal.show.times import dated
+from flinkcore._internal.values.timestamps import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore._native.timers import CurrentKeyTimers, TimerColumns, TimerHeap
-from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
-from flinkcore.common.shown_times import dated
 from flinkcore.common.timestamp_assigner import as_timestamp
 from flinkcore.errors import DataError, LifecycleError
-from flinkcore.runtime.dense_ids import FIRST_SWEEP, DenseIds
-from flinkcore.runtime.key_context import NO_KEY, KeyContext
-from flinkcore.runtime.output import OutputFullError
-from flinkcore.runtime.processing_time import ProcessingTimeService, ScheduledTimer
-from flinkcore.runtime.timers.internal_timers_snapshot import InternalTimersSnapshot
-from flinkcore.runtime.timers.unending_timers import UnendingTimers
+from flinkcore.operators.keys.dense_ids import FIRST_SWEEP, DenseIds
+from flinkcore.operators.keys.key_context import NO_KEY, KeyContext
+from flinkcore.operators.records.output import OutputFullError
+from flinkcore.operators.timers.internal_timers_snapshot import InternalTimersSnapshot
+from flinkcore.operators.timers.processing_time import ProcessingTimeService, ScheduledTimer
+from flinkcore.operators.timers.unending_timers import UnendingTimers
 
 if TYPE_CHECKING:
     import numpy as np

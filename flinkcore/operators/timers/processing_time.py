@@ -11,10 +11,10 @@ from heapq import heapify, heappop, heappush
 from itertools import count
 from typing import Any, SupportsIndex
 
-from flinkcore.common.interruptible_condition import InterruptibleCondition
-from flinkcore.common.shown_times import dated
+from flinkcore._internal.python.interruptible_condition import InterruptibleCondition
+from flinkcore._internal.show.times import dated
 from flinkcore.errors import ConfigurationError, LifecycleError, TimerError
-from flinkcore.runtime.output import OutputFullError
+from flinkcore.operators.records.output import OutputFullError
 
 ProcessingTimeCallback = Callable[[int], object]
 """Called with the time that it was registered for, in ms since the epoch; its result is ignored."""

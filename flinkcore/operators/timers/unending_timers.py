@@ -3,7 +3,7 @@
 from collections import defaultdict
 from typing import Any, Final
 
-from flinkcore.common.shown_times import dated
+from flinkcore._internal.show.times import dated
 from flinkcore.errors import UserCodeError
 
 MANY: Final = 1_000_000

@@ -1,7 +1,7 @@
 """Windows, element by element: their operators, and the windows in flight that merge."""
 
-from flinkcore.runtime.windowing.merging_windows import MergingWindowSet
-from flinkcore.runtime.windowing.window_operator import (
+from flinkcore.operators.windowing.merging_windows import MergingWindowSet
+from flinkcore.operators.windowing.window_operator import (
     EvictingWindowOperator,
     WindowOperator,
     make_window_operator,

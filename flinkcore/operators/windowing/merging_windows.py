@@ -13,11 +13,11 @@ from flinkcore.datastream.window import (
     Window,
 )
 from flinkcore.errors import FlinkcoreError, LifecycleError, UserCodeError
-from flinkcore.runtime.elements import StreamRecord
-from flinkcore.runtime.operators.function_results import FunctionResults, Subject
-from flinkcore.runtime.state import KeyedStateBackend
-from flinkcore.runtime.windowing.window_calls import TriggerCalls
-from flinkcore.runtime.windowing.window_cleanup import WindowCleanup
+from flinkcore.operators.function_results import FunctionResults, Subject
+from flinkcore.operators.records.stream_elements import StreamRecord
+from flinkcore.operators.state import KeyedStateBackend
+from flinkcore.operators.windowing.window_calls import TriggerCalls
+from flinkcore.operators.windowing.window_cleanup import WindowCleanup
 
 W = TypeVar("W", bound=Window)
 

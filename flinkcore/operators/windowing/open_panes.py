@@ -14,8 +14,8 @@ from collections import Counter
 from collections.abc import Callable, Hashable
 from typing import Any, NamedTuple
 
+from flinkcore._internal.values.timestamps import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore._native.element_calls import OpenPaneCall
-from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.datastream.functions import AggregateFunction, ReduceFunction
 from flinkcore.datastream.window import (
     CumulativeEventTimeWindows,
@@ -27,12 +27,12 @@ from flinkcore.datastream.window import (
     WindowStagger,
 )
 from flinkcore.datastream.window.window_operation import PreAggregation
-from flinkcore.runtime.elements import StreamRecord
-from flinkcore.runtime.operators.function_calls import KeyedElementCall, KeySelector, key_selector_failed
-from flinkcore.runtime.output import OutputFullError
-from flinkcore.runtime.state import KeyedStateBackend
-from flinkcore.runtime.state.heap_states import HeapState
-from flinkcore.runtime.timers import InternalTimerService
+from flinkcore.operators.function_calls import KeyedElementCall, KeySelector, key_selector_failed
+from flinkcore.operators.records.output import OutputFullError
+from flinkcore.operators.records.stream_elements import StreamRecord
+from flinkcore.operators.state import KeyedStateBackend
+from flinkcore.operators.state.heap_states import HeapState
+from flinkcore.operators.timers import InternalTimerService
 
 NO_CONTEXT: Any = None
 """These assigners use no context."""

@@ -17,11 +17,11 @@ from flinkcore.datastream.functions import (
 from flinkcore.datastream.functions.join_functions import CoGroupWindowFunction
 from flinkcore.datastream.window import Trigger, TriggerResult, Window, WindowOperation
 from flinkcore.errors import UserCodeError
-from flinkcore.runtime.elements import StreamRecord
-from flinkcore.runtime.key_context import KeyContext
-from flinkcore.runtime.messages import shown
-from flinkcore.runtime.operators.function_results import FunctionResults
-from flinkcore.runtime.windowing.window_contexts import OperatorTriggerContext, OperatorWindowContext
+from flinkcore.operators.function_results import FunctionResults
+from flinkcore.operators.keys.key_context import KeyContext
+from flinkcore.operators.records.messages import shown
+from flinkcore.operators.records.stream_elements import StreamRecord
+from flinkcore.operators.windowing.window_contexts import OperatorTriggerContext, OperatorWindowContext
 
 
 class TriggerCalls:

@@ -1,8 +1,8 @@
 """When windows are late, and when they are dropped."""
 
-from flinkcore.common.constants import MAX_TIMESTAMP
+from flinkcore._internal.values.timestamps import MAX_TIMESTAMP
 from flinkcore.datastream.window import EventTimeTrigger, Window, WindowOperation
-from flinkcore.runtime.timers import InternalTimerService
+from flinkcore.operators.timers import InternalTimerService
 
 
 class WindowCleanup:

@@ -13,8 +13,8 @@ from flinkcore.datastream.state import StateDescriptor, ValueStateDescriptor
 from flinkcore.datastream.window import Evictor, GlobalWindow, Trigger, Window, WindowAssigner, WindowStagger
 from flinkcore.errors import ConfigurationError, UnsupportedOperationError
 from flinkcore.metrics import MetricGroup
-from flinkcore.runtime.state import DefaultKeyedStateStore, KeyedStateBackend
-from flinkcore.runtime.timers import InternalTimerService
+from flinkcore.operators.state import DefaultKeyedStateStore, KeyedStateBackend
+from flinkcore.operators.timers import InternalTimerService
 
 STAGGER: Final[ValueStateDescriptor[int]] = ValueStateDescriptor("window-stagger")
 

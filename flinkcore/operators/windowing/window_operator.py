@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Hashable, Iterator
 from functools import partial
 from typing import Any, Final
 
-from flinkcore.common.constants import MAX_TIMESTAMP, MIN_TIMESTAMP
+from flinkcore._internal.values.timestamps import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.common.timestamp_assigner import as_timestamp
 from flinkcore.common.watermark import Watermark
 from flinkcore.datastream.functions import AggregateFunction, Results, RuntimeContext
@@ -26,24 +26,24 @@ from flinkcore.datastream.window import (
     WindowOperation,
 )
 from flinkcore.errors import ConfigurationError, DataError, FlinkcoreError, UserCodeError
-from flinkcore.runtime.elements import StreamRecord
-from flinkcore.runtime.messages import shown
-from flinkcore.runtime.operators.function_calls import KeyedElementCall, KeySelector, selected_key
-from flinkcore.runtime.operators.function_results import FunctionResults, Subject
-from flinkcore.runtime.operators.process_operators import KeyedFunctionOperator
-from flinkcore.runtime.operators.stream_operator import (
+from flinkcore.operators.function_calls import KeyedElementCall, KeySelector, selected_key
+from flinkcore.operators.function_results import FunctionResults, Subject
+from flinkcore.operators.metrics.task_metrics import TaskMetricGroup
+from flinkcore.operators.process_operators import KeyedFunctionOperator
+from flinkcore.operators.records.messages import shown
+from flinkcore.operators.records.output import Output, OutputFullError
+from flinkcore.operators.records.stream_elements import StreamRecord
+from flinkcore.operators.state import KeyedStateBackend
+from flinkcore.operators.stream_operator import (
     ElementCall,
     OneInputStreamOperator,
     refuse_before_open,
 )
-from flinkcore.runtime.output import Output, OutputFullError
-from flinkcore.runtime.processing_time import ProcessingTimeService
-from flinkcore.runtime.state import KeyedStateBackend
-from flinkcore.runtime.task_metrics import TaskMetricGroup
-from flinkcore.runtime.timers import InternalTimer
-from flinkcore.runtime.windowing.merging_windows import MergingWindows
-from flinkcore.runtime.windowing.open_panes import has_open_panes, open_panes
-from flinkcore.runtime.windowing.window_calls import (
+from flinkcore.operators.timers import InternalTimer
+from flinkcore.operators.timers.processing_time import ProcessingTimeService
+from flinkcore.operators.windowing.merging_windows import MergingWindows
+from flinkcore.operators.windowing.open_panes import has_open_panes, open_panes
+from flinkcore.operators.windowing.window_calls import (
     TriggerCalls,
     WindowFunctions,
     aggregated,
@@ -51,8 +51,8 @@ from flinkcore.runtime.windowing.window_calls import (
     reduced,
     window_call,
 )
-from flinkcore.runtime.windowing.window_cleanup import WindowCleanup
-from flinkcore.runtime.windowing.window_contexts import (
+from flinkcore.operators.windowing.window_cleanup import WindowCleanup
+from flinkcore.operators.windowing.window_contexts import (
     OperatorAssignerContext,
     OperatorTriggerContext,
     OperatorWindowContext,

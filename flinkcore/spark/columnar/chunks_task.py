@@ -8,7 +8,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from flinkcore.replay.log.chunks import ChunkTask
+from flinkcore.log.sources.chunks import ChunkTask
 from flinkcore.spark.exchange.row_format import RowFormat
 from flinkcore.spark.logs.log_input import LogInput
 

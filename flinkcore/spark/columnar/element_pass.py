@@ -22,25 +22,25 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from flinkcore._internal.arrow.column_ipc import read_columns, write_columns
 from flinkcore.errors import FlinkcoreError
-from flinkcore.replay.time_plane.column_ipc import read_columns, write_columns
-from flinkcore.replay.time_plane.element_pass import (
-    ElementPass,
-    PlacedTimes,
-    read_placed_times,
-    with_emissions,
-)
-from flinkcore.replay.time_plane.element_pass import run_element_pass as element_pass_here
-from flinkcore.replay.time_plane.emissions import RUN_ROWS, EmissionRuns, Emissions
-from flinkcore.replay.time_plane.split_operator import SplitStates
-from flinkcore.replay.time_plane.time_cut import TimeCut
-from flinkcore.replay.time_plane.timed_log import TimedLog
-from flinkcore.replay.time_plane.timeline import TimePlane
 from flinkcore.spark.exchange.collecting import collected_in_parts
 from flinkcore.spark.exchange.partitioning import chooses_partitions, partition_slots, to_partitions
 from flinkcore.spark.exchange.row_format import RowFormat, row_values
 from flinkcore.spark.logs.log_input import LogInput
 from flinkcore.spark.shipping.tasks import portable
+from flinkcore.time_plane.element_pass import (
+    ElementPass,
+    PlacedTimes,
+    read_placed_times,
+    with_emissions,
+)
+from flinkcore.time_plane.element_pass import run_element_pass as element_pass_here
+from flinkcore.time_plane.emissions import RUN_ROWS, EmissionRuns, Emissions
+from flinkcore.time_plane.split_operator import SplitStates
+from flinkcore.time_plane.time_cut import TimeCut
+from flinkcore.time_plane.timed_log import TimedLog
+from flinkcore.time_plane.timeline import TimePlane
 
 PART_ROWS = 1 << 20
 """Events of a chunk that are sent at a time, in a row for each partition."""
@@ -214,7 +214,7 @@ def run_element_pass(
     partitions: int,
     cut: TimeCut | None = None,
 ) -> TimePlane:
-    """Run the element pass; see `flinkcore.replay.time_plane.element_pass.run_element_pass`.
+    """Run the element pass; see `flinkcore.time_plane.element_pass.run_element_pass`.
 
     Parameters
     ----------

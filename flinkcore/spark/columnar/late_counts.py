@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
-from flinkcore.common.constants import MIN_TIMESTAMP
-from flinkcore.common.user_warnings import warn_user
+from flinkcore._internal.arrow.arrays import Int64s
+from flinkcore._internal.python.user_warnings import warn_user
+from flinkcore._internal.values.timestamps import MIN_TIMESTAMP
+from flinkcore.columnar.plans.native_windows import last_moments
+from flinkcore.columnar.plans.operators import KeyedOperator, WindowAggregation, WindowProcess
+from flinkcore.columnar.results.late_events import LossWarning
 from flinkcore.errors import LateEventsWarning
-from flinkcore.replay.log.arrays import Int64s
-from flinkcore.replay.plans.native_windows import last_moments
-from flinkcore.replay.plans.operators import KeyedOperator, WindowAggregation, WindowProcess
-from flinkcore.replay.results.late_events import LossWarning
-from flinkcore.replay.time_plane.timeline import Timeline
-from flinkcore.replay.time_plane.total_order import LogEvents
 from flinkcore.spark.exchange.packed_timeline import PackedTimeline
+from flinkcore.time_plane.timeline import Timeline
+from flinkcore.time_plane.total_order import LogEvents
 
 if TYPE_CHECKING:
     from pyspark.accumulators import Accumulator

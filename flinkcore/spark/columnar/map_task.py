@@ -13,26 +13,26 @@ import numpy as np
 import pyarrow as pa
 
 from flinkcore._native.exchange import partition_rows
-from flinkcore.replay.log.chunks import Chunk
-from flinkcore.replay.plans.log_plan import LogPlan
-from flinkcore.replay.plans.partial_windows import PartialWindows
-from flinkcore.replay.results.job_checkpoint import WaitingRowsPart, WaitingRowsWriter
-from flinkcore.replay.stages.map_stage import MappedEvents, MapStage, mapped_together
-from flinkcore.replay.stages.partial_results import (
+from flinkcore.columnar.checkpoint.job_checkpoint import WaitingRowsPart, WaitingRowsWriter
+from flinkcore.columnar.plans.log_plan import LogPlan
+from flinkcore.columnar.plans.partial_windows import PartialWindows
+from flinkcore.columnar.stages.map_stage import MappedEvents, MapStage, mapped_together
+from flinkcore.columnar.stages.partial_results import (
     JUDGED_ROWS,
     KEY,
     EventMerger,
     PartialResults,
 )
-from flinkcore.replay.time_plane.timeline import TimePlane
-from flinkcore.replay.time_plane.total_order import LogEvents, concatenate
-from flinkcore.runtime.element_rows import event_key_groups
+from flinkcore.log.sources.chunks import Chunk
+from flinkcore.operators.keys.element_rows import event_key_groups
 from flinkcore.spark.columnar.late_counts import CHUNK, Counts, LateSample
 from flinkcore.spark.columnar.progress import ProgressAddress, TaskProgress
 from flinkcore.spark.exchange.blocks import BLOCK_BYTES, BlockWriter, pieces, pieces_of
 from flinkcore.spark.exchange.ordered_events import OrderedEvents
 from flinkcore.spark.exchange.packed_timeline import PackedTimeline
 from flinkcore.spark.logs.log_input import LogInput
+from flinkcore.time_plane.timeline import TimePlane
+from flinkcore.time_plane.total_order import LogEvents, concatenate
 
 if TYPE_CHECKING:
     from pyspark.accumulators import Accumulator

@@ -10,12 +10,12 @@ import numpy as np
 import pyarrow as pa
 
 from flinkcore._native.exchange import partition_rows
-from flinkcore.replay.plans.job_plan import JobPlan
-from flinkcore.replay.plans.stage_plan import StageResults
-from flinkcore.replay.stages.placed_events import PlacedEvents
-from flinkcore.replay.stages.stage_link import StageLink
-from flinkcore.replay.stages.stage_output import PlacedOutput
-from flinkcore.runtime.element_rows import event_key_groups
+from flinkcore.columnar.plans.job_plan import JobPlan
+from flinkcore.columnar.plans.stage_plan import StageResults
+from flinkcore.columnar.stages.placed_events import PlacedEvents
+from flinkcore.columnar.stages.stage_link import StageLink
+from flinkcore.columnar.stages.stage_output import PlacedOutput
+from flinkcore.operators.keys.element_rows import event_key_groups
 from flinkcore.spark.columnar.reduce_task import PartitionReplay
 from flinkcore.spark.exchange.blocks import BLOCK_BYTES, BlockWriter, pieces_of
 

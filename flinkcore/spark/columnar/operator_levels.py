@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from flinkcore.replay.plans.job_plan import JobPlan
+from flinkcore.columnar.plans.job_plan import JobPlan
 from flinkcore.spark.exchange.partitioning import partition_slots
 
 

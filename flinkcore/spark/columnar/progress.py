@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 from threading import Event, Thread, get_ident
 from typing import Any
 
+from flinkcore.columnar.results.progress import Progress, ProgressListener
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
-from flinkcore.replay.results.progress import Progress, ProgressListener
 from flinkcore.spark.sessions.session import is_classic, setting, spark_context
 from flinkcore.spark.sessions.spark_jobs import GROUP
 

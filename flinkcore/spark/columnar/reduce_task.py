@@ -11,24 +11,23 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import pyarrow as pa
 
-from flinkcore.common import OutputTag
-from flinkcore.errors import FlinkcoreError
-from flinkcore.replay.log.arrays import RowNumbers
-from flinkcore.replay.plans.job_plan import JobPlan
-from flinkcore.replay.plans.operators import WindowAggregation
-from flinkcore.replay.results.job_checkpoint import write_partition
-from flinkcore.replay.stages.opened_stage import PreparedBatches, opened_stage
-from flinkcore.replay.stages.partial_results import (
+from flinkcore._internal.arrow.arrays import RowNumbers
+from flinkcore.checkpoint import OperatorPart, PendingCheckpoint
+from flinkcore.columnar.checkpoint.job_checkpoint import write_partition
+from flinkcore.columnar.plans.job_plan import JobPlan
+from flinkcore.columnar.plans.operators import WindowAggregation
+from flinkcore.columnar.stages.opened_stage import PreparedBatches, opened_stage
+from flinkcore.columnar.stages.partial_results import (
     MergedPartials,
     PartialResults,
     PartialsMerge,
     partial_schema,
 )
-from flinkcore.replay.stages.placed_events import PlacedEvents, PlacedMerge, placed
-from flinkcore.replay.stages.stage import RestoredOperator, Stage, StageContext, events_taken
-from flinkcore.replay.stages.stage_output import StageOutput, behind_steps
-from flinkcore.replay.time_plane.total_order import Events, EventsT, LogEvents
-from flinkcore.runtime.checkpoint import OperatorPart, PendingCheckpoint
+from flinkcore.columnar.stages.placed_events import PlacedEvents, PlacedMerge, placed
+from flinkcore.columnar.stages.stage import RestoredOperator, Stage, StageContext, events_taken
+from flinkcore.columnar.stages.stage_output import StageOutput, behind_steps
+from flinkcore.common import OutputTag
+from flinkcore.errors import FlinkcoreError
 from flinkcore.spark.columnar.late_counts import PARTITION, Counts
 from flinkcore.spark.columnar.progress import ProgressAddress, TaskProgress
 from flinkcore.spark.exchange.blocks import (
@@ -43,6 +42,7 @@ from flinkcore.spark.exchange.blocks import (
     read_side_rows,
 )
 from flinkcore.spark.exchange.packed_timeline import PackedTime
+from flinkcore.time_plane.total_order import Events, EventsT, LogEvents
 
 if TYPE_CHECKING:
     from pyspark.accumulators import Accumulator

@@ -12,20 +12,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from flinkcore.datastream.pipeline_executor import ProgressChoice
+from flinkcore._internal.python.replay_threads import cores_here
+from flinkcore.checkpoint import OperatorPart, PendingCheckpoint
+from flinkcore.columnar.checkpoint.job_checkpoint import JobCheckpoints, StoppingJob, WaitingRowsWriter
+from flinkcore.columnar.planned_job import EmbeddedPlannedJob, TimesTask
+from flinkcore.columnar.plans.job_plan import JobPlan
+from flinkcore.columnar.plans.partial_windows import PartialWindows, partial_windows
+from flinkcore.columnar.results.late_events import LossWarning
+from flinkcore.columnar.results.progress import listener_of_run
+from flinkcore.columnar.results.report import ReplayReport
+from flinkcore.datastream.graph.pipeline_executor import ProgressChoice
 from flinkcore.errors import FlinkcoreError
-from flinkcore.replay.embedded.replay_threads import cores_here
-from flinkcore.replay.log.chunks import ChunkTask
-from flinkcore.replay.planned_job import EmbeddedPlannedJob, TimesTask
-from flinkcore.replay.plans.job_plan import JobPlan
-from flinkcore.replay.plans.partial_windows import PartialWindows, partial_windows
-from flinkcore.replay.results.job_checkpoint import JobCheckpoints, StoppingJob, WaitingRowsWriter
-from flinkcore.replay.results.late_events import LossWarning
-from flinkcore.replay.results.progress import listener_of_run
-from flinkcore.replay.results.report import ReplayReport
-from flinkcore.replay.time_plane.job_time import JobTime, ReplayTime
-from flinkcore.replay.time_plane.timeline import TimePlane
-from flinkcore.runtime.checkpoint import OperatorPart, PendingCheckpoint
+from flinkcore.log.sources.chunks import ChunkTask
 from flinkcore.spark.columnar.chunks_task import GIVEN, ChunksTask
 from flinkcore.spark.columnar.element_pass import run_element_pass
 from flinkcore.spark.columnar.late_counts import Counts, ExpectedCounts, LateSample, LateWarnings
@@ -46,6 +44,8 @@ from flinkcore.spark.sessions.session import short_job, spark_context
 from flinkcore.spark.sessions.spark_jobs import SparkJobs
 from flinkcore.spark.shipping.task_errors import task_errors_raised
 from flinkcore.spark.shipping.tasks import portable
+from flinkcore.time_plane.job_time import JobTime, ReplayTime
+from flinkcore.time_plane.timeline import TimePlane
 
 if TYPE_CHECKING:
     from pyspark.accumulators import Accumulator

@@ -7,11 +7,11 @@ from typing import Any
 
 import pyarrow as pa
 
+from flinkcore.columnar.checkpoint.job_checkpoint import StoppingJob
+from flinkcore.columnar.outputs.result_files import PartNames, ResultFiles
+from flinkcore.columnar.results.report import ReplayReport
+from flinkcore.columnar.results.result import JobResult
 from flinkcore.errors import ConfigurationError
-from flinkcore.replay.results.job_checkpoint import StoppingJob
-from flinkcore.replay.results.report import ReplayReport
-from flinkcore.replay.results.result import JobResult
-from flinkcore.replay.results.result_files import PartNames, ResultFiles
 from flinkcore.spark.columnar.replay import PASS_2, SparkReplay
 from flinkcore.spark.columnar.spark_types import SparkSchema
 from flinkcore.spark.columnar.task_outputs import (

@@ -8,9 +8,9 @@ import pyarrow as pa
 from pyspark.sql import types as spark
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from flinkcore.common.required_values import null_fault, refused_null_of
+from flinkcore._internal.arrow.required_values import null_fault, refused_null_of
+from flinkcore.columnar.outputs.table_types import SAME, WIDENED, has_digits
 from flinkcore.errors import DataError, SchemaError
-from flinkcore.replay.results.table_types import SAME, WIDENED, has_digits
 
 _SAME = SAME | {pa.null()}
 

@@ -15,8 +15,8 @@ from typing import Any, Final
 import pyarrow as pa
 from pyarrow import ipc
 
-from flinkcore.replay.results.result_files import TaskFiles, TaskOutputs
-from flinkcore.runtime.checkpoint import OperatorPart
+from flinkcore.checkpoint import OperatorPart
+from flinkcore.columnar.outputs.result_files import TaskFiles, TaskOutputs
 from flinkcore.spark.columnar.reduce_task import PartitionReplay
 from flinkcore.spark.columnar.spark_types import SparkSchema
 from flinkcore.spark.exchange.blocks import BLOCK_BYTES, pieces_of

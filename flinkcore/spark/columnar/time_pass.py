@@ -11,17 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from flinkcore.replay.log.chunks import Chunk
-from flinkcore.replay.time_plane.chunk_times import ChunkCounts, ChunkTimes
-from flinkcore.replay.time_plane.time_cut import TimeCut
-from flinkcore.replay.time_plane.time_pass import (
-    TimePass,
-    by_way,
-    combine_logs,
-    summarised_together,
-    time_passes,
-)
-from flinkcore.replay.time_plane.timeline import TimePlane
+from flinkcore.log.sources.chunks import Chunk
 from flinkcore.spark.exchange.collecting import collected_in_parts
 from flinkcore.spark.exchange.row_format import RowFormat
 from flinkcore.spark.logs.dataframe_log import DataFrameLog
@@ -29,6 +19,16 @@ from flinkcore.spark.logs.log_input import FileInput, LogInput
 from flinkcore.spark.logs.spark_log import SparkLog, UnrankedFiles, UnreadDataFrame, UnreadLog
 from flinkcore.spark.shipping.task_errors import task_errors_raised
 from flinkcore.spark.shipping.tasks import portable
+from flinkcore.time_plane.chunk_times import ChunkCounts, ChunkTimes
+from flinkcore.time_plane.time_cut import TimeCut
+from flinkcore.time_plane.time_pass import (
+    TimePass,
+    by_way,
+    combine_logs,
+    summarised_together,
+    time_passes,
+)
+from flinkcore.time_plane.timeline import TimePlane
 
 _SUMMARIES = RowFormat("chunk long, way int, payload binary")
 

@@ -10,19 +10,19 @@ from typing import Any, Final
 
 from pyspark import cloudpickle
 
+from flinkcore.checkpoint import PendingCheckpoint
 from flinkcore.common.execution_config import ExecutionConfig
 from flinkcore.datastream.connectors.base import Sink
-from flinkcore.datastream.element_transformations import SinkTransformation
-from flinkcore.datastream.pipeline_executor import NO_CHECKPOINTS, CheckpointSettings, ElementJob
+from flinkcore.datastream.graph.element_transformations import SinkTransformation
+from flinkcore.datastream.graph.pipeline_executor import NO_CHECKPOINTS, CheckpointSettings, ElementJob
+from flinkcore.elements.arrivals.task_sources import TaskFunction, TaskSource, TaskSplits
+from flinkcore.elements.element_checkpoint import ElementCheckpoints
+from flinkcore.elements.element_run import commit, discard
+from flinkcore.elements.started_job import StartedJob
+from flinkcore.elements.tasks.operator_makers import check_operators
+from flinkcore.elements.tasks.stream_graph import StreamGraphGenerator, StreamNode, job_vertices
 from flinkcore.errors import FlinkcoreError
-from flinkcore.replay.elements.element_checkpoint import ElementCheckpoints
-from flinkcore.replay.elements.element_run import commit, discard
-from flinkcore.replay.elements.started_job import StartedJob
-from flinkcore.replay.elements.task_sources import TaskFunction, TaskSource, TaskSplits
-from flinkcore.runtime.checkpoint import PendingCheckpoint
-from flinkcore.runtime.task_metrics import TaskMetric, values_of_tasks
-from flinkcore.runtime.tasks.operator_makers import check_operators
-from flinkcore.runtime.tasks.stream_graph import StreamGraphGenerator, StreamNode, job_vertices
+from flinkcore.operators.metrics.task_metrics import TaskMetric, values_of_tasks
 from flinkcore.spark.elements.element_task import PRINTED, TaskReport, last_arrival_of
 from flinkcore.spark.elements.job_sources import Execute, SparkJobSources
 from flinkcore.spark.elements.level_stages import (

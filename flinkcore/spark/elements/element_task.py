@@ -8,28 +8,28 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from flinkcore.common.shown_times import dated
+from flinkcore._internal.show.times import dated
+from flinkcore.elements.arrivals.element_arrivals import OrderedArrivals, Origin
+from flinkcore.elements.arrivals.job_clock import PlacedClock
+from flinkcore.elements.arrivals.order_key import ChainCause, root_key
+from flinkcore.elements.arrivals.task_sources import TaskSource
+from flinkcore.elements.pausable_call import PausableCall
+from flinkcore.elements.tasks.operator_setup import JobContext
+from flinkcore.elements.tasks.stream_graph import StreamEdge, channel_place, is_async, source_indices
+from flinkcore.elements.tasks.stream_task import StreamTask
+from flinkcore.elements.tasks.task_output import InputChannel
 from flinkcore.errors import FlinkcoreError, SourceError, UserCodeError
-from flinkcore.replay.elements.element_arrivals import OrderedArrivals, Origin
-from flinkcore.replay.elements.job_clock import PlacedClock
-from flinkcore.replay.elements.order_key import ChainCause, root_key
-from flinkcore.replay.elements.pausable_call import PausableCall
-from flinkcore.replay.elements.task_sources import TaskSource
-from flinkcore.runtime.copies import copied_function
-from flinkcore.runtime.elements import StreamElement, StreamRecord
-from flinkcore.runtime.task_metrics import TaskMetric
-from flinkcore.runtime.tasks.operator_setup import JobContext
-from flinkcore.runtime.tasks.stream_graph import StreamEdge, channel_place, is_async, source_indices
-from flinkcore.runtime.tasks.stream_task import StreamTask
-from flinkcore.runtime.tasks.task_output import InputChannel
+from flinkcore.operators.metrics.task_metrics import TaskMetric
+from flinkcore.operators.records.copies import copied_function
+from flinkcore.operators.records.stream_elements import StreamElement, StreamRecord
 from flinkcore.spark.elements.messages import PROGRAM, REPORTS, Message, MessageWriter, RunRow
 from flinkcore.spark.elements.shipped_job import ShippedJob
 
 if TYPE_CHECKING:
-    from flinkcore.replay.elements.async_levels import WaitingLine
-    from flinkcore.replay.elements.element_checkpoint import TaskCheckpoints
-    from flinkcore.runtime.checkpoint import OperatorPart
-    from flinkcore.runtime.operators.async_wait_operator import AsyncElementQueue
+    from flinkcore.checkpoint import OperatorPart
+    from flinkcore.elements.async_levels import WaitingLine
+    from flinkcore.elements.element_checkpoint import TaskCheckpoints
+    from flinkcore.operators.async_wait_operator import AsyncElementQueue
 
 RECORD: Final = 0
 """Kind of a message with a record of a task's first input; 1 for its second input."""
@@ -96,7 +96,7 @@ class ElementTask:
         self._place = b""
         self._line: WaitingLine | None = None
         if is_async(self._vertex.head):
-            from flinkcore.replay.elements.async_levels import WaitingLine  # loads asyncio
+            from flinkcore.elements.async_levels import WaitingLine  # loads asyncio
 
             self._line = WaitingLine(writer.move_to, lambda: None)
         self._clock = PlacedClock(
@@ -126,7 +126,7 @@ class ElementTask:
         self._place = place
 
     def _async_queue_of(self, task: int, capacity: int, ordered: bool) -> AsyncElementQueue:
-        from flinkcore.replay.elements.async_levels import PlacedQueue
+        from flinkcore.elements.async_levels import PlacedQueue
 
         assert self._line is not None
         return PlacedQueue(self._line, lambda: self._place, capacity)
@@ -135,7 +135,7 @@ class ElementTask:
         channel = self._sending_to(edge, source_index, target_index)
         if self._line is None:
             return channel
-        from flinkcore.replay.elements.async_levels import in_line
+        from flinkcore.elements.async_levels import in_line
 
         end = in_line(channel, self._line, lambda: self._place).end
         return InputChannel(channel.collect, channel.process, channel.number, end)

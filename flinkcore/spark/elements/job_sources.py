@@ -8,25 +8,25 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from flinkcore._internal.arrow.plain_columns import plain_column
+from flinkcore._internal.python.working_directory import WorkingDirectory
 from flinkcore.common.boundedness import Boundedness
 from flinkcore.common.execution_config import ExecutionConfig
-from flinkcore.datastream.arrow_data import ArrowData
 from flinkcore.datastream.connectors.base import SourceSplit
-from flinkcore.datastream.element_transformations import SideOutputTransformation, SourceTransformation
+from flinkcore.datastream.graph.arrow_data import ArrowData
+from flinkcore.datastream.graph.element_transformations import SideOutputTransformation, SourceTransformation
+from flinkcore.datastream.graph.transformations import EventLogSource, StreamGraph, Transformation
 from flinkcore.datastream.time_characteristic import TimeCharacteristic
-from flinkcore.datastream.transformations import EventLogSource, StreamGraph, Transformation
+from flinkcore.elements.arrivals.job_sources import JobSources
+from flinkcore.elements.tasks.stream_graph import JobVertex
 from flinkcore.errors import ConfigurationError
-from flinkcore.replay.elements.job_sources import JobSources
-from flinkcore.replay.log.plain_columns import plain_column
-from flinkcore.runtime.element_rows import element_rows
-from flinkcore.runtime.tasks.stream_graph import JobVertex
-from flinkcore.runtime.working_directory import WorkingDirectory
+from flinkcore.operators.keys.element_rows import element_rows
 from flinkcore.spark.logs.dataframe_log import DataFrameLog, log_schema
 from flinkcore.spark.logs.plan_expressions import NotJustFiles
 from flinkcore.spark.logs.spark_log import unordered_files
 
 if TYPE_CHECKING:
-    from flinkcore.replay.elements.element_checkpoint import ElementCheckpoints
+    from flinkcore.elements.element_checkpoint import ElementCheckpoints
 
 Execute = Callable[[StreamGraph, ExecutionConfig], Any]
 """Plans a columnar job, and returns its result."""

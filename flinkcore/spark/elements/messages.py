@@ -25,9 +25,9 @@ from typing import Any, Final
 import pyarrow as pa
 from pyspark import cloudpickle
 
+from flinkcore.elements.arrivals.order_key import emission_key
 from flinkcore.errors import FlinkcoreError, UserCodeError, in_words
-from flinkcore.replay.elements.order_key import emission_key
-from flinkcore.runtime.messages import shown
+from flinkcore.operators.records.messages import shown
 from flinkcore.spark.exchange.row_format import RowFormat, row_values
 
 RUNS: Final = RowFormat("slot int, target int, first_key binary, payload binary")

@@ -13,10 +13,10 @@ from pyspark import cloudpickle
 from flinkcore.common.execution_config import ExecutionConfig
 from flinkcore.datastream.connectors.base import Source, SourceSplit, new_run_id
 from flinkcore.datastream.functions import PacedSourceContext, SourceFunction, function_name
-from flinkcore.datastream.pipeline_executor import ElementJob
-from flinkcore.datastream.transformations import EventLogSource, OperatorSettings
+from flinkcore.datastream.graph.pipeline_executor import ElementJob
+from flinkcore.datastream.graph.transformations import EventLogSource, OperatorSettings
+from flinkcore.elements.tasks.stream_graph import JobVertex, StreamGraphGenerator, StreamNode, job_vertices
 from flinkcore.errors import FlinkcoreError
-from flinkcore.runtime.tasks.stream_graph import JobVertex, StreamGraphGenerator, StreamNode, job_vertices
 from flinkcore.spark.shipping.tasks import IN_OPEN, unpickled, unsendable
 
 

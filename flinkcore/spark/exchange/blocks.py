@@ -31,12 +31,12 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import ipc
 
+from flinkcore.columnar.stages.placed_events import PlacedEvents
 from flinkcore.errors import DataError
-from flinkcore.replay.stages.placed_events import PlacedEvents
-from flinkcore.replay.time_plane.total_order import LogEvents
 from flinkcore.spark.exchange.narrow import NarrowIntegers
 from flinkcore.spark.exchange.ordered_events import NARROWED, OrderedEvents
 from flinkcore.spark.exchange.row_format import RowFormat
+from flinkcore.time_plane.total_order import LogEvents
 
 BLOCKS: Final = RowFormat("slot int, partition int, place binary, payload binary")
 BLOCKS_ORDER: Final = ("partition", "place")

@@ -8,11 +8,11 @@ from typing import Any, Final
 import numpy.typing as npt
 import pyarrow as pa
 
-from flinkcore.replay.log.arrays import RowNumbers
-from flinkcore.replay.log.column_ops import HIDDEN_PREFIX
-from flinkcore.replay.log.joined_batches import taken
-from flinkcore.replay.time_plane.total_order import LogEvents
+from flinkcore._internal.arrow.arrays import RowNumbers
+from flinkcore._internal.arrow.column_ops import HIDDEN_PREFIX
+from flinkcore._internal.arrow.joined_batches import taken
 from flinkcore.spark.exchange.narrow import NarrowIntegers
+from flinkcore.time_plane.total_order import LogEvents
 
 NARROWED: Final = b"narrowed"
 """Metadata of a batch: for each column how its integers are stored, and nothing for one that is as it was."""

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from flinkcore.replay.time_plane.job_time import ReplayTime
-from flinkcore.replay.time_plane.timeline import Timeline
 from flinkcore.spark.exchange.narrow import NarrowIntegers
+from flinkcore.time_plane.job_time import ReplayTime
+from flinkcore.time_plane.timeline import Timeline
 
 
 @dataclass(frozen=True)

@@ -13,13 +13,13 @@ from pyspark.sql import functions as F
 from pyspark.sql import types
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from flinkcore.common.sort_keys import SortKey
-from flinkcore.datastream.transformations import LogData
+from flinkcore._internal.arrow.column_ops import COMPUTED_PREFIX
+from flinkcore._internal.arrow.plain_columns import plain_schema
+from flinkcore._internal.arrow.sort_keys import SortKey
+from flinkcore.datastream.graph.transformations import LogData
 from flinkcore.errors import ConfigurationError, SchemaError
-from flinkcore.replay.log.column_ops import COMPUTED_PREFIX
-from flinkcore.replay.log.path_partitions import COLUMNS, is_partition
-from flinkcore.replay.log.plain_columns import plain_schema
-from flinkcore.replay.log.row_order import POSITION
+from flinkcore.log.files.path_partitions import COLUMNS, is_partition
+from flinkcore.log.order.row_order import POSITION
 
 # Spark 4 and later require a time zone for timestamps; their values do not depend on it.
 _SCHEMA_ZONE: Final = {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}

@@ -31,15 +31,15 @@ from pyarrow import ipc
 from pyspark import TaskContext
 from pyspark.errors import PySparkNotImplementedError
 
+from flinkcore._internal.arrow.plain_columns import plain_column
 from flinkcore.errors import ConfigurationError
-from flinkcore.replay.log.chunks import Chunk, TableChunk
-from flinkcore.replay.log.plain_columns import plain_column
-from flinkcore.replay.time_plane.chunk_times import ChunkCounts
-from flinkcore.replay.time_plane.time_pass import TimePass
+from flinkcore.log.sources.chunks import Chunk, TableChunk
 from flinkcore.spark.exchange.collecting import collected_in_parts
 from flinkcore.spark.exchange.row_format import RowFormat
 from flinkcore.spark.shipping.task_errors import task_errors_raised
 from flinkcore.spark.shipping.tasks import portable
+from flinkcore.time_plane.chunk_times import ChunkCounts
+from flinkcore.time_plane.time_pass import TimePass
 
 PACKED_BYTES = 8 << 20
 """Rows are kept in blocks of about this size."""

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from flinkcore.replay.log.chunks import Chunk
+from flinkcore.log.sources.chunks import Chunk
 
 CHUNK_BYTES = 128 << 20
 """About the size of chunks, where the log is long enough to give some to every core."""

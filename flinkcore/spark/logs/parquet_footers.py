@@ -9,11 +9,11 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from flinkcore._internal.arrow.plain_columns import plain_type
+from flinkcore._internal.arrow.stored_columns import StoredColumns
 from flinkcore.errors import SchemaError, SourceError
-from flinkcore.replay.log.columnar_formats import ParquetFormat, check_statistics
-from flinkcore.replay.log.files import LogFile
-from flinkcore.replay.log.plain_columns import plain_type
-from flinkcore.replay.log.stored_columns import StoredColumns
+from flinkcore.log.files.log_files import LogFile
+from flinkcore.log.formats.columnar_formats import ParquetFormat, check_statistics
 from flinkcore.spark.logs.plan_expressions import NotJustFiles
 
 _THREADS: Final = 8

@@ -13,12 +13,12 @@ from py4j.protocol import Py4JError
 from pyarrow import fs
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
-from flinkcore.common.expressions import Expression
+from flinkcore._internal.arrow.column_ops import expression_columns
+from flinkcore._internal.arrow.expressions import Expression
+from flinkcore._internal.arrow.stored_columns import StoredColumns
 from flinkcore.errors import SourceError
-from flinkcore.replay.log.column_ops import expression_columns
-from flinkcore.replay.log.files import LogFile, files_now
-from flinkcore.replay.log.log_sources import LogFiles
-from flinkcore.replay.log.stored_columns import StoredColumns
+from flinkcore.log.files.log_files import LogFile, files_now
+from flinkcore.log.sources.log_sources import LogFiles
 from flinkcore.spark.logs.dataframe_log import log_schema
 from flinkcore.spark.logs.parquet_footers import ParquetFooters, RebaseModes
 from flinkcore.spark.logs.plan_expressions import (

@@ -13,7 +13,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flinkcore.common.expressions import Expression
+from flinkcore._internal.arrow.expressions import Expression
 
 _COMPARISONS: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
     "EqualTo": eq,

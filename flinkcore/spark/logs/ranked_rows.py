@@ -20,9 +20,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flinkcore.replay.log.chunks import Chunk
-from flinkcore.replay.log.content_order import content_numbers
-from flinkcore.replay.log.row_order import RankedChunk, RowOrder, codes_of, ranks_of_sorted
+from flinkcore.log.order.content_order import content_numbers
+from flinkcore.log.order.row_order import RankedChunk, RowOrder, codes_of, ranks_of_sorted
+from flinkcore.log.sources.chunks import Chunk
 from flinkcore.spark.exchange.partitioning import chooses_partitions, partition_slots, to_partitions
 from flinkcore.spark.exchange.row_format import RowFormat, row_values
 from flinkcore.spark.logs.dataframe_log import quoted

@@ -7,12 +7,11 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, ClassVar, Final, TypeAlias
 
-from flinkcore.replay.log.chunks import Chunk, TableChunk
-from flinkcore.replay.log.joined_batches import empty_table
-from flinkcore.replay.log.log_sources import LogFiles, TableSource
-from flinkcore.replay.log.row_order import POSITION, RowOrder
-from flinkcore.replay.plans.log_plan import LogPlan
-from flinkcore.replay.time_plane.time_pass import TimePass
+from flinkcore._internal.arrow.joined_batches import empty_table
+from flinkcore.columnar.plans.log_plan import LogPlan
+from flinkcore.log.order.row_order import POSITION, RowOrder
+from flinkcore.log.sources.chunks import Chunk, TableChunk
+from flinkcore.log.sources.log_sources import LogFiles, TableSource
 from flinkcore.spark.logs.dataframe_log import DataFrameLog
 from flinkcore.spark.logs.kept_rows import KeptInput, KeptRows
 from flinkcore.spark.logs.log_input import FileInput, LogInput
@@ -20,6 +19,7 @@ from flinkcore.spark.logs.parquet_scan import parquet_files
 from flinkcore.spark.logs.plan_expressions import NotJustFiles
 from flinkcore.spark.logs.ranked_rows import RankedInput, kept_ranks
 from flinkcore.spark.sessions.session import is_classic, is_local
+from flinkcore.time_plane.time_pass import TimePass
 
 SHORT_LOG_BYTES: Final = 512 << 20
 """Up to this size of a log, its summaries come with the job that makes them, and no code is compiled for the jobs."""

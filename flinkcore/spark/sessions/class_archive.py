@@ -14,7 +14,7 @@ from typing import Any, Final
 import pyspark
 from pyspark import SparkContext
 
-from flinkcore.common.free_room import directory_remedy
+from flinkcore._internal.io.free_room import directory_remedy
 from flinkcore.errors import ConfigurationError, SourceError, in_words
 
 JVM_OPTIONS: Final = "spark.driver.defaultJavaOptions"

@@ -11,7 +11,7 @@ from io import BytesIO
 from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
-from flinkcore.datastream.python_dependencies import MODULE_ARCHIVES, TAR_ARCHIVES, temporary_folder
+from flinkcore.datastream.graph.python_dependencies import MODULE_ARCHIVES, TAR_ARCHIVES, temporary_folder
 
 
 def zipped(files: Mapping[str, bytes]) -> bytes:

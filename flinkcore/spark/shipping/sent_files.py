@@ -11,7 +11,7 @@ from threading import RLock
 from typing import Any, NamedTuple
 
 import flinkcore
-from flinkcore.datastream.python_dependencies import PythonArchive, check_target
+from flinkcore.datastream.graph.python_dependencies import PythonArchive, check_target
 from flinkcore.errors import ConfigurationError, in_words
 from flinkcore.spark.sessions.session import is_classic, spark_version
 from flinkcore.spark.shipping.archives import archive_suffix, stored, zipped_modules

@@ -29,6 +29,7 @@ from pyspark import cloudpickle
 from pyspark.errors import PySparkException
 
 import flinkcore
+from flinkcore._internal.python.function_exits import exits_as_errors
 from flinkcore.errors import (
     ConfigurationError,
     FlinkcoreError,
@@ -39,7 +40,6 @@ from flinkcore.errors import (
     in_words,
     innermost_cause,
 )
-from flinkcore.runtime.function_exits import exits_as_errors
 from flinkcore.spark.shipping.worker_environment import NOT_READY
 
 MOST_BYTES: Final = 1 << 20

@@ -2,7 +2,7 @@
 
 from typing import NoReturn
 
-from flinkcore.common.missing_features import MISSING_FILE_NAMES, refuse_name
+from flinkcore._internal.python.missing_features import MISSING_FILE_NAMES, refuse_name
 from flinkcore.common.serialization import BulkWriterFactory
 from flinkcore.datastream.connectors.file_system.file_sink import (
     BucketAssigner,

@@ -16,7 +16,7 @@ from pathlib import Path, PurePath
 from typing import Any, BinaryIO, ClassVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from flinkcore.common.free_room import directory_remedy
+from flinkcore._internal.io.free_room import directory_remedy
 from flinkcore.common.serialization import BulkWriter, BulkWriterFactory, Encoder
 from flinkcore.common.serializer import Serializer
 from flinkcore.common.typeinfo import TypeInformation

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
-from flinkcore.common.local_tree import local_tree
-from flinkcore.common.locations import utf_8_paths
-from flinkcore.common.table_directories import TABLE_FOLDERS, TableSearch, how_to_read, tables_among
+from flinkcore._internal.io.local_tree import local_tree
+from flinkcore._internal.io.locations import utf_8_paths
+from flinkcore._internal.io.table_directories import TABLE_FOLDERS, TableSearch, how_to_read, tables_among
 from flinkcore.common.typeinfo import TypeInformation, Types
 from flinkcore.datastream.connectors.base import Source, SourceSplit
 from flinkcore.errors import (

@@ -1,0 +1,1 @@
+"""Plumbing that all rooms share. Private: names and places change without notice."""

@@ -1,0 +1,1 @@
+"""Columns of Arrow: exact Python values, types, times and selections. Private."""

@@ -1,0 +1,1 @@
+"""Files and folders: locations, free room, spilled columns, text and Avro. Private."""

@@ -1,0 +1,1 @@
+"""Java's ways to write and to read values. Private."""

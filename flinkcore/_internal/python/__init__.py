@@ -1,0 +1,1 @@
+"""The Python process: lazy names, extras, warnings, waiting, and names of PyFlink that are missing. Private."""

@@ -1,0 +1,1 @@
+"""Checkpoints of jobs over columns. Private."""

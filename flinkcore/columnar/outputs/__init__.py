@@ -1,0 +1,1 @@
+"""Writers of results: Parquet, Delta and Iceberg, and the rows of each output. Private."""

@@ -1,0 +1,1 @@
+"""The job as a graph of transformations, which the engines plan and run. Private."""

@@ -1,0 +1,1 @@
+"""Sources of a job over single elements, in the order in which their elements arrive. Private."""

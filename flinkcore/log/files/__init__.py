@@ -1,0 +1,1 @@
+"""Files of a log: their listing, and partitions in their paths. Private."""

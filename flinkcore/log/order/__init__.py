@@ -1,0 +1,1 @@
+"""Orders of rows: by columns, or by content where nothing else tells. Private."""

@@ -1,0 +1,1 @@
+"""Keys: their canonical form, their groups, and the current key of an operator. Private."""

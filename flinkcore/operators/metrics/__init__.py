@@ -1,0 +1,1 @@
+"""Metrics of tasks: counters, gauges, histograms and latency. Private."""

@@ -1,0 +1,1 @@
+"""Records, watermarks and outputs, and how values are copied and shown. Private."""
