@@ -31,8 +31,8 @@ from flinkcore.datastream.graph.transformations import (
 )
 from flinkcore.elements.arrivals.element_arrivals import Arrivals, OrderedArrivals, Origin, SourceSnapshot
 from flinkcore.elements.arrivals.job_clock import JobClock
-from flinkcore.elements.arrivals.job_sources import JobSources
 from flinkcore.elements.arrivals.restored_sources import Stop
+from flinkcore.elements.job_sources import JobSources
 from flinkcore.elements.pausable_call import PausableCall
 from flinkcore.elements.started_job import StartedJob
 from flinkcore.elements.tasks.operator_setup import JobContext

@@ -42,7 +42,7 @@ class OneInputStreamOperatorTestHarness(AbstractStreamOperatorTestHarness[OUT], 
 
     Examples
     --------
-    >>> from flinkcore.operators import ProcessOperator
+    >>> from flinkcore.operators.process_operators import ProcessOperator
     >>> from flinkcore.datastream import ProcessFunction
     >>> class Double(ProcessFunction):
     ...     def process_element(self, value, ctx):

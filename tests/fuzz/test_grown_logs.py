@@ -12,8 +12,8 @@ import pytest
 from fuzz.budget import Fuzz
 from hypothesis import strategies as st
 
-from flinkcore.log import text_formats
 from flinkcore.log.files.log_files import discover_files
+from flinkcore.log.formats import text_formats
 from flinkcore.log.sources.log_sources import LogFiles
 
 NUMBERS = st.integers(-5, 5)

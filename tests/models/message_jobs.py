@@ -13,8 +13,8 @@ from flinkcore._internal.python.working_directory import WorkingDirectory
 from flinkcore.checkpoint import OperatorPart
 from flinkcore.datastream import DataStream, StreamExecutionEnvironment
 from flinkcore.datastream.graph.pipeline_executor import NO_CHECKPOINTS, CheckpointSettings, ElementJob
-from flinkcore.elements.arrivals.job_sources import JobSources
 from flinkcore.elements.element_checkpoint import ElementCheckpoints, TaskCheckpoints
+from flinkcore.elements.job_sources import JobSources
 from flinkcore.elements.tasks.stream_graph import StreamGraphGenerator, job_vertices
 from flinkcore.spark.elements.element_task import ElementTask, last_arrival_of
 from flinkcore.spark.elements.messages import PROGRAM, REPORTS, RunRow, merged

@@ -19,8 +19,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from flinkcore._internal.io import avro_files
 from flinkcore._internal.io.avro_files import AvroFile, raw_schema
-from flinkcore.common import Configuration, Duration, Instant, Row, Time, Types, WatermarkStrategy, avro_files
+from flinkcore.common import Configuration, Duration, Instant, Row, Time, Types, WatermarkStrategy
 from flinkcore.datastream import StreamExecutionEnvironment, TumblingEventTimeWindows
 from flinkcore.datastream.aggregates import count
 from flinkcore.datastream.connectors.file_system import BucketAssigner, FileSink, FileSource, StreamFormat

@@ -95,7 +95,7 @@ from flinkcore.datastream.window import (
     WindowAssigner,
 )
 
-TABLE = Path(__file__).parents[2] / "flinkcore" / "runtime" / "README.md"
+TABLE = Path(__file__).parents[2] / "flinkcore" / "operators" / "README.md"
 ROWS = [
     [cell.strip() for cell in line.split("|")[1:-1]]
     for line in TABLE.read_text().splitlines()

@@ -19,8 +19,9 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
 
+from flinkcore._internal.io import text_files
 from flinkcore._internal.io.text_files import CsvRows, csv_contents
-from flinkcore.common import WatermarkStrategy, text_files
+from flinkcore.common import WatermarkStrategy
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.split_origin import FILE
 from flinkcore.datastream import StreamExecutionEnvironment

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from flinkcore.columnar.local import replay_threads as replay_threads_module
+from flinkcore._internal.python import replay_threads as replay_threads_module
 from flinkcore.columnar.stages import result_batches
 from flinkcore.common import WatermarkStrategy
 from flinkcore.datastream import DataStream, StreamExecutionEnvironment

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from flinkcore.elements import job_clock
+from flinkcore.elements.arrivals import job_clock
 from flinkcore.elements.arrivals.job_clock import JobClock, PlacedClock
 from flinkcore.elements.arrivals.order_key import ChainCause, cause_of, emission_key, root_key
 from flinkcore.errors import DataError, TimerError

@@ -19,9 +19,9 @@ import pytest
 from models.full_disks import most_bytes_of_a_file
 from pyarrow import fs
 
+from flinkcore.columnar.outputs import staging_owner
 from flinkcore.columnar.outputs.parquet_outputs import ParquetOutput, ParquetOutputs
 from flinkcore.columnar.outputs.staging_owner import StagingOwner
-from flinkcore.columnar.results import staging_owner
 from flinkcore.common import OutputTag, Time, WatermarkStrategy
 from flinkcore.datastream import KeyedProcessFunction, StreamExecutionEnvironment, TumblingEventTimeWindows
 from flinkcore.datastream.aggregates import count

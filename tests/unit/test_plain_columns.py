@@ -10,13 +10,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
+from flinkcore._internal.arrow import plain_columns
 from flinkcore._internal.arrow.plain_columns import fitting_pieces, plain_column, plain_type
 from flinkcore.common import Duration, OutputTag, Time, WatermarkStrategy
 from flinkcore.datastream import DataStream, KeyedProcessFunction, StreamExecutionEnvironment
 from flinkcore.datastream.aggregates import collect, count, first, max_
 from flinkcore.datastream.window import TumblingEventTimeWindows
 from flinkcore.errors import ConfigurationError, DataError
-from flinkcore.log import plain_columns
 
 LATE = OutputTag("late")
 FAR = 2**31 + 7

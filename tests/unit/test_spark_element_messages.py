@@ -18,7 +18,7 @@ from flinkcore._internal.python.working_directory import WorkingDirectory
 from flinkcore.common import Row
 from flinkcore.datastream import StreamExecutionEnvironment
 from flinkcore.datastream.graph.pipeline_executor import CheckpointSettings, ElementJob
-from flinkcore.elements.arrivals.job_sources import JobSources
+from flinkcore.elements.job_sources import JobSources
 from flinkcore.errors import FlinkcoreError, UserCodeError
 from flinkcore.spark.elements import messages as messages_module
 from flinkcore.spark.elements.element_task import ElementTask

@@ -37,12 +37,12 @@ from pyiceberg.types import (
     UUIDType,
 )
 
+from flinkcore.columnar.outputs import table_files
 from flinkcore.columnar.outputs.delta_output import DeltaOutput
 from flinkcore.columnar.outputs.iceberg_output import IcebergOutput
 from flinkcore.columnar.outputs.table_files import PartitionField, WrittenFile, partitioned
 from flinkcore.columnar.outputs.table_outputs import TableOutputs
 from flinkcore.columnar.outputs.table_types import TypeOf, delta_type, iceberg_type, new_table_schema
-from flinkcore.columnar.results import table_files
 from flinkcore.common import Time, WatermarkStrategy
 from flinkcore.datastream import DataStream, StreamExecutionEnvironment, TumblingEventTimeWindows
 from flinkcore.datastream.aggregates import count, sum_

@@ -17,7 +17,7 @@ from flinkcore.datastream.graph.arrow_data import ArrowData
 from flinkcore.datastream.graph.element_transformations import SideOutputTransformation, SourceTransformation
 from flinkcore.datastream.graph.transformations import EventLogSource, StreamGraph, Transformation
 from flinkcore.datastream.time_characteristic import TimeCharacteristic
-from flinkcore.elements.arrivals.job_sources import JobSources
+from flinkcore.elements.job_sources import JobSources
 from flinkcore.elements.tasks.stream_graph import JobVertex
 from flinkcore.errors import ConfigurationError
 from flinkcore.operators.keys.element_rows import element_rows
