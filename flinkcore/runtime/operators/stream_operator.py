@@ -10,6 +10,7 @@ from flinkcore.errors import LifecycleError
 from flinkcore.runtime.combined_watermark_status import IndexedCombinedWatermarkStatus
 from flinkcore.runtime.elements import LatencyMarker, StreamRecord, WatermarkStatus
 from flinkcore.runtime.latency import LatencyStats
+from flinkcore.runtime.operators.late_records import LateRecords
 from flinkcore.runtime.output import Output
 from flinkcore.runtime.task_metrics import TaskMetricGroup
 from flinkcore.runtime.timers import InternalTimeServiceManager
@@ -69,6 +70,11 @@ class AbstractStreamOperator:
 
     def register_metrics(self, group: TaskMetricGroup) -> None:
         """Register what only this kind of operator counts, by Flink's names."""
+
+    @property
+    def late_records(self) -> LateRecords | None:
+        """The late records so far; None for an operator that drops no records."""
+        return None
 
     def open(self, runtime_context: RuntimeContext) -> None:
         """Open the operator and its function, once its state is restored and before anything is processed."""

@@ -26,6 +26,7 @@ from flinkcore.runtime.gauges import WatermarkGauge
 from flinkcore.runtime.latency import Granularity, LatencyMarkerEmitter, LatencyStats
 from flinkcore.runtime.operators import AbstractStreamOperator, OneInputStreamOperator
 from flinkcore.runtime.operators.function_calls import KeySelector as KeySelectorCall
+from flinkcore.runtime.operators.late_records import LateRecords
 from flinkcore.runtime.operators.sink_operators import SinkWriterOperator
 from flinkcore.runtime.operators.stream_operator import Input, OneOfTwoInputs, TwoInputStreamOperator
 from flinkcore.runtime.processing_time import ProcessingTimeService
@@ -384,6 +385,13 @@ class StreamTask:
         for subtask in self._in_order():
             if isinstance(subtask.operator, SinkWriterOperator):
                 yield subtask.setup.node, subtask.operator.writer.prepare_commit()
+
+    def late_records(self) -> Iterator[tuple[StreamNode, LateRecords]]:
+        """Yield the late records of each operator that drops such."""
+        for subtask in self._in_order():
+            late = subtask.operator.late_records
+            if late is not None:
+                yield subtask.setup.node, late
 
     def close(self) -> None:
         """Close all functions and operators, the head first."""
