@@ -625,6 +625,8 @@ cdef class CurrentKey:
         None where there is no current key.
     current_key_id, current_key_group : int
         -1 where there is no current key.
+    lookups : int
+        Number of keys that were looked up: an operator does so once for each record, but not for timers.
     """
 
     def __cinit__(self):
@@ -663,6 +665,7 @@ cdef class CurrentKey:
     cdef int set_key(self, object key) except -1:
         cdef PyObject* known
         cdef object form
+        self.lookups += 1
         try:
             form = canonical_key(key)
             known = PyDict_GetItemWithError(self._ids, form)

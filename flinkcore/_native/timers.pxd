@@ -20,6 +20,7 @@ cdef class CurrentKey:
     cdef readonly object current_key_group
     cdef int64_t key_id                     # negative where there is no current key
     cdef int32_t key_group
+    cdef readonly int64_t lookups
     cdef dict _ids
     cdef list _keys
     cdef list _key_groups

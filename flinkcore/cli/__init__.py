@@ -56,9 +56,12 @@ def _has_lost_its_reader() -> bool:
     return False
 
 
-_PROGRAM_ONLY: Final = r"what_if\(|with_columns\(|pyarrow\.compute\."
+_PROGRAM_ONLY: Final = r"what_if\(|with_columns\(|\.filter\(|pyarrow\.compute\."
 
 _OPTIONS: Final = (
+    # Where a message has both, the option alone.
+    (r"\(\w+=, (--)", r"(\1"),
+    (r"\b\w+=(?:'[^']*'|\w*) \((--[^();]+)\)", r"\1"),
     (r"\b(timestamp|arrival)_unit\b", r"--\1-unit"),
     (r"(?<=.unit)='(\w+)'", r" \1"),
     (r"split= \(--split; ", "--split ("),
@@ -92,7 +95,8 @@ def _of_shell(message: str) -> str:
     for setting, option in _OPTIONS:
         message = re.sub(setting, option, message)
     if re.search(_PROGRAM_ONLY, message):
-        message += ". The command has no option for such calls of a program: write one for that"
+        program = "The command has no option for such calls of a program: write one for that"
+        message = f"{message.removesuffix('.')}. {program}"
     return message
 
 

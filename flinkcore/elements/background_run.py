@@ -25,6 +25,7 @@ from flinkcore.common.job_id import JobID
 from flinkcore.common.job_status import JobStatus
 from flinkcore.datastream.graph.pipeline_executor import NO_CHECKPOINTS, CheckpointSettings, ElementJob
 from flinkcore.elements.element_run import MOST_COLLECTED, RunningTasks
+from flinkcore.elements.late_warnings import warn_of_late_records
 from flinkcore.elements.system_clock import SystemJobClock
 from flinkcore.errors import ConfigurationError, FlinkcoreError, JobCancelledError, LifecycleError
 
@@ -219,6 +220,7 @@ class _JobThread:
         self._stop_path: str | PathLike[str] | None = None
         self._own_path = checkpoints.stop_with_checkpoint
         self._is_cancelled = False
+        self._late_share_warning = configuration.get_late_share_warning()
         self._started_ns = time.monotonic_ns()
         self._lock = Lock()
         self._changed = InterruptibleCondition(self._lock)
@@ -258,6 +260,7 @@ class _JobThread:
                 with closing(self._tasks.steps()) as steps:
                     for _ in steps:
                         self._check()
+            warn_of_late_records(self._tasks.late_records, self._late_share_warning)
             runtime_ms = (time.monotonic_ns() - self._started_ns) // 1_000_000
             if self._tasks.has_stopped:
                 self.stopped_at = self._stop_path

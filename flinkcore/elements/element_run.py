@@ -39,6 +39,7 @@ from flinkcore.elements.tasks.operator_setup import JobContext
 from flinkcore.elements.tasks.stream_graph import StreamGraphGenerator, StreamNode, is_async, job_vertices
 from flinkcore.elements.tasks.stream_task import JobTasks
 from flinkcore.errors import FlinkcoreError
+from flinkcore.operators.late_records import LateRecords, late_records_by_operator
 from flinkcore.operators.records.copies import copied_function
 from flinkcore.operators.timers.processing_time import ProcessingTimeService
 
@@ -112,7 +113,7 @@ class ElementRun(StartedJob):
     ) -> None:
         self._directory = directory
         self._parts: Generator[list[Any], None, None] | None = None
-        super().__init__(job.name)
+        super().__init__(job.name, configuration)
         with directory.entered(), exits_as_errors():
             if job.collected is None or all(
                 isinstance(step, _OF_ONE_RESULT) for step in job.transformations()
@@ -135,6 +136,9 @@ class ElementRun(StartedJob):
                 self._tasks.close()
             else:
                 self._parts.close()
+
+    def _late_records(self) -> Mapping[StreamNode, LateRecords]:
+        return self._tasks.late_records
 
     def _metrics(self) -> dict[str, Any]:
         return self._tasks.metrics()
@@ -184,6 +188,8 @@ class RunningTasks:
     ----------
     has_stopped : bool
         Whether the tasks have ended by `stop`, with a checkpoint.
+    late_records : dict of StreamNode to LateRecords
+        The late records of each operator that drops such, once the tasks have ended.
     """
 
     def __init__(
@@ -210,6 +216,7 @@ class RunningTasks:
         self._prepared_before: dict[StreamNode, list[Any]] = {}
         self._in_savepoint: dict[StreamNode, int] = {}
         self.has_stopped = False
+        self.late_records: dict[StreamNode, LateRecords] = {}
         self._elements: list[Any] = []
         self._give = give
         self._vertices = vertices = job_vertices(StreamGraphGenerator(job, configuration).generate())
@@ -469,7 +476,7 @@ class RunningTasks:
         # Once the checkpoint is complete, the next run commits what this one cannot.
         with self._prepared(pending.may_be_complete) as prepared:
             parts = self._written(pending, checkpoints, sources, prepared, stop)
-            self._tasks.close()
+            self._close_tasks()
             self._has_ended = True
             last = checkpoints.last_origin(last_origin)
             checkpoints.complete(pending, parts, (start_ms, now_ms, last), stop)
@@ -558,9 +565,15 @@ class RunningTasks:
     def _end(self) -> None:
         """Close all operators, and make visible what the sinks have written."""
         with self._prepared() as prepared:
-            self._tasks.close()
+            self._close_tasks()
         commit(prepared)
         self._has_ended = True
+
+    def _close_tasks(self) -> None:
+        self.late_records = late_records_by_operator(
+            late for task in self._tasks.tasks() for late in task.late_records()
+        )
+        self._tasks.close()
 
     def _cancel(self) -> None:
         with suppress(Exception):

@@ -4,25 +4,31 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping
 from typing import Any
 
+from flinkcore.common.execution_config import ExecutionConfig
 from flinkcore.common.job_execution_result import JobExecutionResult
+from flinkcore.elements.late_warnings import warn_of_late_records
+from flinkcore.elements.tasks.stream_graph import StreamNode
+from flinkcore.operators.late_records import LateRecords
 
 
 class StartedJob(ABC):
-    """A job that has started, and goes on as its elements are taken.
+    """A job that has started, and goes on as its elements are taken; at its end it warns of late records.
 
     Parameters
     ----------
     name : str
         Of the job.
+    configuration : ExecutionConfig
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, configuration: ExecutionConfig) -> None:
         self._name = name
+        self._late_share_warning = configuration.get_late_share_warning()
         self._started_ns = time.monotonic_ns()
-        self._elements = self._run()
+        self._elements = self._run_and_warn()
 
     def __iter__(self) -> Iterator[Any]:
         """Yield the collected elements; at their end the job has come to its own, and sinks are committed."""
@@ -39,9 +45,17 @@ class StartedJob(ABC):
         """Leave what has not been taken, and commit nothing if the job has not come to its end; may be called again."""
         self._elements.close()
 
+    def _run_and_warn(self) -> Generator[Any, None, None]:
+        yield from self._run()
+        warn_of_late_records(self._late_records(), self._late_share_warning)
+
     @abstractmethod
     def _run(self) -> Generator[Any, None, None]:
         """Run the job as its elements are taken."""
+
+    @abstractmethod
+    def _late_records(self) -> Mapping[StreamNode, LateRecords]:
+        """The late records of each operator that drops such, once the job has ended."""
 
     @abstractmethod
     def _metrics(self) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from flinkcore.datastream.state import MapStateDescriptor
 from flinkcore.errors import DataError
 from flinkcore.operators.function_calls import KeySelector, selected_key
 from flinkcore.operators.function_results import FunctionResults
+from flinkcore.operators.late_records import LateRecords
 from flinkcore.operators.process_operators import KeyedFunctionOperator
 from flinkcore.operators.records.output import Output, OutputFullError
 from flinkcore.operators.records.stream_elements import StreamRecord
@@ -125,6 +126,13 @@ class IntervalJoinOperator(KeyedFunctionOperator[ProcessJoinFunction[Any, Any]],
         self._key_selectors = (key_selector1, key_selector2)
         self._sides: tuple[_Side, _Side] | None = None
         self.num_late_records = 0
+        self._num_dropped = 0
+        self._missed_ms = 0
+
+    @property
+    def late_records(self) -> LateRecords:
+        records = self._keyed_state_backend.key_context.lookups
+        return LateRecords(self._num_dropped, records, self._missed_ms)
 
     def open(self, runtime_context: RuntimeContext) -> None:
         backend, operation = self._keyed_state_backend, self._operation
@@ -161,10 +169,14 @@ class IntervalJoinOperator(KeyedFunctionOperator[ProcessJoinFunction[Any, Any]],
                 f"{self._results.described(record)}, of the {'left' if side.is_left else 'right'} input, cannot be "
                 "joined by time: give elements timestamps, with assign_timestamps_and_watermarks"
             )
-        if timestamp < self._timers.current_watermark():
+        watermark_ms = self._timers.current_watermark()
+        if timestamp < watermark_ms:
             self.num_late_records += 1
             if side.late_tag is not None:
                 self._output.collect_side(side.late_tag, record)
+            else:
+                self._num_dropped += 1
+                self._missed_ms = max(self._missed_ms, watermark_ms - timestamp)
             return
         value = record.value
         waiting: dict[int, list[Any]] | None = side.own.get_internal()

@@ -8,6 +8,7 @@ from flinkcore.common.watermark import Watermark
 from flinkcore.datastream.functions import RuntimeContext
 from flinkcore.errors import LifecycleError
 from flinkcore.operators.combined_watermark_status import IndexedCombinedWatermarkStatus
+from flinkcore.operators.late_records import LateRecords
 from flinkcore.operators.metrics.latency import LatencyStats
 from flinkcore.operators.metrics.task_metrics import TaskMetricGroup
 from flinkcore.operators.records.output import Output
@@ -69,6 +70,11 @@ class AbstractStreamOperator:
 
     def register_metrics(self, group: TaskMetricGroup) -> None:
         """Register what only this kind of operator counts, by Flink's names."""
+
+    @property
+    def late_records(self) -> LateRecords | None:
+        """The late records so far; None for an operator that drops no records."""
+        return None
 
     def open(self, runtime_context: RuntimeContext) -> None:
         """Open the operator and its function, once its state is restored and before anything is processed."""

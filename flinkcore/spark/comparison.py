@@ -126,7 +126,10 @@ def compare(
     SchemaError
         If a column has types that cannot be compared.
     DataError
-        If a value does not fit the type in which it is compared, or the keys do not name a result.
+        If a value does not fit the type in which it is compared, the keys do not name a result, or Spark cannot compute
+        a row.
+    SourceError
+        If Spark cannot read a file.
     """
     sink, replay = _with_alike_times(
         dataframe_of(expected, "expected", for_user=False), dataframe_of(found, "found", for_user=False)
@@ -143,7 +146,8 @@ def compare(
     )
     if upserts is None:
         of_key = sink.groupBy(*map(quoted, key_names), negative_zeros(sink, key_names)).count()
-        comparison = replace(comparison, upserts=of_key.where("count > 1").isEmpty())
+        with task_errors_raised():
+            comparison = replace(comparison, upserts=of_key.where("count > 1").isEmpty())
     sides = [
         frame.select(
             f.xxhash64(*(f.col(quoted(name)).cast(_type(comparison, name)) for name in key_names)).alias(
@@ -223,7 +227,8 @@ class SparkComparison(Comparison):
         differences = self.to_dataframe()
         if not hasattr(differences, "toArrow"):
             raise ConfigurationError("to_arrow() needs Spark 4.0 or later: take to_dataframe()")
-        return differences.toArrow()
+        with task_errors_raised():
+            return differences.toArrow()
 
     def _examples(self, kind: str) -> list[dict[str, Any]]:
         if self._compared is None:

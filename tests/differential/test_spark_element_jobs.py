@@ -56,7 +56,7 @@ from flinkcore.datastream import (
 from flinkcore.datastream.aggregates import count
 from flinkcore.datastream.connectors.base import Sink, SinkWriter, WriterContext
 from flinkcore.datastream.connectors.number_seq import NumberSequenceSource
-from flinkcore.errors import ConfigurationError, SourceError, UserCodeError
+from flinkcore.errors import ConfigurationError, LateEventsWarning, SourceError, UserCodeError
 from flinkcore.spark import SparkExecutionEnvironment
 from flinkcore.spark.exchange import collecting
 
@@ -177,6 +177,22 @@ def test_side_outputs_unions_and_late_rows_come_in_the_embedded_order(spark: Any
 
     results = assert_both_give_the_same(spark, job, 2)
     assert any(isinstance(result[1], str) and result[2] == 8 for result in results)
+
+
+def test_the_driver_warns_of_the_late_elements_that_all_tasks_have_dropped(spark: Any) -> None:
+    def warning_of(env: StreamExecutionEnvironment) -> str:
+        windows = (
+            timed(env, 4).key_by(lambda value: value[1])
+            .window(TumblingEventTimeWindows.of(Time.milliseconds(30))).process(Windows()).name("windows")
+        )  # fmt: skip
+        with pytest.warns(LateEventsWarning) as caught:
+            list(windows.execute_and_collect())
+        assert caught[0].filename == __file__
+        return str(caught[0].message)
+
+    warning = warning_of(on_spark(spark, 2))
+    assert warning == warning_of(embedded(2))
+    assert warning.startswith("1.7 % of the events of 'windows' are late and are dropped: 2 of 120. ")
 
 
 def test_connected_and_broadcast_streams_meet_as_embedded(spark: Any) -> None:

@@ -890,6 +890,24 @@ def test_a_dataframe_that_spark_cannot_compute_is_an_error_with_its_reason(
         crc.unlink()
     stream = SparkExecutionEnvironment(spark).from_event_log(frame, timestamp="ended", arrival="received")
     with pytest.raises(
-        SourceError, match=r"^Spark cannot compute the rows that the job reads: .*(?s:.)* such as by"
+        SourceError, match=r"^Spark cannot read .*/log/part-\S+, of a DataFrame: .*\. Write the file again"
     ):
         per_minute(stream).to_arrow()
+
+
+@pytest.mark.parametrize("within", ["", "part-1.parquet"])
+def test_a_dataframe_of_the_loose_files_of_a_delta_table_warns(
+    spark: Any, tmp_path: Path, within: str
+) -> None:
+    path = tmp_path / "rides"
+    deltalake.write_deltalake(path, rides())
+    deltalake.write_deltalake(path, rides(), mode="overwrite")
+    pq.write_table(rides(), path / "part-1.parquet")
+    frame = spark.read.parquet(str(path / within))
+    stream = SparkExecutionEnvironment(spark).from_event_log(frame, timestamp="ended", arrival="received")
+    with pytest.warns(
+        UserWarning, match="reads files of a Delta table, .*/rides', as plain Parquet"
+    ) as caught:
+        per_minute(stream).to_arrow()
+    assert f"from_delta({str(path)!r})" in str(caught[0].message)
+    assert caught[0].filename == __file__

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from models import resumed_jobs
 from models.element_steps import STEPS, Element
 
-from flinkcore.common import OutputTag, Row, Time
+from flinkcore.common import OutputTag, Row, Time, Types
 from flinkcore.datastream import DataStream, KeyedProcessFunction
 from flinkcore.datastream.aggregates import Aggregate
 from flinkcore.datastream.functions import (
@@ -208,7 +208,13 @@ class ActingOnTwo(KeyedCoProcessFunction):
     _seen = Acting._seen
 
 
-RULES: MapStateDescriptor[str, int] = MapStateDescriptor("rules")
+def key_in(row: Row, names: Sequence[str]) -> Any:
+    """The values of columns as one key: that of a single column, or a tuple."""
+    values = tuple(row[name] for name in names)
+    return values[0] if len(values) == 1 else values
+
+
+RULES: MapStateDescriptor[Any, int] = MapStateDescriptor("rules")
 
 
 class ActingByRules(KeyedBroadcastProcessFunction):
@@ -221,13 +227,55 @@ class ActingByRules(KeyedBroadcastProcessFunction):
 
     def process_element(self, value: Row, ctx: Any) -> Iterator[Any]:
         yield from Acting.process_element(self, value, ctx)  # type: ignore[arg-type]
-        rules = sorted(ctx.get_broadcast_state(RULES).items())
+        rules = list(ctx.get_broadcast_state(RULES).items())
         key = parts_of(ctx.get_current_key(), self.keys)
         yield (*key, repr(rules), "rules", value.number, None, None, None, "")
 
     def process_broadcast_element(self, value: Row, ctx: Any) -> Iterator[Any]:
         rules = ctx.get_broadcast_state(RULES)
-        rules.put(str(value.number % 3), value.number)
+        rules.put(key_in(value, names_of(self.keys, "w")), value.number)
+
+
+TYPES_OF_KEYS = {
+    "int64": Types.LONG(),
+    "string": Types.STRING(),
+    "float32": Types.FLOAT(),
+    "float64": Types.DOUBLE(),
+    "bool": Types.BOOLEAN(),
+    "binary": Types.PRIMITIVE_ARRAY(Types.BYTE()),
+    "date32": Types.SQL_DATE(),
+    "time64[us]": Types.SQL_TIME(),
+    "timestamp[us]": Types.SQL_TIMESTAMP(),
+    "timestamp[us, zone]": Types.SQL_TIMESTAMP(),
+    "decimal128": Types.BIG_DEC(),
+    "struct": Types.ROW_NAMED(["a", "b"], [Types.LONG(), Types.STRING()]),
+}
+"""Types that a map can declare for its keys, by the kind of their column."""
+
+MAPPED = pa.schema(
+    [("group", pa.int64()), ("number", pa.int64()), ("found", pa.string()), ("map", pa.string())]
+)
+
+
+class Mapped(KeyedProcessFunction):
+    """Holds numbers by the values of columns in a map state, and gives all that is in it."""
+
+    def __init__(self, keys: Keys, is_declared: bool) -> None:
+        self.names = names_of(keys)
+        types = [TYPES_OF_KEYS.get(key.kind, Types.PICKLED_BYTE_ARRAY()) for key in keys]
+        self.type = None if not is_declared else types[0] if len(types) == 1 else Types.TUPLE(types)
+
+    def open(self, runtime_context: Any) -> None:
+        self.entries = runtime_context.get_map_state(MapStateDescriptor("entries", self.type))
+
+    def process_element(self, value: Row, ctx: Any) -> Iterator[Any]:
+        key = key_in(value, self.names)
+        found = self.entries.get(key), self.entries.contains(key)
+        if value.number % 5 == 4 and found[1]:
+            self.entries.remove(key)
+        else:
+            self.entries.put(key, value.number)
+        yield value.group, value.number, repr(found), repr(list(self.entries.items()))
 
 
 class Quiet(KeyedBatchProcessFunction):
@@ -497,6 +545,17 @@ class FunctionOfUnion(Function):
         names = names_of(self.keys)
         first, second = (log.select(*names, "number", "value", "ts", "actions") for log in logs)
         return super().build([first.union(second)])
+
+
+@dataclass(frozen=True)
+class MapStates(Job):
+    """Map states whose keys are of the types of the logs' keys."""
+
+    is_declared: bool
+
+    def build(self, logs: Logs) -> DataStream:
+        grouped = logs[0].with_columns(group=pc.bit_wise_and(pc.field("number"), 1))
+        return grouped.key_by("group").process(Mapped(self.keys, self.is_declared), MAPPED)
 
 
 @dataclass(frozen=True)
@@ -891,6 +950,8 @@ def jobs(draw: st.DrawFn, keys: Keys) -> Job:
     if kind is StepsOverElements:
         steps = tuple(draw(st.lists(st.sampled_from(sorted(STEPS)), min_size=1, max_size=4)))
         return kind(keys, draw(st.sampled_from([1, 1, 2])), steps, draw(st.booleans()))
+    if kind is MapStates:
+        return kind(keys, draw(st.booleans()))
     if kind is Batches:
         return kind(keys, draw(st.sampled_from([1, 10, 40])))
     if kind is IntervalJoin:
@@ -946,6 +1007,8 @@ SHAPES: list[Any] = [
     Function,
     Function,
     FunctionOfUnion,
+    MapStates,
+    MapStates,
     Batches,
     WindowsOverColumns,
     WindowsOverColumns,

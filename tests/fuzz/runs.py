@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
+from datetime import timedelta, timezone
 from itertools import pairwise
 from operator import itemgetter
 from pathlib import Path
@@ -66,6 +67,10 @@ class Way:
         Of how many events Spark's map tasks merge all that can be; 0: they judge for themselves what pays.
     shuffled
         Seed of the order in which rows lie, where `position=` says in which they come; 0: they lie in that.
+    times
+        How event times and arrivals are written: "integers", "text" with offsets, or "instants".
+    zone
+        Time zone of a real session.
     """
 
     place: str = "embedded"
@@ -77,6 +82,8 @@ class Way:
     splits: str = "column"
     lots: int = 0
     shuffled: int = 0
+    times: str = "integers"
+    zone: str = "UTC"
 
 
 @dataclass(frozen=True)
@@ -294,6 +301,8 @@ def outcome_of(scenario: Scenario, way: Way, job: Job | None = None, session: An
             ]
             if any(source is None for source in sources):
                 return None
+            if session is not None:
+                session.conf.set("spark.sql.session.timeZone", way.zone)
             env = environment_of(way.place, session)
             env.set_parallelism(parallelism)
             try:
@@ -364,6 +373,26 @@ def rows_by_key(rows: Iterable[Sequence[Any]]) -> dict[str, list[str]]:
     return dict(found)
 
 
+INTEGERS = "ts", "at"
+WRITTEN = "time", "arrived"
+"""Columns of times as integers, of which functions compute, and as text or instants, of which they are not told."""
+
+OFFSETS = [timezone.utc, timezone(timedelta(hours=5, minutes=30)), timezone(timedelta(hours=-8))]
+
+
+def with_written_times(table: pa.Table, times: str) -> pa.Table:
+    """Return the table with the columns `WRITTEN`, unless times are integers."""
+    for integers, name in zip(INTEGERS, WRITTEN, strict=True) if times != "integers" else ():
+        # In microseconds, as DataFrames and lakes have them, too.
+        instants = table[integers].cast(pa.timestamp("ms", "UTC")).cast(pa.timestamp("us", "UTC"))
+        texts = [
+            None if moment is None else moment.astimezone(OFFSETS[row % 3]).isoformat(timespec="milliseconds")
+            for row, moment in enumerate(instants.to_pylist())
+        ]
+        table = table.append_column(name, instants if times == "instants" else pa.array(texts, pa.string()))
+    return table
+
+
 @dataclass(frozen=True)
 class Source:
     """Where a log is.
@@ -376,29 +405,34 @@ class Source:
         What an environment is told of splits.
     options
         What else it is told.
+    times
+        Columns of event times and of arrivals.
     """
 
     data: Any
     split: Any
     options: dict[str, Any] = field(default_factory=dict)
+    times: tuple[str, str] = INTEGERS
 
 
 def stream_of(
     env: StreamExecutionEnvironment, log: Log, source: Source, strategy: Strategy, bad: OutputTag
 ) -> DataStream:
-    return env.from_event_log(
+    stream = env.from_event_log(
         source.data,
-        timestamp="ts",
+        timestamp=source.times[0],
         integer_times=True,
-        arrival="at" if log.has_arrivals else None,
+        arrival=source.times[1] if log.has_arrivals else None,
         split=source.split,
         on_bad_row=bad if log.on_bad_row == "bad" else log.on_bad_row,
         **source.options,
     ).assign_timestamps_and_watermarks(strategy.build())
+    return stream if source.times == INTEGERS else stream.select(*log.schema.names)
 
 
 def by_key(table: pa.Table, keys: Sequence[str]) -> dict[str, list[str]]:
     """Rows as texts, in order, by their key; a type may differ, as where a file has no such, but no value."""
+    table = table.drop_columns([name for name in WRITTEN if name in table.column_names])
     names = [name for name in keys if name in table.column_names] or table.column_names[:1]
     columns = [exact(column) for column in table.columns]
     at = [table.column_names.index(name) for name in names]
@@ -413,6 +447,8 @@ def by_key(table: pa.Table, keys: Sequence[str]) -> dict[str, list[str]]:
 def source_of(log: Log, rows: list[int], way: Way, folder: Path, session: Any) -> Source | None:
     """Rows of the log as the way wants them; None: they cannot be had so."""
     source = _source_of(log, shuffled(rows, way), way, folder, session)
+    if source is not None and way.times != "integers":
+        source = replace(source, times=WRITTEN)
     if source is not None and way.shuffled:
         # Where no arrival goes back, as in such ways, it orders rows as their numbers do, but for ties.
         source.options["position"] = ["number", ["at", "number"]][way.shuffled % 2]
@@ -426,31 +462,35 @@ def shuffled(rows: list[int], way: Way) -> list[int]:
 
 def _source_of(log: Log, rows: list[int], way: Way, folder: Path, session: Any) -> Source | None:
     column = "split" if log.split else None
+
+    def table_of(rows: list[int]) -> pa.Table:
+        return with_written_times(log.table(rows), way.times)
+
     if way.source == "table":
-        return Source(log.table(rows), column)
+        return Source(table_of(rows), column)
     if way.source == "reader":
-        return Source(log.table(rows).to_reader(), column)
+        return Source(table_of(rows).to_reader(), column)
     if way.source == "dataframe":
         if way.place == "embedded":
-            return Source(UnorderedRows(log.table(rows)), column)
-        frame = LocalFrame.of(log.table(rows), way.files)
+            return Source(UnorderedRows(table_of(rows)), column)
+        frame = LocalFrame.of(table_of(rows), way.files)
         if frame is not None and way.place == "session":
             rows_of_frame = frame.toArrow()
             if rows_of_frame.num_rows:
                 # PySpark cannot take apart slices of nested values with nulls.
                 copied = [batch.take(pa.array(range(len(batch)))) for batch in rows_of_frame.to_batches()]
                 rows_of_frame = pa.Table.from_batches(copied, rows_of_frame.schema)
-            return Source(session.createDataFrame(rows_of_frame), column)
+            return Source(session.createDataFrame(rows_of_frame, frame.schema), column)
         return None if frame is None else Source(frame, column)
     if way.source == "delta":
         # Nothing says in which order its writer leaves rows.
         is_ordered = log.has_arrivals or way.shuffled > 0
-        is_written = is_ordered and write_delta(log.table(rows), folder, way.files)
+        is_written = is_ordered and write_delta(table_of(rows), folder, way.files)
         return Source(str(folder), column) if is_written else None
     parts = rows_of_files(log, rows, way)
     if parts is None:
         return None
-    tables = {folder / f"{name}.{way.source}": log.table(some) for name, some in parts.items()}
+    tables = {folder / f"{name}.{way.source}": table_of(some) for name, some in parts.items()}
     if way.splits == "folder":
         tables = {path: table.drop_columns(["split"]) for path, table in tables.items()}
     for path in tables:
@@ -472,6 +512,8 @@ def possible(way: Way, logs: Sequence[Log], job: Job) -> Way:
     if job.of_elements and way.cuts:
         # What these give depends on the parallelism, which may change from part to part.
         way = replace(way, parallelism=(1,))
+    if any(log.base in ("first", "last") for log in logs):
+        way = replace(way, times="integers")  # text has years of four digits
     goes_back = any(event.back for log in logs for event in log.events)
     if goes_back or (way.source == "dataframe" and way.place != "session"):
         # Arrival orders events ahead of position=; and nothing sorts DataFrames without a session.
@@ -559,10 +601,13 @@ def write_json_lines(table: pa.Table, path: Path) -> bool:
     return True
 
 
-def perhaps_shuffled(ways: st.SearchStrategy[Way]) -> st.SearchStrategy[Way]:
-    """Ways of which some have logs whose rows lie in no order."""
+def perhaps_otherwise(ways: st.SearchStrategy[Way]) -> st.SearchStrategy[Way]:
+    """Ways of which some have logs whose rows lie in no order, or whose times are no integers."""
     return st.builds(
-        lambda way, seed: replace(way, shuffled=seed), ways, st.sampled_from([0, 0, 0, 0, 1, 2, 3, 4])
+        lambda way, seed, times: replace(way, shuffled=seed, times=times),
+        ways,
+        st.sampled_from([0, 0, 0, 0, 1, 2, 3, 4]),
+        st.sampled_from(["integers"] * 4 + ["text", "instants"]),
     )
 
 
@@ -576,7 +621,7 @@ in_parts = st.builds(
     st.sampled_from([2, 100]),
     st.lists(st.integers(0, 1_000), min_size=1, max_size=2).map(tuple),
 )
-ways = perhaps_shuffled(
+ways = perhaps_otherwise(
     st.one_of(
         st.builds(
             Way,
@@ -617,17 +662,21 @@ ways = perhaps_shuffled(
 )
 ways_that_merge = st.builds(
     lambda way, lots: replace(way, place="spark", lots=lots),
-    st.one_of(ways, perhaps_shuffled(in_parts)),
+    st.one_of(ways, perhaps_otherwise(in_parts)),
     st.sampled_from([1, 3, 10, 100]),
 )
-ways_of_sessions = perhaps_shuffled(
-    st.one_of(
-        st.builds(
-            Way,
-            st.just("session"),
-            st.tuples(st.sampled_from([1, 3])),
-            st.sampled_from(["table", "parquet", "dataframe", "dataframe"]),
-        ),
-        in_parts.map(lambda way: replace(way, place="session")),
-    )
+ways_of_sessions = st.builds(
+    lambda way, zone: replace(way, zone=zone),
+    perhaps_otherwise(
+        st.one_of(
+            st.builds(
+                Way,
+                st.just("session"),
+                st.tuples(st.sampled_from([1, 3])),
+                st.sampled_from(["table", "parquet", "dataframe", "dataframe"]),
+            ),
+            in_parts.map(lambda way: replace(way, place="session")),
+        )
+    ),
+    st.sampled_from(["UTC", "America/New_York", "Asia/Kolkata"]),
 )

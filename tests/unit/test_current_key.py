@@ -33,6 +33,14 @@ def test_a_key_is_set_by_itself_or_by_its_id(current: CurrentKey) -> None:
     assert shown(current) == (None, -1, -1)
 
 
+def test_only_keys_that_are_set_by_themselves_count_as_looked_up(current: CurrentKey) -> None:
+    assert current.lookups == 0
+    for key in "aab":
+        current.set_current_key(key)
+    current.set_current_key_id(0)
+    assert current.lookups == 3
+
+
 class Name(str):
     pass
 

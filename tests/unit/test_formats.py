@@ -262,6 +262,35 @@ def test_timestamps_in_96_bits_are_in_microseconds_also_beyond_what_nanoseconds_
     assert pa.Table.from_batches(late.read(["ts"], 100)) == instants.select(["ts"]).slice(2, 2)
 
 
+@pytest.mark.parametrize(
+    ("nested", "value"),
+    [
+        (pa.list_, [5, None]),
+        (lambda time: pa.list_(time, 2), [5, None]),
+        (lambda time: pa.large_list(pa.list_(time)), [[5, None], None, []]),
+        (lambda time: pa.map_(pa.string(), time), [("a", 5), ("b", None)]),
+        (lambda time: pa.map_(time, pa.int64()), [(5, 1)]),
+        (
+            lambda time: pa.map_(pa.string(), pa.struct({"n": pa.int64(), "at": time})),
+            [("a", {"n": 1, "at": 5})],
+        ),
+        (
+            lambda time: pa.struct({"n": pa.int64(), "in": pa.list_(pa.struct({"at": time}))}),
+            {"n": 1, "in": [{"at": 5}, None]},
+        ),
+    ],
+)
+def test_timestamps_in_96_bits_are_instants_wherever_they_are_nested(tmp_path, nested, value):
+    def table(zone):
+        column = pa.array([value, None], nested(pa.timestamp("us", zone)))
+        return pa.table({"before": [7, 8], "x": column, "after": ["a", "b"]})
+
+    pq.write_table(table(None), tmp_path / "log.parquet", use_deprecated_int96_timestamps=True)
+    source = LogFiles.discover(tmp_path)
+    assert source.schema == table("UTC").schema
+    assert read_all(source) == table("UTC")
+
+
 NANOS = pa.timestamp("ns")
 
 

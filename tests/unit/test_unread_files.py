@@ -1,6 +1,5 @@
 """Files that are sound but cannot be read here say why; and what is read of a file for its number of rows alone."""
 
-import base64
 import bz2
 import codecs
 import gzip
@@ -8,41 +7,15 @@ import gzip
 import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pyarrow.parquet.encryption as pe
 import pytest
+from models.encrypted_parquet import write_encrypted
 
 from flinkcore._internal.arrow.plain_columns import narrowest
 from flinkcore.errors import SchemaError, SourceError
 from flinkcore.log.formats.file_format import source_faults
 from flinkcore.log.sources.log_sources import LogFiles
 
-
-class Keys(pe.KmsClient):
-    """Wraps keys by writing the master key in front of them."""
-
-    def __init__(self, config):
-        super().__init__()
-        self._masters = config.custom_kms_conf
-
-    def wrap_key(self, key_bytes, master_key_identifier):
-        return base64.b64encode(self._masters[master_key_identifier].encode() + key_bytes)
-
-    def unwrap_key(self, wrapped_key, master_key_identifier):
-        return base64.b64decode(wrapped_key)[16:]
-
-
-def write_encrypted(path, columns, plaintext_footer):
-    config = pe.EncryptionConfiguration(
-        footer_key="footer",
-        column_keys={"column": columns},
-        plaintext_footer=plaintext_footer,
-        double_wrapping=False,
-    )
-    connection = pe.KmsConnectionConfig(custom_kms_conf={"footer": 16 * "f", "column": 16 * "c"})
-    properties = pe.CryptoFactory(Keys).file_encryption_properties(connection, config)
-    table = pa.table({"ts": [1, 2], "secret": ["a", "b"]})
-    with pq.ParquetWriter(path, table.schema, encryption_properties=properties) as writer:
-        writer.write_table(table)
+SECRETS = pa.table({"ts": [1, 2], "secret": ["a", "b"]})
 
 
 def read(path, columns=None):
@@ -61,14 +34,14 @@ def read(path, columns=None):
 )
 def test_encrypted_parquet_is_named_as_such(tmp_path, plaintext_footer, encrypted, columns):
     path = tmp_path / "a.parquet"
-    write_encrypted(path, encrypted, plaintext_footer)
+    write_encrypted(path, SECRETS, encrypted, plaintext_footer)
     with pytest.raises(SourceError, match=r"a\.parquet cannot be read: .*The file is encrypted, or") as error:
         read(path, columns)
     assert "damaged" not in str(error.value)
 
 
 def test_columns_that_are_not_encrypted_are_read(tmp_path):
-    write_encrypted(tmp_path / "a.parquet", ["secret"], True)
+    write_encrypted(tmp_path / "a.parquet", SECRETS, ["secret"], True)
     assert read(tmp_path / "a.parquet", ["ts"]).to_pydict() == {"ts": [1, 2]}
 
 

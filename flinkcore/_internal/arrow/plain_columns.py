@@ -45,17 +45,19 @@ def decoded_type(arrow_type: pa.DataType) -> pa.DataType:
         return pa.binary()
     if pa.types.is_float16(arrow_type):
         return pa.float32()
-    fields = _fields(arrow_type)
+    fields = fields_of(arrow_type)
     decoded = [field.with_type(decoded_type(field.type)) for field in fields]
     is_plain = decoded == fields and not _is_view_of_lists(arrow_type)
-    return arrow_type if is_plain else _of_fields(arrow_type, decoded)
+    return arrow_type if is_plain else with_fields(arrow_type, decoded)
 
 
-def _fields(arrow_type: pa.DataType) -> list[pa.Field]:
+def fields_of(arrow_type: pa.DataType) -> list[pa.Field]:
+    """Return the fields of a nested type; of a map its entries, and none of any other type."""
     return [arrow_type.field(number) for number in range(arrow_type.num_fields)]
 
 
-def _of_fields(arrow_type: pa.DataType, fields: list[pa.Field]) -> pa.DataType:
+def with_fields(arrow_type: pa.DataType, fields: list[pa.Field]) -> pa.DataType:
+    """Return a nested type with other fields; views of lists become lists."""
     types = pa.types
     if types.is_struct(arrow_type):
         return pa.struct(fields)
@@ -121,7 +123,7 @@ def has_no_arrays(arrow_type: pa.DataType) -> bool:
     left = [arrow_type]
     while left:
         kind = left.pop()
-        left += [field.type for field in _fields(kind)]
+        left += [field.type for field in fields_of(kind)]
         if kind.num_fields == 0:
             try:
                 pa.nulls(0, kind)
@@ -189,7 +191,7 @@ def _plain(column: pa.Array, target: pa.DataType) -> pa.Array:
 def _with_plain_fields(column: pa.Array, target: pa.DataType) -> pa.Array:
     """A nested column whose fields are plain, without what lies around a slice."""
     layout, fields = _layout(column)
-    plain = [_plain(field, kind.type) for field, kind in zip(fields, _fields(target), strict=True)]
+    plain = [_plain(field, kind.type) for field, kind in zip(fields, fields_of(target), strict=True)]
     nulls = 0 if pa.types.is_union(target) else column.null_count  # unions have none of their own
     validity = pc.is_valid(column).buffers()[1] if nulls else None
     return pa.Array.from_buffers(target, len(column), [validity, *layout], nulls, 0, plain)

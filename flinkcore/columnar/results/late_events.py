@@ -191,6 +191,7 @@ def _order_of_rows(plan: LogPlan) -> str | None:
         return None
     name, is_computed = shown_column(log.timestamp, plan.before)
     orders = not is_computed and name in log.source.schema.names
+    position = f"position={name!r} (--position {name})" if orders else "position= (--position)"
     several = isinstance(log.source, LogFiles) and len(log.source.files) > 1 and log.has_positions
     by_file = (
         ", or split=FILE (--split-per-file), if each file is in order"
@@ -200,7 +201,7 @@ def _order_of_rows(plan: LogPlan) -> str | None:
     return (
         f"The log has no arrival=, so its events arrive in the order of the rows, which is not that of {name!r}: name "
         "the column of when each event reached the system (arrival=, --arrival), or "
-        f"position={repr(name) if orders else ''} (--position), which takes the events in the order of "
+        f"{position}, which takes the events in the order of "
         f"{'their event times' if orders else 'a column'}{by_file}."
     )
 

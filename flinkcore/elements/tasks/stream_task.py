@@ -47,6 +47,7 @@ from flinkcore.elements.tasks.task_output import (
     selecting,
 )
 from flinkcore.operators.function_calls import KeySelector as KeySelectorCall
+from flinkcore.operators.late_records import LateRecords
 from flinkcore.operators.metrics.gauges import WatermarkGauge
 from flinkcore.operators.metrics.latency import Granularity, LatencyMarkerEmitter, LatencyStats
 from flinkcore.operators.metrics.task_metrics import TaskMetricGroup
@@ -389,6 +390,13 @@ class StreamTask:
         for subtask in self._in_order():
             if isinstance(subtask.operator, SinkWriterOperator):
                 yield subtask.setup.node, subtask.operator.writer.prepare_commit()
+
+    def late_records(self) -> Iterator[tuple[StreamNode, LateRecords]]:
+        """Yield the late records of each operator that drops such."""
+        for subtask in self._in_order():
+            late = subtask.operator.late_records
+            if late is not None:
+                yield subtask.setup.node, late
 
     def close(self) -> None:
         """Close all functions and operators, the head first."""

@@ -13,7 +13,7 @@ from pyarrow import fs, ipc
 
 from flinkcore._internal.arrow.arrays import Int64s
 from flinkcore._internal.arrow.column_ops import expression_columns
-from flinkcore._internal.arrow.plain_columns import narrowest, plain_schema
+from flinkcore._internal.arrow.plain_columns import fields_of, narrowest, plain_schema, with_fields
 from flinkcore._internal.arrow.sound_columns import check_layout, check_values
 from flinkcore.errors import ConfigurationError, DataError
 from flinkcore.log.files.log_files import LogFile
@@ -202,20 +202,25 @@ def _row_in_file(metadata: Any, run: Sequence[int], row: int) -> int:
 
 def _with_instants(opened: Any) -> pa.Schema:
     """Return the schema of a file with timestamps in 96 bits as instants in UTC, which writers mean by them."""
-    leaves = map(opened.metadata.schema.column, range(opened.metadata.num_columns))
-    int96 = frozenset(leaf.path for leaf in leaves if leaf.physical_type == "INT96")
-    stored = opened.schema_arrow
-    return pa.schema([_with_instant(field, field.name, int96) for field in stored]) if int96 else stored
+    columns, stored = opened.metadata.schema, opened.schema_arrow
+    leaves = [columns.column(number).physical_type for number in range(opened.metadata.num_columns)]
+    if "INT96" not in leaves:
+        return stored
+    left = iter(leaves)
+    return pa.schema([field.with_type(_of_instants(field.type, left)) for field in stored])
 
 
-def _with_instant(field: pa.Field, path: str, int96: Collection[str]) -> pa.Field:
-    kind = field.type
-    if path in int96 and pa.types.is_timestamp(kind):
-        return field.with_type(pa.timestamp(kind.unit, "UTC"))
-    if not pa.types.is_struct(kind):
-        return field
-    fields = [kind.field(number) for number in range(kind.num_fields)]
-    return field.with_type(pa.struct([_with_instant(each, f"{path}.{each.name}", int96) for each in fields]))
+def _of_instants(kind: pa.DataType, leaves: Iterator[str]) -> pa.DataType:
+    """Return a type with instants for timestamps in 96 bits; takes its physical types from those of the leaves."""
+    if isinstance(kind, pa.BaseExtensionType):
+        _of_instants(kind.storage_type, leaves)
+        return kind
+    if pa.types.is_nested(kind):
+        return with_fields(
+            kind, [field.with_type(_of_instants(field.type, leaves)) for field in fields_of(kind)]
+        )
+    is_int96 = next(leaves, None) == "INT96"
+    return pa.timestamp(kind.unit, "UTC") if is_int96 and pa.types.is_timestamp(kind) else kind
 
 
 def _as_in_table(

@@ -42,6 +42,10 @@ class WindowCleanup:
         over = min(timestamp + self._lateness_ms, MAX_TIMESTAMP)
         return self._is_event_time and over <= self._timers.current_watermark()
 
+    def missed_ms(self, timestamp: int) -> int:
+        """Return by how much the watermark would have to be lower for a late element not to be late."""
+        return self._timers.current_watermark() - timestamp - self._lateness_ms + 1
+
     def is_merge_late(self, window: Window) -> str | None:
         """Return the time in words that a merged window is too late for; None if it is not late."""
         if self._is_event_time:

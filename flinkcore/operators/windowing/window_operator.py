@@ -28,6 +28,7 @@ from flinkcore.datastream.window import (
 from flinkcore.errors import ConfigurationError, DataError, FlinkcoreError, UserCodeError
 from flinkcore.operators.function_calls import KeyedElementCall, KeySelector, selected_key
 from flinkcore.operators.function_results import FunctionResults, Subject
+from flinkcore.operators.late_records import LateRecords
 from flinkcore.operators.metrics.task_metrics import TaskMetricGroup
 from flinkcore.operators.process_operators import KeyedFunctionOperator
 from flinkcore.operators.records.messages import shown
@@ -116,6 +117,7 @@ class WindowOperator(KeyedFunctionOperator[WindowFunctions], OneInputStreamOpera
         self._forget_panes: Callable[[], None] = _forget_nothing
         self.num_late_records = 0
         self.num_records_in_no_window = 0
+        self._missed_ms = 0
 
     @property
     def operation(self) -> WindowOperation:
@@ -126,6 +128,11 @@ class WindowOperator(KeyedFunctionOperator[WindowFunctions], OneInputStreamOpera
     def num_late_records_dropped(self) -> int:
         """Elements that were late for all their windows and had no side output (Flink's metric of this name)."""
         return self.num_late_records if self._operation.late_tag is None else 0
+
+    @property
+    def late_records(self) -> LateRecords:
+        records = self._keyed_state_backend.key_context.lookups
+        return LateRecords(self.num_late_records_dropped, records, self._missed_ms)
 
     def register_metrics(self, group: TaskMetricGroup) -> None:
         group.total("numLateRecordsDropped", lambda: self.num_late_records_dropped)
@@ -253,6 +260,8 @@ class WindowOperator(KeyedFunctionOperator[WindowFunctions], OneInputStreamOpera
         late_tag = self._operation.late_tag
         if late_tag is not None:
             self._output.collect_side(late_tag, record)
+        else:
+            self._missed_ms = max(self._missed_ms, self._cleanup.missed_ms(timestamp))
 
     def _assigned(self, record: StreamRecord[Any], timestamp: int) -> Collection[Window]:
         try:

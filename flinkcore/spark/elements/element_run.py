@@ -22,6 +22,7 @@ from flinkcore.elements.started_job import StartedJob
 from flinkcore.elements.tasks.operator_makers import check_operators
 from flinkcore.elements.tasks.stream_graph import StreamGraphGenerator, StreamNode, job_vertices
 from flinkcore.errors import FlinkcoreError
+from flinkcore.operators.late_records import LateRecords, late_records_by_operator
 from flinkcore.operators.metrics.task_metrics import TaskMetric, values_of_tasks
 from flinkcore.spark.elements.element_task import PRINTED, TaskReport, last_arrival_of
 from flinkcore.spark.elements.job_sources import Execute, SparkJobSources
@@ -80,7 +81,7 @@ class SparkElementRun(StartedJob):
         execute: Execute,
         checkpoints: CheckpointSettings = NO_CHECKPOINTS,
     ) -> None:
-        super().__init__(job.name)
+        super().__init__(job.name, configuration)
         self._spark = spark
         vertices = job_vertices(StreamGraphGenerator(job, configuration).generate())
         self._checkpoints: ElementCheckpoints | None = None
@@ -93,6 +94,10 @@ class SparkElementRun(StartedJob):
         check_operators(self._job.nodes, configuration)
         self._pickled = self._job.pickled()
         self._metric_values: dict[str, Any] = {}
+        self._late: dict[StreamNode, LateRecords] = {}
+
+    def _late_records(self) -> Mapping[StreamNode, LateRecords]:
+        return self._late
 
     def _metrics(self) -> dict[str, Any]:
         return self._metric_values
@@ -205,6 +210,9 @@ class SparkElementRun(StartedJob):
                 prepared.setdefault(self._job.nodes[number], []).extend(given)
         try:
             self._metric_values = values_of_tasks(self._metrics_of(reports))
+            self._late = late_records_by_operator(
+                (self._job.nodes[number], late) for report in reports for number, late in report.late_records
+            )
             for _, kind, value, _ in merged(for_program):
                 if kind == PRINTED:
                     print(value)

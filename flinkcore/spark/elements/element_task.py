@@ -19,6 +19,7 @@ from flinkcore.elements.tasks.stream_graph import StreamEdge, channel_place, is_
 from flinkcore.elements.tasks.stream_task import StreamTask
 from flinkcore.elements.tasks.task_output import InputChannel
 from flinkcore.errors import FlinkcoreError, SourceError, UserCodeError
+from flinkcore.operators.late_records import LateRecords
 from flinkcore.operators.metrics.task_metrics import TaskMetric
 from flinkcore.operators.records.copies import copied_function
 from flinkcore.operators.records.stream_elements import StreamElement, StreamRecord
@@ -63,12 +64,15 @@ class TaskReport:
     metrics : dict of str to TaskMetric
     parts : tuple of OperatorPart
         What it has written of the checkpoint with which the job stops.
+    late_records : tuple of (int, LateRecords)
+        The late records of its operators that drop such, each with the number of the operator's node.
     """
 
     task: int
     committables: tuple[tuple[int, list[Any]], ...]
     metrics: dict[str, TaskMetric]
-    parts: tuple[OperatorPart, ...] = ()
+    parts: tuple[OperatorPart, ...]
+    late_records: tuple[tuple[int, LateRecords], ...]
 
 
 class ElementTask:
@@ -286,9 +290,11 @@ class ElementTask:
             self._writer.move_to(root_key(self._clock.now_ms, ChainCause.STOP, self._number))
             for target in self._targets:
                 self._writer.send(target, BARRIER, None)
+        late_records = tuple((numbers[node], late) for node, late in self._task.late_records())
         self._task.close()
         committables = tuple((numbers[node], given) for node, given in prepared.items())
-        report = TaskReport(self._number, committables, self._context.metrics.held(), tuple(parts))
+        metrics = self._context.metrics.held()
+        report = TaskReport(self._number, committables, metrics, tuple(parts), late_records)
         self._writer.send(REPORTS, 0, report)
         self._sending.give(self._writer.take())
 

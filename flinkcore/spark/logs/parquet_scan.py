@@ -143,7 +143,7 @@ class _Scan:
 
     def _check_relation(self) -> None:
         relation = self.relation
-        if not hasattr(relation, "fileFormat") or _class(relation.fileFormat()) != _PARQUET:
+        if not reads_plain_parquet(relation):
             raise NotJustFiles("it is not read from Parquet files")
         if _class(relation.location()) not in _LISTINGS:
             raise NotJustFiles(f"its files are listed by {_class(relation.location())}")
@@ -282,6 +282,11 @@ class _Scan:
             raise NotJustFiles(str(error)) from error
         ParquetFooters(wanted, log.log_schema.stored, RebaseModes(*modes)).check(files)
         return files
+
+
+def reads_plain_parquet(relation: Any) -> bool:
+    """Return whether Spark reads a relation as Parquet files, and not as a table of another format in such files."""
+    return hasattr(relation, "fileFormat") and _class(relation.fileFormat()) == _PARQUET
 
 
 def _items(sequence: Any) -> list[Any]:

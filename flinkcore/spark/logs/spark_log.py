@@ -15,6 +15,7 @@ from flinkcore.log.sources.log_sources import LogFiles, TableSource
 from flinkcore.spark.logs.dataframe_log import DataFrameLog
 from flinkcore.spark.logs.kept_rows import KeptInput, KeptRows
 from flinkcore.spark.logs.log_input import FileInput, LogInput
+from flinkcore.spark.logs.loose_tables import warn_of_loose_tables
 from flinkcore.spark.logs.parquet_scan import parquet_files
 from flinkcore.spark.logs.plan_expressions import NotJustFiles
 from flinkcore.spark.logs.ranked_rows import RankedInput, kept_ranks
@@ -198,6 +199,7 @@ def logs_of_dataframe(
     cores
         Of the session.
     """
+    warn_of_loose_tables(data.dataframe)
     try:
         files = unordered_files(data, columns_read(*plans), plans[0].log.arrival is not None)
     except NotJustFiles as reason:

@@ -32,6 +32,7 @@ import flinkcore
 from flinkcore._internal.python.function_exits import exits_as_errors
 from flinkcore.errors import (
     ConfigurationError,
+    DataError,
     FlinkcoreError,
     SourceError,
     TimerError,
@@ -71,7 +72,19 @@ _LOST: Final = re.compile(
     r"Python worker exited unexpectedly|Python worker failed to connect back|ExecutorLostFailure"
 )
 _JAVA_REASON: Final = re.compile(r"^(?::|Caused by:) (?:[\w.$]+(?:Exception|Error): )?(.+)", re.MULTILINE)
-"""What an exception of Java says, and each of its causes, the innermost one last."""
+"""Message of an exception of Java, and of each of its causes, the innermost one last."""
+
+_UNREAD_FILE: Final = re.compile(
+    r"rror while reading file (\S+)|File (\S+) does not exist\.? It is possible the underlying files have been updated"
+)
+_FAILED_ROW: Final = re.compile(
+    r"(?:Arithmetic|NumberFormat|DateTime|ArrayIndexOutOfBounds|SparkRuntime|IllegalArgument)Exception: "
+    r"(\[(?!INTERNAL_ERROR)[A-Z][A-Z0-9_.]*\] [^\n]+)"
+)
+"""An exception of an expression: the classes are Java's, which begin with `Spark`, or PySpark's."""
+
+_MOST_LETTERS: Final = 300
+"""Letters of a message of Spark's that an error repeats."""
 
 _LOST_ROWS: Final = re.compile(r"CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND|Checkpoint block \S+ not found")
 """The class of Spark's error, and its text, which is all that Spark 3.5 tells."""
@@ -150,6 +163,9 @@ def _is_of_package(file: str) -> bool:
 def task_errors_raised(ways_out: str = WAYS_OUT) -> Iterator[None]:
     """Raise the error that flinkcore raised in a task, with its causes and the tracebacks that these had there.
 
+    Where Spark itself cannot compute a row of a DataFrame it is a DataError, and where it cannot read a file, or fails
+    in another way, a SourceError.
+
     Spark's own exception, which repeats them, is no cause of the error but the context of the innermost one.
 
     Parameters
@@ -168,6 +184,7 @@ def task_errors_raised(ways_out: str = WAYS_OUT) -> Iterator[None]:
             or _missing_package(account)
             or _rows_lost(account)
             or _worker_lost(account)
+            or _failed_row(account)
             or _failed_in_java(account)
         )
         if error is None:
@@ -209,18 +226,45 @@ def _rows_lost(account: Exception) -> WorkerLostError | None:
     return error
 
 
-def _failed_in_java(account: Exception) -> SourceError | None:
-    """The error of Spark's own code, such as a file of a DataFrame that it cannot read."""
-    if not isinstance(account, Py4JJavaError):
+def _failed_row(account: Exception) -> DataError | None:
+    """Return the error of an expression of a DataFrame that Spark cannot compute for a row."""
+    found = _FAILED_ROW.search(f"{type(account).__name__}: {account}")
+    if found is None:
         return None
-    reasons = _JAVA_REASON.findall(str(account))
-    reason = reasons[-1].rstrip(". ") if reasons else in_words(account)
-    error = SourceError(
-        f"Spark cannot compute the rows that the job reads: {reason}. See whether the DataFrame can be computed "
-        "without flinkcore, such as by dataframe.count(), and repair its files or its columns"
+    error = DataError(
+        f"Spark cannot compute a row of a DataFrame: {_shortened(found[1])}. Change the expression, such as to its "
+        "try_ form, or filter such rows out before"
     )
     error.__cause__ = account
     return error
+
+
+def _failed_in_java(account: Exception) -> SourceError | None:
+    """Return the error of Spark's own code, such as a file of a DataFrame that it cannot read."""
+    unread = _UNREAD_FILE.search(str(account))
+    if unread is None and not isinstance(account, Py4JJavaError):
+        return None
+    reasons = _JAVA_REASON.findall(str(account))
+    reason = _shortened(reasons[-1] if reasons else in_words(account))
+    if unread is not None:
+        text = (
+            f"Spark cannot read {(unread[1] or unread[2]).rstrip('.')}, of a DataFrame: {reason}. Write the file "
+            "again, or take it out of what the DataFrame reads, and make the DataFrame again"
+        )
+    else:
+        text = (
+            f"Spark cannot compute the rows that the job reads: {reason}. See whether the DataFrame can be computed "
+            "without flinkcore, such as by dataframe.count(), and repair its files or its columns"
+        )
+    error = SourceError(text)
+    error.__cause__ = account
+    return error
+
+
+def _shortened(message: str) -> str:
+    """Return the first line of a message of Spark's, without its code and the end of a long one."""
+    text = message.partition("\n")[0].partition(" SQLSTATE:")[0].rstrip(". ")
+    return text if len(text) <= _MOST_LETTERS else f"{text[:_MOST_LETTERS]}…"
 
 
 def _refused_interpreter(account: Exception, ways_out: str = WAYS_OUT) -> ConfigurationError | None:
