@@ -2,27 +2,98 @@
 
 Where to start::
 
-    flinkcore.datastream.StreamExecutionEnvironment.get_execution_environment()   # in this process
-    flinkcore.spark.SparkExecutionEnvironment(spark)                              # on Spark
+    import flinkcore as fc
+
+    env = fc.StreamExecutionEnvironment.get_execution_environment()   # in this process
+    env = flinkcore.spark.SparkExecutionEnvironment(spark)            # on Spark
 
 Their ``from_event_log`` gives a ``flinkcore.datastream.DataStream``, whose ``assign_timestamps_and_watermarks``,
-``key_by`` and ``window`` with ``aggregate``, or ``process``, make a job. ``execute()`` gives its result: rows, side
-outputs and report.
+``key_by`` and ``window`` with ``aggregate``, or ``process``, make a job. ``execute()`` gives its result (`JobResult`):
+rows, side outputs and a `ReplayReport`. The names that most jobs use are in this package; all others are in:
 
 flinkcore.common
     Duration, Time, WatermarkStrategy, OutputTag and watermark generators.
 flinkcore.datastream
-    Environment, streams and windows; ``flinkcore.datastream.aggregates``: count, sum_, max_by and others.
+    Environment, streams, functions, windows and state; ``flinkcore.datastream.aggregates``: count, sum_ and others.
 flinkcore.spark
     SparkExecutionEnvironment, configure_spark, start_session; needs pyspark.
-flinkcore.columnar.results.report
-    ReplayReport: counts of what happened to every event.
+flinkcore.analysis
+    Lateness, histories of keys, comparison of results, and point-in-time joins.
 flinkcore.testing
     Test harnesses of functions and operators, and a pytest plugin.
 flinkcore.errors
     Every error that is raised on purpose.
 
+The other packages are private: their names and places change without notice.
+
 From a shell: ``flinkcore replay --help``, ``flinkcore demo``.
 """
 
+from typing import TYPE_CHECKING, Final
+
+from flinkcore._internal.python.lazy_names import by_name, lazy_names
+
+if TYPE_CHECKING:
+    from flinkcore.columnar.results.report import ReplayReport
+    from flinkcore.columnar.results.result import JobResult, SideOutput
+    from flinkcore.common import Duration, OutputTag, WatermarkStrategy
+    from flinkcore.datastream import FILE, PARTITION, StreamExecutionEnvironment
+    from flinkcore.datastream.aggregates import (
+        collect,
+        count,
+        count_distinct,
+        first,
+        last,
+        max_,
+        max_by,
+        mean,
+        min_,
+        min_by,
+        sum_,
+    )
+    from flinkcore.datastream.window import (
+        EventTimeSessionWindows,
+        SlidingEventTimeWindows,
+        TumblingEventTimeWindows,
+    )
+
+__all__ = [
+    "FILE",
+    "PARTITION",
+    "Duration",
+    "EventTimeSessionWindows",
+    "JobResult",
+    "OutputTag",
+    "ReplayReport",
+    "SideOutput",
+    "SlidingEventTimeWindows",
+    "StreamExecutionEnvironment",
+    "TumblingEventTimeWindows",
+    "WatermarkStrategy",
+    "collect",
+    "count",
+    "count_distinct",
+    "first",
+    "last",
+    "max_",
+    "max_by",
+    "mean",
+    "min_",
+    "min_by",
+    "sum_",
+]
+
 __version__ = "0.2.0"
+
+_MODULES: Final = by_name(
+    {
+        "columnar.results.report": "ReplayReport",
+        "columnar.results.result": "JobResult SideOutput",
+        "common": "Duration OutputTag WatermarkStrategy",
+        "datastream": "FILE PARTITION StreamExecutionEnvironment",
+        "datastream.aggregates": "collect count count_distinct first last max_ max_by mean min_ min_by sum_",
+        "datastream.window": "EventTimeSessionWindows SlidingEventTimeWindows TumblingEventTimeWindows",
+    }
+)
+
+__getattr__, __dir__ = lazy_names(__name__, _MODULES)

@@ -13,8 +13,29 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 from importlib.machinery import ModuleSpec
+from importlib.util import find_spec
 from types import ModuleType
-from typing import Any
+from typing import Any, Final
+
+MODULES: Final = {
+    "common": "completable_future config_options configuration constants execution_config io job_client "
+    "job_execution_result job_id job_status restart_strategy serialization serializer time typeinfo types "
+    "watermark_strategy",
+    "datastream": "async_data_stream async_retry_predicates async_retry_strategies checkpoint_config "
+    "checkpoint_storage checkpointing_mode connectors data_stream execution_mode "
+    "externalized_checkpoint_retention formats functions output_tag slot_sharing_group state state_backend "
+    "stream_execution_environment time_characteristic time_domain timerservice window",
+    "datastream.connectors": "base file_system number_seq",
+    "datastream.formats": "avro csv json orc parquet",
+    "metrics": "metricbase",
+    "table": "types",
+}
+"""PyFlink's modules that flinkcore has, by package."""
+
+_NAMES: Final = {
+    *MODULES,
+    *(f"{package}.{name}" for package, names in MODULES.items() for name in names.split()),
+}
 
 
 class PyFlinkFinder:
@@ -35,14 +56,12 @@ class _PyFlinkLoader:
     def exec_module(self, module: ModuleType) -> None:
         _, dot, rest = module.__name__.partition(".")
         name = f"flinkcore{dot}{rest}"
-        try:
-            sys.modules[module.__name__] = import_module(name)
-        except ModuleNotFoundError as error:
-            if error.name != name:
-                raise
+        if rest and rest not in _NAMES:
+            find_spec(name)  # raises for a module of PyFlink's that is missing, with what to use instead
             raise ModuleNotFoundError(
-                f"flinkcore has no module {name}, and so none for {module.__name__}", name=module.__name__
-            ) from None
+                f"flinkcore does not have the module {module.__name__}", name=module.__name__
+            )
+        sys.modules[module.__name__] = import_module(name)
 
 
 _FLINKCORE = import_module("flinkcore")

@@ -1,4 +1,4 @@
-"""Checkpoints: the state of operators in files, to be restored at any parallelism."""
+"""Checkpoints: the state of operators in files, to be restored at any parallelism. Private."""
 
 from flinkcore.checkpoint.checkpoint import Checkpoint
 from flinkcore.checkpoint.checkpoint_manifest import CheckpointManifest, OperatorPart

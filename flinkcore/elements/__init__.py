@@ -1,1 +1,1 @@
-"""Jobs that run element by element: their sources, clock and order, and the run of all of a job in one thread."""
+"""The engine of single elements: sources, tasks, clock and order of a job. Private."""

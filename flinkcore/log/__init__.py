@@ -1,1 +1,1 @@
-"""Event logs: where their rows are, and how they are read."""
+"""Event logs: their files, tables and formats, and the reader of their events. Private."""

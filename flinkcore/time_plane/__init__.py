@@ -1,1 +1,1 @@
-"""The first pass: times to watermarks, merged into one timeline."""
+"""The first pass: times to watermarks, merged into one timeline. Private."""

@@ -517,8 +517,8 @@ SHAPES: dict[str, Shape] = {
         encrypted,
         parquet,
         refused("The file is encrypted.* write it without encryption"),
-        # Spark reads the files, and fails.
-        but={"frame": refused("Null File Decryptor.* repair its files")},
+        # Spark reads the files, and may have the keys.
+        but={"frame": refused("It is encrypted.* write it without encryption")},
     ),
     "structs with NaN as keys": Shape(
         file(clicks().set_column(1, "user", STRUCTS)),

@@ -259,7 +259,7 @@ def test_an_unknown_setting_of_the_command_is_told_of_once(
         ("from pyflink.table import StreamTableEnvironment", "the Table API and SQL are not there"),
         (
             "import pyflink.nothing",
-            "flinkcore has no module flinkcore.nothing, and so none for pyflink.nothing",
+            "flinkcore does not have the module pyflink.nothing",
         ),
     ],
 )

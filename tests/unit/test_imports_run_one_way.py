@@ -40,7 +40,7 @@ FOLDERS = {
         *("connectors", "formats", "timestamps", "graph"),
     ),
     "operators": (
-        *("records", "keys", "timers", "metrics", "combined_watermark_status", "state"),
+        *("records", "keys", "timers", "metrics", "combined_watermark_status", "late_records", "state"),
         *("streaming_runtime_context", "stream_operator"),
     ),
     "log": ("files", "formats", "sources", "order", "tables"),

@@ -1,1 +1,1 @@
-"""Functions over batches: their calls, keys, state and timers."""
+"""Functions over batches: their calls, keys, state and timers. Private."""

@@ -1,1 +1,1 @@
-"""The driver of jobs over columns in one process, without a JVM."""
+"""Driver of jobs over columns in one process, without a JVM. Private."""

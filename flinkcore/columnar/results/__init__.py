@@ -1,1 +1,1 @@
-"""What a replay gives: rows, files, progress and a report."""
+"""Results of a replay: rows, progress, late events and the report. Private; see `flinkcore.JobResult`."""

@@ -1,1 +1,1 @@
-"""What runs the operators of a job over the key groups of a partition."""
+"""Stages: the operators of a job over the key groups of one partition. Private."""

@@ -1,1 +1,1 @@
-"""Sources: operators of readers and of source functions, outputs of records and watermarks, and alignment."""
+"""Sources: operators of readers and of source functions, their watermarks and alignment. Private."""

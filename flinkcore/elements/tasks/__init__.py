@@ -1,1 +1,1 @@
-"""Tasks: chains of operators, the channels between them, and how they are made from the steps of a job."""
+"""Tasks: chains of operators, the channels between them, and how they are made. Private."""

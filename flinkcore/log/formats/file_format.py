@@ -170,7 +170,8 @@ class FileFormat(Protocol):
         """
 
 
-_ENCRYPTED = re.compile(r"encrypt|decrypt", re.IGNORECASE)
+ENCRYPTED = re.compile(r"encrypt|decrypt", re.IGNORECASE)
+"""In the reason why an encrypted file cannot be read."""
 _UNSUPPORTED = re.compile(
     r"not (yet )?(implemented|supported)|NotImplemented|unsupported|not built", re.IGNORECASE
 )
@@ -180,7 +181,7 @@ def remedy(error: BaseException) -> str | None:
     """Return what to do about a file that is sound, but not one that is read here; None if it may be damaged."""
     if str(error) in (OTHER_ENCODING, COMPRESSED):
         return "Take it out of the log if it is not a part of it"
-    if _ENCRYPTED.search(str(error)):
+    if ENCRYPTED.search(str(error)):
         return (
             "The file is encrypted, or a column that the job reads is, and there are no keys here: write it without "
             "encryption. Columns that are encrypted may also be left out by select(...)"

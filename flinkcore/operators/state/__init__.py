@@ -1,4 +1,4 @@
-"""Where keyed and operator state is held, and what is taken of it for a checkpoint."""
+"""Keyed and operator state, and its snapshots. Private."""
 
 from flinkcore.operators.state.keyed_state_backend import KeyedStateBackend
 from flinkcore.operators.state.keyed_state_store import DefaultKeyedStateStore

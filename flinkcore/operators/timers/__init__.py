@@ -1,4 +1,4 @@
-"""Timers of keyed operators: services by name, each with an event-time and a processing-time queue."""
+"""Timers of keyed operators: services by name, each with an event-time and a processing-time queue. Private."""
 
 from flinkcore.operators.timers.function_timer_services import SimpleTimerService
 from flinkcore.operators.timers.internal_timer_service import (

@@ -1,4 +1,4 @@
-"""Windows, element by element: their operators, and the windows in flight that merge."""
+"""Windows of functions: the window operator, its panes and its merging windows. Private."""
 
 from flinkcore.operators.windowing.merging_windows import MergingWindowSet
 from flinkcore.operators.windowing.window_operator import (

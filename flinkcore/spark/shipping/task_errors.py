@@ -41,6 +41,7 @@ from flinkcore.errors import (
     in_words,
     innermost_cause,
 )
+from flinkcore.log.formats.file_format import ENCRYPTED
 from flinkcore.spark.shipping.worker_environment import NOT_READY
 
 MOST_BYTES: Final = 1 << 20
@@ -247,10 +248,12 @@ def _failed_in_java(account: Exception) -> SourceError | None:
     reasons = _JAVA_REASON.findall(str(account))
     reason = _shortened(reasons[-1] if reasons else in_words(account))
     if unread is not None:
-        text = (
-            f"Spark cannot read {(unread[1] or unread[2]).rstrip('.')}, of a DataFrame: {reason}. Write the file "
-            "again, or take it out of what the DataFrame reads, and make the DataFrame again"
+        remedy = (
+            "It is encrypted: give Spark its keys (parquet.crypto.factory.class), or write it without encryption"
+            if ENCRYPTED.search(reason)
+            else "Write the file again, or take it out of what the DataFrame reads, and make the DataFrame again"
         )
+        text = f"Spark cannot read {(unread[1] or unread[2]).rstrip('.')}, of a DataFrame: {reason}. {remedy}"
     else:
         text = (
             f"Spark cannot compute the rows that the job reads: {reason}. See whether the DataFrame can be computed "
