@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from flinkcore._internal.show.html import html_lines, html_table
 from flinkcore._internal.show.times import format_timestamp
+from flinkcore.checkpoint.checkpoint_directory import CheckpointDirectory
 from flinkcore.checkpoint.checkpoint_manifest import (
     DATA_FOLDER,
     MAX_MANIFEST_BYTES,
@@ -15,7 +16,6 @@ from flinkcore.checkpoint.checkpoint_manifest import (
     OperatorPart,
     newest_manifest,
 )
-from flinkcore.checkpoint.checkpoint_storage import CheckpointStorage
 from flinkcore.checkpoint.checkpoint_table import CheckpointTable, TableKind
 from flinkcore.checkpoint.operator_snapshot import OperatorSnapshot, SplitPosition
 from flinkcore.checkpoint.state_tables import (
@@ -45,7 +45,7 @@ class Checkpoint:
     ``StateAssignmentOperation``.
     """
 
-    storage: CheckpointStorage
+    storage: CheckpointDirectory
     manifest: CheckpointManifest
 
     @classmethod
@@ -62,7 +62,7 @@ class Checkpoint:
         CheckpointError
             If there is no checkpoint, or it is damaged, incomplete or of a newer version.
         """
-        storage = CheckpointStorage.at(path)
+        storage = CheckpointDirectory.at(path)
         names = storage.names()
         newest = newest_manifest(names)
         if newest is None:

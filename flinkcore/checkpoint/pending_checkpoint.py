@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from flinkcore._internal.python.user_warnings import warn_user
 from flinkcore._native.timers import MAX_KEY_GROUPS
+from flinkcore.checkpoint.checkpoint_directory import CheckpointDirectory
 from flinkcore.checkpoint.checkpoint_manifest import (
     DATA_FOLDER,
     MANIFEST_NAME,
@@ -22,7 +23,6 @@ from flinkcore.checkpoint.checkpoint_manifest import (
     newest_manifest,
     table_file_name,
 )
-from flinkcore.checkpoint.checkpoint_storage import CheckpointStorage
 from flinkcore.checkpoint.checkpoint_table import CheckpointTable, TableKind
 from flinkcore.checkpoint.operator_snapshot import OperatorSnapshot
 from flinkcore.checkpoint.state_tables import (
@@ -41,13 +41,13 @@ class CheckpointWriter:
 
     Parameters
     ----------
-    storage : CheckpointStorage
+    storage : CheckpointDirectory
     folder : str
         For the files; it must exist.
     max_parallelism : int
     """
 
-    def __init__(self, storage: CheckpointStorage, folder: str, max_parallelism: int) -> None:
+    def __init__(self, storage: CheckpointDirectory, folder: str, max_parallelism: int) -> None:
         self._storage = storage
         self._folder = folder
         self._max_parallelism = max_parallelism
@@ -133,7 +133,7 @@ class PendingPart:
 
     Parameters
     ----------
-    storage : CheckpointStorage
+    storage : CheckpointDirectory
     folder : str
         For the files; it must exist.
     uid, subtask, watermark_ms, key_group_range
@@ -142,7 +142,7 @@ class PendingPart:
 
     def __init__(
         self,
-        storage: CheckpointStorage,
+        storage: CheckpointDirectory,
         folder: str,
         uid: str,
         subtask: int,
@@ -198,7 +198,7 @@ class PendingCheckpoint:
 
     Parameters
     ----------
-    storage : CheckpointStorage
+    storage : CheckpointDirectory
     folder : str
         Of its files, within the directory.
     number : int
@@ -221,7 +221,7 @@ class PendingCheckpoint:
     Flink's ``org.apache.flink.runtime.checkpoint.PendingCheckpoint``.
     """
 
-    storage: CheckpointStorage
+    storage: CheckpointDirectory
     folder: str
     number: int
     max_parallelism: int
@@ -248,7 +248,7 @@ class PendingCheckpoint:
             raise ConfigurationError(
                 f"max_parallelism is {max_parallelism}; it must be from 1 to {MAX_KEY_GROUPS}"
             )
-        storage = CheckpointStorage.at(path)
+        storage = CheckpointDirectory.at(path)
         with storage.writing(""):
             names = storage.names()
         for name in names:

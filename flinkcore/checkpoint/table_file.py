@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from flinkcore.checkpoint.checkpoint_storage import CheckpointStorage
+from flinkcore.checkpoint.checkpoint_directory import CheckpointDirectory
 from flinkcore.checkpoint.checkpoint_table import CheckpointTable, TableKind
 from flinkcore.errors import CheckpointError, FlinkcoreError, LifecycleError, SchemaError, in_words
 
@@ -48,7 +48,7 @@ class TableFile:
 
 
 def write_table(
-    storage: CheckpointStorage, file: str, kind: TableKind, name: str, table: CheckpointTable
+    storage: CheckpointDirectory, file: str, kind: TableKind, name: str, table: CheckpointTable
 ) -> TableFile:
     """Write a table to a new file, and flush it to the disk.
 
@@ -79,7 +79,7 @@ def write_table(
     )
 
 
-def read_table(storage: CheckpointStorage, entry: TableFile) -> CheckpointTable:
+def read_table(storage: CheckpointDirectory, entry: TableFile) -> CheckpointTable:
     """Return the table of a file.
 
     Raises

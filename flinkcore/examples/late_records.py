@@ -42,7 +42,7 @@ Element = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class Firing:
+class WindowFiring:
     """A firing of a window, with the numbers of its records."""
 
     window: TimeWindow
@@ -59,9 +59,9 @@ class Outcome:
         Number and event time in ms; None at the end.
     watermark_ms : int
         Watermark after it; -2**63 before the first one.
-    at_once : list of Firing
+    at_once : list of WindowFiring
         Fired by the record itself, which was late for a window that had fired before.
-    by_watermark : list of Firing
+    by_watermark : list of WindowFiring
         Fired by the watermark after it.
     is_late : bool
         Whether it went to the side output.
@@ -69,8 +69,8 @@ class Outcome:
 
     element: Element | None
     watermark_ms: int
-    at_once: list[Firing]
-    by_watermark: list[Firing]
+    at_once: list[WindowFiring]
+    by_watermark: list[WindowFiring]
     is_late: bool
 
 
@@ -81,13 +81,13 @@ class EventTime(TimestampAssigner):
         return value[1]
 
 
-class Numbers(ProcessWindowFunction[Element, Firing, str, TimeWindow]):
+class Numbers(ProcessWindowFunction[Element, WindowFiring, str, TimeWindow]):
     """Emits a firing with the numbers of the window's records."""
 
     def process(
         self, key: str, context: ProcessWindowFunction.Context[TimeWindow], elements: Iterable[Element]
-    ) -> Iterator[Firing]:
-        yield Firing(context.window(), [number for number, _ in elements])
+    ) -> Iterator[WindowFiring]:
+        yield WindowFiring(context.window(), [number for number, _ in elements])
 
 
 def walk_through() -> Iterator[Outcome]:
@@ -121,7 +121,7 @@ def walk_through() -> Iterator[Outcome]:
         yield Outcome(None, MAX_TIMESTAMP, [], _firings(windows.take_output()), is_late=False)
 
 
-def _firings(output: Iterable[Any]) -> list[Firing]:
+def _firings(output: Iterable[Any]) -> list[WindowFiring]:
     return [given.value for given in output if isinstance(given, StreamRecord)]
 
 
@@ -129,7 +129,7 @@ def _clock(time_ms: int) -> str:
     return f"{datetime.fromtimestamp(time_ms / 1000, timezone.utc):%H:%M:%S.%f}"[:-3]
 
 
-def _shown(firing: Firing) -> str:
+def _shown(firing: WindowFiring) -> str:
     start, end = firing.window
     return f"[{_clock(start)[:-4]}, {_clock(end)[:-4]}) with {', '.join(map(str, firing.numbers))}"
 

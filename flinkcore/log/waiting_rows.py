@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from flinkcore._internal.arrow.arrays import Int32s, Int64s
 from flinkcore._internal.arrow.column_ops import HIDDEN_PREFIX
-from flinkcore.checkpoint.checkpoint_storage import CheckpointStorage
+from flinkcore.checkpoint.checkpoint_directory import CheckpointDirectory
 from flinkcore.checkpoint.checkpoint_table import CheckpointTable
 from flinkcore.checkpoint.table_file import TableFile, read_table, refused_as
 from flinkcore.errors import SchemaError
@@ -108,25 +108,25 @@ class WaitingRows(Chunk):
 
     Parameters
     ----------
-    storage : CheckpointStorage
+    storage : CheckpointDirectory
     entry : TableFile
         The table.
     splits : PausedSplits
     """
 
-    storage: CheckpointStorage
+    storage: CheckpointDirectory
     entry: TableFile
     splits: PausedSplits
 
     @classmethod
     def of(
-        cls, storage: CheckpointStorage, tables: Sequence[TableFile], splits: PausedSplits
+        cls, storage: CheckpointDirectory, tables: Sequence[TableFile], splits: PausedSplits
     ) -> tuple[WaitingRows, ...]:
         """Return the chunks of all tables, which come before chunk 0 of the log.
 
         Parameters
         ----------
-        storage : CheckpointStorage
+        storage : CheckpointDirectory
         tables : sequence of TableFile
             In the order in which they were written.
         splits : PausedSplits

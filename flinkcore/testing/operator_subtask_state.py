@@ -14,7 +14,7 @@ from flinkcore.checkpoint import (
     OperatorSnapshot,
     PendingCheckpoint,
 )
-from flinkcore.checkpoint.checkpoint_storage import MemoryCheckpointStorage
+from flinkcore.checkpoint.checkpoint_directory import MemoryCheckpointDirectory
 from flinkcore.errors import ConfigurationError, SchemaError
 from flinkcore.operators.streaming_runtime_context import TaskInfo
 
@@ -57,7 +57,7 @@ class OperatorSubtaskState:
         SchemaError
             If a value, key or namespace is of a type that no checkpoint supports.
         """
-        storage = MemoryCheckpointStorage()
+        storage = MemoryCheckpointDirectory()
         part = CheckpointWriter(storage, FOLDER, task.max_parallelism).write(task.name, task.index, snapshot)
         manifest = CheckpointManifest(task.max_parallelism, 0, (part,))
         return cls(Checkpoint(storage, manifest), task.name, task.parallelism)
@@ -105,7 +105,7 @@ class OperatorSubtaskState:
         subtasks = [part.subtask for state in states for part in state.parts]
         if len(set(subtasks)) < len(subtasks):
             raise ConfigurationError(f"these are states of the subtasks {subtasks}; each is to be there once")
-        joined = MemoryCheckpointStorage()
+        joined = MemoryCheckpointDirectory()
         parts: list[OperatorPart] = []
         for state in states:
             for part in state.parts:

@@ -13,7 +13,7 @@ from flinkcore._native.key_groups import (
     compute_key_group_range_for_operator_index,
     compute_operator_index_for_key_group,
 )
-from flinkcore.checkpoint import Checkpoint, CheckpointStorage, OperatorBackends, PendingCheckpoint
+from flinkcore.checkpoint import Checkpoint, CheckpointDirectory, OperatorBackends, PendingCheckpoint
 from flinkcore.common import MIN_TIMESTAMP, PickleSerializer, Time, Watermark
 from flinkcore.datastream.functions import AggregateFunction, KeyedBroadcastProcessFunction
 from flinkcore.datastream.state import (
@@ -206,7 +206,7 @@ class Job:
 def rows_of(stages: Sequence[tuple[int, Sequence[tuple[Any, ...]]]]) -> list[Any]:
     """The rows of a job that runs each of its stages at a parallelism of its own."""
     # The disk need not keep anything here, and waiting for it is most of the time.
-    with tempfile.TemporaryDirectory() as path, patch.object(CheckpointStorage, "sync"):
+    with tempfile.TemporaryDirectory() as path, patch.object(CheckpointDirectory, "sync"):
         job = Job(path)
         for parallelism, events in stages:
             job.start(parallelism)

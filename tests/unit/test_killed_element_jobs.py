@@ -18,7 +18,7 @@ KILLED_AT_EVERY_STEP = """
     from flinkcore.datastream import KeyedProcessFunction, StreamExecutionEnvironment
     from flinkcore.datastream.connectors import FileSink
     from flinkcore.datastream.state import ValueStateDescriptor
-    from flinkcore.checkpoint import Checkpoint, CheckpointStorage
+    from flinkcore.checkpoint import Checkpoint, CheckpointDirectory
 
     pa.set_cpu_count(1)
     pa.set_io_thread_count(1)
@@ -76,12 +76,12 @@ KILLED_AT_EVERY_STEP = """
                     kill()
                 return works(*arguments)
             return call
-        def open_output(self, name, works=CheckpointStorage.open_output):
+        def open_output(self, name, works=CheckpointDirectory.open_output):
             file = works(self, name)
             return Killing(file) if next(steps, None) == 0 else file
-        CheckpointStorage.open_output = open_output
+        CheckpointDirectory.open_output = open_output
         for name in ("create_folder", "move", "sync", "delete_folder", "delete_file"):
-            setattr(CheckpointStorage, name, killing(getattr(CheckpointStorage, name)))
+            setattr(CheckpointDirectory, name, killing(getattr(CheckpointDirectory, name)))
         os.replace = killing(os.replace)
 
     run(10, stop_with_checkpoint=checkpoint)

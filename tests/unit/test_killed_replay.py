@@ -19,7 +19,7 @@ KILLED_AT_EVERY_STEP = """
     from flinkcore.datastream import StreamExecutionEnvironment, TumblingEventTimeWindows
     from flinkcore.datastream.aggregates import count
     from flinkcore.columnar.outputs.parquet_outputs import ParquetOutput
-    from flinkcore.checkpoint import Checkpoint, CheckpointStorage
+    from flinkcore.checkpoint import Checkpoint, CheckpointDirectory
 
     pa.set_cpu_count(1)
     pa.set_io_thread_count(1)
@@ -48,7 +48,7 @@ KILLED_AT_EVERY_STEP = """
                 return works(*arguments)
             return call
         for owner, names in (
-            (CheckpointStorage, ("create_folder", "open_output", "move", "delete_folder", "delete_file")),
+            (CheckpointDirectory, ("create_folder", "open_output", "move", "delete_folder", "delete_file")),
             (ParquetOutput, ("prepare", "open_part", "publish", "finish")),
         ):
             for name in names:

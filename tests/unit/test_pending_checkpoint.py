@@ -14,7 +14,7 @@ from models.checkpoints import KEY_GROUPS, keyed_state, timers, two_subtasks, wr
 from models.sanitizers import no_forks
 
 import flinkcore
-from flinkcore.checkpoint import Checkpoint, CheckpointStorage, OperatorSnapshot, PendingCheckpoint
+from flinkcore.checkpoint import Checkpoint, CheckpointDirectory, OperatorSnapshot, PendingCheckpoint
 from flinkcore.errors import ConfigurationError, DataError, SchemaError, SourceError
 
 
@@ -143,7 +143,7 @@ def test_an_error_while_writing_leaves_the_checkpoint_before(
 ) -> None:
     write_checkpoint(tmp_path, {"op": two_subtasks({0: "old"}, {})})
     before = files(tmp_path)
-    works = getattr(CheckpointStorage, operation)
+    works = getattr(CheckpointDirectory, operation)
     calls = []
 
     def fails(*arguments: Any) -> Any:
@@ -153,7 +153,7 @@ def test_an_error_while_writing_leaves_the_checkpoint_before(
         return works(*arguments)
 
     with monkeypatch.context() as patch:
-        patch.setattr(CheckpointStorage, operation, fails)
+        patch.setattr(CheckpointDirectory, operation, fails)
         with pytest.raises(OSError, match="No space left"):
             write_checkpoint(tmp_path, {"op": two_subtasks({0: "new"}, {})})
     assert values(tmp_path) == {0: "old"}
@@ -167,7 +167,7 @@ def test_an_error_of_the_clean_up_is_a_warning(tmp_path: Path, monkeypatch: pyte
         raise PermissionError("may not delete")
 
     with monkeypatch.context() as patch:
-        patch.setattr(CheckpointStorage, "delete_folder", fails)
+        patch.setattr(CheckpointDirectory, "delete_folder", fails)
         with pytest.warns(RuntimeWarning, match="files of older checkpoints"):
             write_checkpoint(tmp_path, {"op": two_subtasks({0: "new"}, {})})
     assert values(tmp_path) == {0: "new"}
@@ -228,7 +228,7 @@ KILLED_AT_EVERY_STEP = """
     from pathlib import Path
     import pyarrow as pa
     from models.checkpoints import KEY_GROUPS, two_subtasks, write_checkpoint
-    from flinkcore.checkpoint import Checkpoint, CheckpointStorage
+    from flinkcore.checkpoint import Checkpoint, CheckpointDirectory
 
     path = Path(sys.argv[1])
     pa.set_cpu_count(1)
@@ -251,7 +251,7 @@ KILLED_AT_EVERY_STEP = """
                 return result
             return call
         for name in ("create_folder", "open_output", "sync", "move", "delete_folder", "delete_file"):
-            setattr(CheckpointStorage, name, killing(getattr(CheckpointStorage, name)))
+            setattr(CheckpointDirectory, name, killing(getattr(CheckpointDirectory, name)))
 
     def value() -> int:
         (low, _) = Checkpoint.open(path).restore("op", (0, 7), KEY_GROUPS)

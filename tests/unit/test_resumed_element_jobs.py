@@ -17,7 +17,7 @@ from models.timed_elements import BY_VALUE, RULES, STRATEGY, Ruled, ValueIsTime
 from models.timestamped_source import TimestampedSource
 
 from flinkcore.checkpoint import Checkpoint, OperatorSnapshot, PendingCheckpoint
-from flinkcore.checkpoint.checkpoint_storage import CheckpointStorage
+from flinkcore.checkpoint.checkpoint_directory import CheckpointDirectory
 from flinkcore.common import (
     Duration,
     Time,
@@ -336,7 +336,7 @@ def failing_sync(self: Any, *names: str) -> None:
 def test_what_was_prepared_goes_if_the_checkpoint_is_not_complete(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(CheckpointStorage, "move", failing_manifest)
+    monkeypatch.setattr(CheckpointDirectory, "move", failing_manifest)
     with pytest.raises(CheckpointError, match="no space left"):
         run_with_sink([1], line_sink(tmp_path / "out"), stop_with_checkpoint=tmp_path / "c")
     assert lines_in(tmp_path / "out") == []
@@ -346,7 +346,7 @@ def test_what_was_prepared_stays_if_the_checkpoint_is_complete_in_spite_of_an_er
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr(CheckpointStorage, "sync", failing_sync)
+        patched.setattr(CheckpointDirectory, "sync", failing_sync)
         with pytest.raises(CheckpointError, match="no answer"):
             run_with_sink([1], line_sink(tmp_path / "out"), stop_with_checkpoint=tmp_path / "c")
     run_with_sink([2], line_sink(tmp_path / "out"), restore_from=tmp_path / "c")
@@ -361,7 +361,7 @@ def test_a_checkpoint_that_cannot_be_listed_may_be_complete(
 
     pending = PendingCheckpoint.begin(tmp_path / "c", 128)
     assert not pending.may_be_complete()
-    monkeypatch.setattr(CheckpointStorage, "names", unlisted)
+    monkeypatch.setattr(CheckpointDirectory, "names", unlisted)
     assert pending.may_be_complete()
 
 

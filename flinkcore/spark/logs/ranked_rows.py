@@ -45,7 +45,7 @@ def _compared_rows(order: RowOrder) -> RowFormat:
 
 
 @dataclass(frozen=True)
-class CompareTask:
+class RowOrderTask:
     """Reads what is compared of the rows of chunks, and sends it to the task of their split; picklable.
 
     Attributes
@@ -179,7 +179,7 @@ def _evaluated(spark: Any, files: FileInput, order: RowOrder) -> KeptRows:
     dataframe = files.dataframe(spark)
     n_chunks = len(files.all_chunks)
     slots = tuple(partition_slots(n_chunks, chooses_partitions(dataframe)))
-    compare, rank = CompareTask(order, files, slots), RankTask(order, slots)
+    compare, rank = RowOrderTask(order, files, slots), RankTask(order, slots)
     compared = dataframe.mapInArrow(portable(spark, compare), _compared_rows(order).struct_type)
     ordered = to_partitions(compared, n_chunks, "slot").sortWithinPartitions(*order.schema.names)
     ranked = ordered.mapInArrow(portable(spark, rank), _RANKS.struct_type)

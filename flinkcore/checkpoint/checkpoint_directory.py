@@ -16,7 +16,7 @@ from flinkcore.errors import CheckpointError, ConfigurationError, FlinkcoreError
 
 
 @dataclass(frozen=True)
-class CheckpointStorage:
+class CheckpointDirectory:
     """A directory with a checkpoint; it can be pickled, to be sent to tasks.
 
     Parameters
@@ -28,7 +28,7 @@ class CheckpointStorage:
     path: str
 
     @classmethod
-    def at(cls, path: str | os.PathLike[str]) -> "CheckpointStorage":
+    def at(cls, path: str | os.PathLike[str]) -> "CheckpointDirectory":
         """Return the directory at a path that is relative to the working directory of this process.
 
         Raises
@@ -179,7 +179,7 @@ class CheckpointStorage:
 
 
 @dataclass(frozen=True)
-class MemoryCheckpointStorage(CheckpointStorage):
+class MemoryCheckpointDirectory(CheckpointDirectory):
     """Holds the same bytes as on disk in memory, for snapshots in tests.
 
     Parameters

@@ -5,18 +5,18 @@ from pathlib import Path
 import pytest
 from models.checkpoints import KEY_GROUPS, keyed_state
 
-from flinkcore.checkpoint import Checkpoint, CheckpointStorage, OperatorSnapshot, PendingCheckpoint
+from flinkcore.checkpoint import Checkpoint, CheckpointDirectory, OperatorSnapshot, PendingCheckpoint
+from flinkcore.checkpoint.checkpoint_directory import MemoryCheckpointDirectory
 from flinkcore.checkpoint.checkpoint_manifest import CheckpointManifest, newest_manifest
-from flinkcore.checkpoint.checkpoint_storage import MemoryCheckpointStorage
 from flinkcore.errors import SourceError
 
 
 @pytest.fixture(params=["memory", "disk"])
-def storage(request: pytest.FixtureRequest, tmp_path: Path) -> CheckpointStorage:
-    return MemoryCheckpointStorage() if request.param == "memory" else CheckpointStorage.at(tmp_path)
+def storage(request: pytest.FixtureRequest, tmp_path: Path) -> CheckpointDirectory:
+    return MemoryCheckpointDirectory() if request.param == "memory" else CheckpointDirectory.at(tmp_path)
 
 
-def complete(storage: CheckpointStorage, number: int, value: str) -> Checkpoint:
+def complete(storage: CheckpointDirectory, number: int, value: str) -> Checkpoint:
     folder = f"data-{number:032x}"
     storage.create_folder(folder)
     with PendingCheckpoint(storage, folder, number, KEY_GROUPS) as pending:
@@ -34,11 +34,11 @@ def value_in(checkpoint: Checkpoint) -> list[str]:
     return list(snapshot.keyed_state["v"].values)
 
 
-def test_a_checkpoint_is_completed_and_read(storage: CheckpointStorage) -> None:
+def test_a_checkpoint_is_completed_and_read(storage: CheckpointDirectory) -> None:
     assert value_in(complete(storage, 1, "a")) == ["a"]
 
 
-def test_the_next_checkpoint_replaces_it(storage: CheckpointStorage) -> None:
+def test_the_next_checkpoint_replaces_it(storage: CheckpointDirectory) -> None:
     first = complete(storage, 1, "a")
     assert value_in(complete(storage, 2, "b")) == ["b"]
     assert sorted(storage.names()) == [f"data-{2:032x}/", "manifest-000002.json"]
@@ -46,7 +46,7 @@ def test_the_next_checkpoint_replaces_it(storage: CheckpointStorage) -> None:
         value_in(first)
 
 
-def test_a_checkpoint_that_fails_leaves_nothing(storage: CheckpointStorage) -> None:
+def test_a_checkpoint_that_fails_leaves_nothing(storage: CheckpointDirectory) -> None:
     folder = f"data-{1:032x}"
     storage.create_folder(folder)
     pending = PendingCheckpoint(storage, folder, 1, KEY_GROUPS)
