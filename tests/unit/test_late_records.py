@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from flinkcore.common import MAX_TIMESTAMP
-from flinkcore.examples.late_records import START_MS, Firing, Outcome, lines, walk_through
+from flinkcore.examples.late_records import START_MS, Outcome, WindowFiring, lines, walk_through
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "seed_trace.jsonl"
 
@@ -19,9 +19,9 @@ def traced() -> tuple[list[list[Any]], list[dict[str, Any]]]:
     raise AssertionError("the trace is not there")
 
 
-def firings(entries: list[dict[str, Any]], at: int) -> list[Firing]:
+def firings(entries: list[dict[str, Any]], at: int) -> list[WindowFiring]:
     return [
-        Firing((entry["value"]["start"], entry["value"]["end"]), entry["value"]["elements"])  # type: ignore[arg-type]
+        WindowFiring((entry["value"]["start"], entry["value"]["end"]), entry["value"]["elements"])  # type: ignore[arg-type]
         for entry in entries
         if entry["at"] == at and entry["type"] == "record"
     ]
