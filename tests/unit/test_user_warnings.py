@@ -33,7 +33,7 @@ def package_module(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], ModuleTyp
     def make(source: str) -> ModuleType:
         module = ModuleType("flinkcore.columnar.some_module")
         monkeypatch.setitem(sys.modules, module.__name__, module)
-        exec(compile(source, str(PACKAGE / "replay" / "some_module.py"), "exec"), vars(module))
+        exec(compile(source, str(PACKAGE / "columnar" / "some_module.py"), "exec"), vars(module))
         return module
 
     return make
@@ -134,6 +134,13 @@ def calls_of_warn(source: str) -> list[int]:
         if (isinstance(node, ast.Attribute) and node.attr in ("warn", "warn_explicit"))
         or (isinstance(node, ast.ImportFrom) and node.module == "warnings")
     ]
+
+
+def test_the_module_that_starts_the_command_is_not_the_users_program() -> None:
+    code = compile("warn_user('look here')", str(PACKAGE / "__main__.py"), "exec")
+    with pytest.warns(UserWarning, match="look here") as caught:
+        exec(code, {"__name__": "__main__", "warn_user": warn_user})
+    assert [warning.filename for warning in caught] == [__file__]
 
 
 @pytest.mark.parametrize("source", ["import warnings\nwarnings.warn('x')", "from warnings import warn"])

@@ -7,7 +7,9 @@ import warnings
 from collections.abc import Iterator
 from types import FrameType
 
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+import flinkcore
+
+_PACKAGE = os.path.dirname(os.path.abspath(flinkcore.__file__)) + os.sep
 _STANDARD_LIBRARY = os.path.dirname(os.__file__) + os.sep
 _SITE_PACKAGES = _STANDARD_LIBRARY + "site-packages" + os.sep
 _BETWEEN = frozenset({"flinkcore", "pyspark", "py4j"})
