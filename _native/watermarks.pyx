@@ -335,7 +335,8 @@ cdef class TimeSummary:
         -------
         tuple of dict of str to numpy.ndarray, and numpy.ndarray
             Per split, int64: `events`, `regressions` (how often the recorded arrival went back from one event to the
-            next), `raised` (events recorded before an earlier one of the split), `first_arrival_ms`, `recorded_arrival_ms` (of the last event), `last_arrival_ms` (their maximum),
+            next), `raised` (events recorded before an earlier one of the split), `first_arrival_ms`,
+            `recorded_arrival_ms` (of the last event), `last_arrival_ms` (their maximum),
             `min_timestamp_ms`, `max_timestamp_ms`, `n_records`; the times without meaning where there are no events.
             Then the records by split, and in order within each, int64 of shape (2 * n_records,): each is twice its tick
             and the maximum timestamp there; or, for a gap, twice its first tick plus one, and its second tick.

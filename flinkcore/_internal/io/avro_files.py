@@ -6,7 +6,7 @@ import bz2
 import json
 import lzma
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from io import BytesIO
 from typing import Any, Final, NamedTuple, NoReturn
 
@@ -171,27 +171,23 @@ def with_pyflinks_values(schema: Any) -> Any:
 
     Logical types that it does not know, such as local timestamps, have the values of their types; UUIDs are texts.
     """
-    if isinstance(schema, list):
-        return [with_pyflinks_values(branch) for branch in schema]
-    if not isinstance(schema, dict):
-        return schema
-    return {
-        key: with_pyflinks_values(value)
-        for key, value in schema.items()
-        if not (key.startswith("__") or (key == "logicalType" and value not in _LOGICAL_TYPES))
-    }
+    return _with_logical_types(schema, _LOGICAL_TYPES)
 
 
 def raw_schema(schema: Any) -> Any:
     """Return a schema without logical types, as which any bytes of its records can be decoded."""
+    return _with_logical_types(schema, ())
+
+
+def _with_logical_types(schema: Any, kept: Collection[str]) -> Any:
     if isinstance(schema, list):
-        return [raw_schema(branch) for branch in schema]
+        return [_with_logical_types(branch, kept) for branch in schema]
     if not isinstance(schema, dict):
         return schema
     return {
-        key: raw_schema(value)
+        key: _with_logical_types(value, kept)
         for key, value in schema.items()
-        if not (key.startswith("__") or key == "logicalType")
+        if not (key.startswith("__") or (key == "logicalType" and value not in kept))
     }
 
 
