@@ -178,18 +178,20 @@ def task_errors_raised(ways_out: str = WAYS_OUT) -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JError) as account:
-        error = (
-            _packed_in(account)
-            or _not_ready(account)
-            or _refused_interpreter(account, ways_out)
-            or _missing_package(account)
-            or _rows_lost(account)
-            or _worker_lost(account)
-            or _failed_row(account)
-            or _failed_in_java(account)
-        )
+        error = _packed_in(account)
         if error is None:
-            raise
+            error = (
+                _not_ready(account)
+                or _refused_interpreter(account, ways_out)
+                or _missing_package(account)
+                or _rows_lost(account)
+                or _worker_lost(account)
+                or _failed_row(account)
+                or _failed_in_java(account)
+            )
+            if error is None:
+                raise
+            error.__cause__ = account
     if error is not None:
         raise error
 
@@ -209,22 +211,18 @@ def _not_ready(account: Exception) -> ConfigurationError | None:
     found = re.search(f"{NOT_READY}([^\n]*)", str(account))
     if found is None:
         return None
-    error = ConfigurationError(found[1])
-    error.__cause__ = account
-    return error
+    return ConfigurationError(found[1])
 
 
 def _rows_lost(account: Exception) -> WorkerLostError | None:
     """Where the rows of a DataFrame, which Spark keeps for a replay, are gone: they are not computed again."""
     if _LOST_ROWS.search(str(account)) is None:
         return None
-    error = WorkerLostError(
+    return WorkerLostError(
         "an executor that kept rows of the DataFrame for this replay is gone, and the rows with it; computed again "
         "they might be others. Run the job again; where executors come and go, write the DataFrame to a table or to "
         "Parquet first, and replay that"
     )
-    error.__cause__ = account
-    return error
 
 
 def _failed_row(account: Exception) -> DataError | None:
@@ -232,12 +230,10 @@ def _failed_row(account: Exception) -> DataError | None:
     found = _FAILED_ROW.search(f"{type(account).__name__}: {account}")
     if found is None:
         return None
-    error = DataError(
+    return DataError(
         f"Spark cannot compute a row of a DataFrame: {_shortened(found[1])}. Change the expression, such as to its "
         "try_ form, or filter such rows out before"
     )
-    error.__cause__ = account
-    return error
 
 
 def _failed_in_java(account: Exception) -> SourceError | None:
@@ -259,9 +255,7 @@ def _failed_in_java(account: Exception) -> SourceError | None:
             f"Spark cannot compute the rows that the job reads: {reason}. See whether the DataFrame can be computed "
             "without flinkcore, such as by dataframe.count(), and repair its files or its columns"
         )
-    error = SourceError(text)
-    error.__cause__ = account
-    return error
+    return SourceError(text)
 
 
 def _shortened(message: str) -> str:
@@ -275,12 +269,10 @@ def _refused_interpreter(account: Exception, ways_out: str = WAYS_OUT) -> Config
     refusal = _REFUSED_INTERPRETER.search(str(account))
     if refusal is None:
         return None
-    error = ConfigurationError(
+    return ConfigurationError(
         f"{_executor_in(account)} cannot run this driver's functions: {refusal[0].rstrip('.')}. Driver and executors "
         f"need one minor version of Python, and PySpark, which PYSPARK_PYTHON or spark.pyspark.python names. {ways_out}"
     )
-    error.__cause__ = account
-    return error
 
 
 def _missing_package(account: Exception) -> ConfigurationError | None:
@@ -288,12 +280,10 @@ def _missing_package(account: Exception) -> ConfigurationError | None:
     found = _MISSING_PACKAGE.search(str(account))
     if found is None:
         return None
-    error = ConfigurationError(
+    return ConfigurationError(
         f"{_executor_in(account)} joined after this session's first job, and needs {found[1]} for its Python workers, "
         f"which have none. {WAYS_OUT}"
     )
-    error.__cause__ = account
-    return error
 
 
 def _executor_in(account: Exception) -> str:
@@ -306,14 +296,12 @@ def _worker_lost(account: Exception) -> WorkerLostError | None:
     found = _LOST.search(str(account))
     if found is None:
         return None
-    error = WorkerLostError(
+    return WorkerLostError(
         f"a process that ran a task of the job ended amid it on {_executor_in(account)}: it had too little memory "
         "(spark.executor.memoryOverhead, or more partitions by set_parallelism), or native code or os._exit() in a "
         "function ended it. The executor's log says more; with spark.python.worker.faulthandler.enabled also where "
         "in Python"
     )
-    error.__cause__ = account
-    return error
 
 
 def _signature(key: bytes, packed: str) -> str:
