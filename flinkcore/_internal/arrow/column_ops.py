@@ -296,9 +296,8 @@ def shown_column(name: str, ops: Iterable[ColumnOp]) -> tuple[str, bool]:
         for op in ops:
             for made, expression in op.expressions if isinstance(op, WithColumns) else ():
                 if made == name:
-                    text = str(expression)
-                    is_column = expression.equals(pc.field(text))
-                    return (text, False) if is_column else (exact_text(expression), True)
+                    copied = _copied_column(expression)
+                    return (exact_text(expression), True) if copied is None else (copied, False)
     return name, False
 
 
@@ -315,13 +314,18 @@ def column_behind(name: str, ops: Sequence[ColumnOp]) -> str | None:
     for op in reversed(ops):
         for made, expression in op.expressions if isinstance(op, Select | WithColumns) else ():
             if made == name:
-                columns = expression_columns(expression) or frozenset()
-                copied = [column for column in columns if expression.equals(pc.field(column))]
-                if not copied:
+                copied = _copied_column(expression)
+                if copied is None:
                     return None
-                (name,) = copied
+                name = copied
                 break
     return name
+
+
+def _copied_column(expression: Expression) -> str | None:
+    """Return the column of which an expression is a copy, or None if it computes."""
+    text = str(expression)
+    return text if expression.equals(pc.field(text)) else None
 
 
 def expressions_behind(names: Iterable[str], ops: Iterable[ColumnOp]) -> str:

@@ -1,8 +1,7 @@
 """The function over batches of a plan, over the key groups of one partition.
 
-What comes when is as for a function that is called for each element, in
-:mod:`flinkcore.columnar.stages.function_stage`,
-key by key. A slice of the events is taken at a time, in rounds::
+The order is as for a function that is called for each element (:mod:`flinkcore.columnar.stages.function_stage`), key by
+key. A slice of the events is taken at a time, in rounds::
 
     due before the slice                         ──▶ timers of all keys
     due before the first element of a key in it  ──▶ timers of those keys
