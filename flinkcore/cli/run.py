@@ -68,7 +68,7 @@ def add_commands(commands: Any) -> None:
 def run_program(arguments: argparse.Namespace) -> int:
     """Run `flinkcore run`, and return the exit status: 0, or 1 after an error, whose traceback is printed.
 
-    A program that ends well, but has sinks or steps that it never let run, is told so. Options of this command among
+    A program that ends well, but has sinks or steps that never ran, gets a message. Options of this command among
     the arguments of the program are warned of.
 
     Raises

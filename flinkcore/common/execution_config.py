@@ -170,7 +170,7 @@ class ExecutionConfig(WithFormerMethods):
         Parameters
         ----------
         share : float
-            Of the events that reach an operator, from 0 to 1; 0.01 by default. With 1, a replay never warns.
+            Share of the events that reach an operator, from 0 to 1; 0.01 by default. With 1, a replay never warns.
 
         Raises
         ------

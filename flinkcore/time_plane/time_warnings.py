@@ -74,7 +74,7 @@ class ReadTimes:
 
     @property
     def fault(self) -> str | None:
-        """What to say of integers without a unit that cannot be milliseconds, or None if these are not such.
+        """Message about integers without a unit that cannot be milliseconds, or None if these are not such.
 
         All would lie where no event log of today has any, but would not in another unit.
         """
@@ -146,7 +146,7 @@ def time_warnings(timed: TimedLog, splits: SplitTimes) -> list[str]:
     Returns
     -------
     list of str
-        What is suspicious of units that were given, or that an expression takes, and of the order of arrivals.
+        Doubts about units that were given, or that an expression takes, and about the order of arrivals.
     """
     warnings = [*map(_unit_warning, _times_read(timed, splits)), _order_warning(timed, splits)]
     return [warning for warning in warnings if warning is not None]

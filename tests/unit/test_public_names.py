@@ -1,4 +1,4 @@
-"""What programs import has one home, and what they should not import says so."""
+"""Each public name has one home, and private modules are not imported by accident."""
 
 import json
 import subprocess

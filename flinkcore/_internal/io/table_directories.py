@@ -39,7 +39,7 @@ class TableDirectory:
 
     @property
     def kind(self) -> str:
-        """What it is, in words."""
+        """Kind of the table, in words."""
         return f"{'an' if self.formats[0] == ICEBERG else 'a'} {' and '.join(self.formats)} table"
 
 

@@ -22,7 +22,7 @@ def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
     Parameters
     ----------
     message : str
-        What is suspicious, then what to do.
+        The doubt, and what to do about it.
     category : type of Warning, default UserWarning
         Class of the warning.
 

@@ -127,7 +127,7 @@ class EmbeddedReplay:
         self.report.complete(plan, time.time_planes, self._on_chunks)
 
     def _on_chunks(self, log: int, task: ChunkTask) -> Iterator[bytes]:
-        """Run a task on each chunk of the log of a number; yield what it gives."""
+        """Run a task on each chunk of the log with a number, and yield its results."""
         for chunk in (*self._checkpoints.waiting_of(log), *self._chunks[log]):
             yield from task(chunk)
 

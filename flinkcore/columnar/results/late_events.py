@@ -77,7 +77,7 @@ class LossWarning:
     operator : str
         Which operator it is, in words; empty if the job has only one.
     fate : str
-        What becomes of the late events.
+        Fate of the late events.
     causes : tuple of str
         Likely causes, each with what to change.
     """
@@ -95,7 +95,7 @@ class LossWarning:
         late: int,
         on_chunks: OnChunks | None,
     ) -> LossWarning:
-        """Return the warning of the operator of a number, counted from 0, that has so many late events.
+        """Return the warning of an operator, by its number from 0 on, that has so many late events.
 
         Other parameters are as of `late_warnings`.
         """

@@ -443,7 +443,7 @@ def _below(where: Any, directory: str, given: str) -> list[Any]:
 
 
 def _tree(where: Any, directory: str) -> list[Any]:
-    """What is below a directory, and shows which tables are; local links are followed, and nothing comes twice."""
+    """Return all that lies below a directory, logs of tables included, each once; local links are followed."""
     _, store, path = _in_store(where, directory)
     if store not in _LOCAL:
         return list(where.get_file_info(fs.FileSelector(directory, recursive=True)))
@@ -452,7 +452,7 @@ def _tree(where: Any, directory: str) -> list[Any]:
 
 
 def _shown(infos: Iterable[Any], directory: str) -> list[Any]:
-    """What is below a directory, except for hidden names."""
+    """Return what lies below a directory, except for hidden names."""
     return [info for info in infos if not any(map(_hidden, _below_base(info.path, directory)))]
 
 

@@ -1,1 +1,1 @@
-"""Orders of rows: by columns, or by content where nothing else tells. Private."""
+"""Orders of rows: by columns, or by content where nothing else orders them. Private."""

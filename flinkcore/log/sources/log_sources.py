@@ -49,7 +49,7 @@ class LogFiles:
         Conditions over columns: the log has the rows for which all are true. A row that does not meet them has no
         position.
     table_name : str or None
-        What messages call the table of a lake, with the version or snapshot that is read; None: these are files.
+        Name of the table of a lake in messages, with the version or snapshot that is read; None: these are files.
     """
 
     files: tuple[LogFile, ...]

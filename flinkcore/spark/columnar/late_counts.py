@@ -77,7 +77,7 @@ class LateSample:
     operator : WindowAggregation or WindowProcess
         Its windows.
     timeline : PackedTimeline
-        Of the operator, thinned out.
+        Timeline of the operator, thinned out.
     """
 
     number: int

@@ -172,7 +172,7 @@ def task_errors_raised(ways_out: str = WAYS_OUT) -> Iterator[None]:
     Parameters
     ----------
     ways_out : str
-        What to do about an executor that cannot run the driver's functions.
+        Advice about an executor that cannot run the driver's functions.
     """
     error = None
     try:
