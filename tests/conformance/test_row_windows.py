@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from models.canonical import canonical
-from models.window_scenarios import run, wanted_output
+from equipment.canonical import canonical
+from jobs.window_scenarios import run, wanted_output
 
 
 def check(kind: str, scenario: dict[str, Any], checkpoint: Path | None = None) -> None:

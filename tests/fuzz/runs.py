@@ -19,15 +19,15 @@ import deltalake
 import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
+from equipment.memory_disk import MEMORY
+from equipment.merged_events import merging_lots_of
+from equipment.small_batches import reading_batches_of
+from equipment.unordered_rows import UnorderedRows
 from fuzz.jobs import EMITTED_AT, Job
 from fuzz.local_spark import LocalFrame, local_spark_environment, without_jvm
 from fuzz.logs import SPLIT_POOLS, Log, exact
 from fuzz.watermark_strategies import Strategy
 from hypothesis import strategies as st
-from models.memory_disk import MEMORY
-from models.merged_events import merging_lots_of
-from models.small_batches import reading_batches_of
-from models.unordered_rows import UnorderedRows
 
 from flinkcore._internal.arrow.plain_columns import plain_schema
 from flinkcore.columnar.stages import result_batches

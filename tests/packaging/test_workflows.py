@@ -58,11 +58,11 @@ def test_the_tests_run_on_each_python_that_has_wheels_and_the_metadata_name_no_o
 
 
 @pytest.mark.parametrize("folder", ["unit", "conformance", "property"])
-def test_what_wheels_are_tested_with_on_macos_takes_what_linux_alone_has_from_models(folder: str) -> None:
-    """There a test that asks for it is skipped: `tests/models/process_limits.py`."""
+def test_what_wheels_are_tested_with_on_macos_takes_what_linux_alone_has_from_equipment(folder: str) -> None:
+    """There a test that asks for it is skipped: `tests/equipment/process_limits.py`."""
     linux = re.compile(r"/proc/|RLIMIT_AS|ru_maxrss|sched_getaffinity|memfd_create|prctl")
     found = [
-        path.name for path in (ROOT / "tests" / folder).glob("*.py") if linux.search(path.read_text("utf-8"))
+        path.name for path in (ROOT / "tests" / folder).rglob("*.py") if linux.search(path.read_text("utf-8"))
     ]
     assert found == []
 

@@ -4,11 +4,10 @@ from typing import Any
 from unittest.mock import patch
 
 import pyarrow as pa
+from equipment.small_batches import reading_batches_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from models.batch_functions import CountBatchesUntilQuiet, CountUntilQuiet, scripted_batches
-from models.process_replay import PlainWorld, Scripted
-from models.scripted_logs import (
+from jobs.scripted_logs import (
     EVENT_DELAYS,
     LATENESSES,
     PROCESSING_DELAYS,
@@ -25,7 +24,8 @@ from models.scripted_logs import (
     strategy_of,
     table_of,
 )
-from models.small_batches import reading_batches_of
+from models.batch_functions import CountBatchesUntilQuiet, CountUntilQuiet, scripted_batches
+from models.process_replay import PlainWorld, Scripted
 
 from flinkcore.columnar.stages import batch_process_stage
 from flinkcore.common import OutputTag

@@ -4,11 +4,10 @@ from typing import Any
 from unittest.mock import patch
 
 import pyarrow.compute as pc
+from equipment.small_batches import reading_batches_of
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from models.chained_operators import TOLD, Counts, Follower, chained_run
-from models.process_replay import SIDE, Emitted, Scripted
-from models.scripted_logs import (
+from jobs.scripted_logs import (
     RESULTS,
     ROWS,
     SIDES,
@@ -20,7 +19,8 @@ from models.scripted_logs import (
     strategy_of,
     table_of,
 )
-from models.small_batches import reading_batches_of
+from models.chained_operators import TOLD, Counts, Follower, chained_run
+from models.process_replay import SIDE, Emitted, Scripted
 
 from flinkcore.columnar.stages import function_stage, result_batches
 from flinkcore.common import OutputTag, Row, Time

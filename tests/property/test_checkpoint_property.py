@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 from unittest.mock import patch
 
+from equipment.recorders import OutputRecorder
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from models.recorders import OutputRecorder
 
 from flinkcore._native.key_groups import (
     compute_key_group_range_for_operator_index,

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from models.early_ends import ends_early, ends_early_model
+from jobs.early_ends import ends_early, ends_early_model
+from jobs.even_timestamps import EvenTimestamps
 from models.element_passes import RuntimeReplay, stepped_plane
-from models.even_timestamps import EvenTimestamps
 from models.timed_log import Log, steps
 from models.watermarks import MAX_TIMESTAMP, MIN_TIMESTAMP, Event, Generator, Output, Punctuated, ReplayModel
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from equipment.memory_disk import MEMORY
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from models.memory_disk import MEMORY
 
 from flinkcore.common import Duration, Row, Time, Watermark, WatermarkGenerator, WatermarkStrategy
 from flinkcore.datastream import (

@@ -5,9 +5,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from equipment.memory_disk import MEMORY
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from models.memory_disk import MEMORY
 
 from flinkcore.common import Time
 from flinkcore.datastream import KeyedProcessFunction, RuntimeContext

@@ -4,14 +4,14 @@ from typing import Any
 from unittest.mock import patch
 
 import pyarrow as pa
+from equipment.small_batches import reading_batches_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from jobs.scripted_logs import ROWS, WATERMARKS, Watermarks, by_key
+from jobs.two_inputs import happenings
+from jobs.two_logs import Rows, TwoLogs
 from models.joined_logs import co_group, interval_join
 from models.process_replay import Emitted
-from models.scripted_logs import ROWS, WATERMARKS, Watermarks, by_key
-from models.small_batches import reading_batches_of
-from models.two_inputs import happenings
-from models.two_logs import Rows, TwoLogs
 
 from flinkcore.columnar.stages import function_stage, result_batches
 from flinkcore.common import OutputTag, Row, Time

@@ -5,15 +5,15 @@ from unittest.mock import patch
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from equipment.small_batches import reading_batches_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from jobs.scripted_logs import RESULTS, ROWS, WATERMARKS, by_key
+from jobs.two_inputs import happenings, operator_run
+from jobs.two_logs import Rows, TwoLogs
 from models.chained_operators import TOLD, Counts, Followers, Leader, happenings_behind
 from models.joined_logs import co_group, interval_join
 from models.process_replay import Emitted, Scripted
-from models.scripted_logs import RESULTS, ROWS, WATERMARKS, by_key
-from models.small_batches import reading_batches_of
-from models.two_inputs import happenings, operator_run
-from models.two_logs import Rows, TwoLogs
 
 from flinkcore.columnar.stages import function_stage
 from flinkcore.common import OutputTag, Row, Time

@@ -3,10 +3,10 @@
 from itertools import pairwise
 from typing import Any
 
+from equipment.keyed_backends import KEY_GROUPS, key_group_of, new_backend
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from models.keyed_backends import KEY_GROUPS, key_group_of, new_backend
 from models.keyed_state import MAX_TIMESTAMP, KeyedStateModel, Life, Place
 
 from flinkcore.common import Time

@@ -3,10 +3,10 @@
 from typing import Any
 
 import numpy as np
+from equipment.keyed_backends import new_backend
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
-from models.keyed_backends import new_backend
 from models.map_keys import KEYS, MapModel
 
 from flinkcore.checkpoint.state_tables import (

@@ -1,11 +1,11 @@
 """Random jobs whose tasks only exchange messages, each for itself, give what the embedded run gives, in its order."""
 
+from equipment.message_jobs import collected_by_messages
+from equipment.timestamped_source import TimestampedSource
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from models.element_steps import STEPS, Element
-from models.message_jobs import collected_by_messages
-from models.source_jobs import ListedSource
-from models.timestamped_source import TimestampedSource
+from jobs.element_steps import STEPS, Element
+from jobs.source_jobs import ListedSource
 
 from flinkcore.common import Duration, WatermarkStrategy
 from flinkcore.datastream import StreamExecutionEnvironment, TimeCharacteristic

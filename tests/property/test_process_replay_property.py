@@ -3,10 +3,10 @@
 from typing import Any
 from unittest.mock import patch
 
+from equipment.small_batches import reading_batches_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from models.process_replay import PlainWorld, Scripted, operator_run
-from models.scripted_logs import (
+from jobs.scripted_logs import (
     RESULTS,
     ROWS,
     SIDES,
@@ -19,7 +19,7 @@ from models.scripted_logs import (
     strategy_of,
     table_of,
 )
-from models.small_batches import reading_batches_of
+from models.process_replay import PlainWorld, Scripted, operator_run
 
 from flinkcore.columnar.local import partition_threads
 from flinkcore.columnar.stages import function_stage, result_batches

@@ -3,8 +3,8 @@
 import numpy as np
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from jobs.aligned_sources import AlignedSources
 from models.aligned_replay import AlignedReplayModel
-from models.aligned_sources import AlignedSources
 from models.timed_log import Log, check_floors, placed, steps, watermarks_of
 from models.watermarks import Event
 

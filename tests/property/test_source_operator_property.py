@@ -2,11 +2,11 @@
 
 from typing import Any
 
+from equipment.scripted_reader import OperatorUnderTest, Split
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from models.golden_generators import golden_strategy
-from models.scripted_reader import OperatorUnderTest, Split
+from jobs.golden_generators import golden_strategy
 from models.source_alignment import AlignedSourceModel
 from models.source_outputs import SourceModel
 from models.watermarks import generator_of

@@ -5,10 +5,10 @@ from unittest.mock import patch
 
 import pyarrow as pa
 import pytest
+from equipment.small_batches import reading_batches_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from models.process_replay import Scripted
-from models.scripted_logs import (
+from jobs.scripted_logs import (
     RESULTS,
     ROWS,
     SIDES,
@@ -21,8 +21,7 @@ from models.scripted_logs import (
     strategy_of,
     table_of,
 )
-from models.small_batches import reading_batches_of
-from models.two_inputs import (
+from jobs.two_inputs import (
     RULES,
     ScriptedCo,
     ScriptedRules,
@@ -33,6 +32,7 @@ from models.two_inputs import (
     replay_models,
     union_run,
 )
+from models.process_replay import Scripted
 from models.watermarks import ReplayModel
 
 from flinkcore.columnar.local import partition_threads

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from models.spark_sessions import spark_session
+from equipment.spark_sessions import spark_session
 from pyflink_programs import program_file
 from pyflink_programs.canonical_values import canonical_outputs, comparable
 

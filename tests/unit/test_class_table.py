@@ -11,10 +11,10 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from models.checkpoint_trials import JOBS as JOBS_OVER_LOGS
-from models.checkpoint_trials import run_job
-from models.timestamped_source import TimestampedSource
-from models.window_programs import Elements
+from equipment.timestamped_source import TimestampedSource
+from jobs.checkpoint_trials import JOBS as JOBS_OVER_LOGS
+from jobs.checkpoint_trials import run_job
+from jobs.window_programs import Elements
 
 from flinkcore.common import (
     CompletableFuture,
@@ -397,7 +397,7 @@ class Reached:
     def note(self, frame: FrameType, event: str, argument: Any) -> None:
         code = frame.f_code
         if event != "call" or not frame.f_globals.get("__name__", "").startswith(
-            ("flinkcore", "models", "unit", "test")
+            ("flinkcore", "equipment", "jobs", "models", "test")
         ):
             return
         self.code.add(code)
