@@ -1,17 +1,8 @@
-"""Logs that are read in small batches, where a replay joins short ones otherwise."""
+"""Logs that are read in small batches, where a job joins short ones otherwise."""
 
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from unittest.mock import patch
-
-from flinkcore.log.event_reader import EventReader, read_together
+from flinkcore.datastream import StreamExecutionEnvironment
 
 
-@contextmanager
-def reading_batches_of(rows: int) -> Iterator[None]:
-    """Within this context, batches of a log have so many rows at most."""
-    with ExitStack() as patched:
-        for reading in (EventReader.read, read_together):
-            _, *others = reading.__defaults__ or ()
-            patched.enter_context(patch.object(reading, "__defaults__", (rows, *others)))
-        yield
+def read_in_batches_of(rows: int, env: StreamExecutionEnvironment) -> None:
+    """Let jobs of an environment read batches of so many rows of a log at most."""
+    env.get_config()._batch_rows = rows

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from equipment.small_batches import read_in_batches_of
 from jobs.scripted_logs import Watermarks, elements_of, events_of, strategy_of, table_of
 from jobs.two_inputs import replay_models
 from models.watermarks import ReplayModel
@@ -22,11 +23,13 @@ class TwoLogs:
         idlenesses: tuple[int | None, int | None],
         interval: int,
         parallelism: int,
+        batch_rows: int = 3,
     ) -> None:
         second = table_of(rows[1], 3).rename_columns(["who", "number", "ts", "at", "split", "actions"])
         self.tables = [table_of(rows[0], 3), second]
         env = StreamExecutionEnvironment().set_parallelism(parallelism)
         env.get_config().set_auto_watermark_interval(interval)
+        read_in_batches_of(batch_rows, env)
         self.streams: list[DataStream] = [
             env.from_event_log(
                 table, timestamp="ts", integer_times=True, arrival="at", split="split"

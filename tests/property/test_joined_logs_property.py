@@ -4,7 +4,6 @@ from typing import Any
 from unittest.mock import patch
 
 import pyarrow as pa
-from equipment.small_batches import reading_batches_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from jobs.scripted_logs import ROWS, WATERMARKS, Watermarks, by_key
@@ -80,7 +79,6 @@ def test_an_interval_join_of_logs_gives_the_pairs_of_the_model(
         join = join.lower_bound_exclusive().upper_bound_exclusive()
     join = join.side_output_left_late_data(LEFT).side_output_right_late_data(RIGHT)
     with (
-        reading_batches_of(3),
         patch.object(function_stage, "SLICE_ROWS", slice_rows),
         patch.object(result_batches, "BATCH_ROWS", result_rows),
     ):
@@ -128,7 +126,6 @@ def test_windows_of_two_logs_fire_with_the_groups_of_the_model(
     groups = first.co_group(second).where("user").equal_to("who").window(assigner).allowed_lateness(lateness)
     pairs = first.join(second).where("user").equal_to("who").window(assigner).allowed_lateness(lateness)
     with (
-        reading_batches_of(3),
         patch.object(function_stage, "SLICE_ROWS", slice_rows),
         patch.object(result_batches, "BATCH_ROWS", result_rows),
     ):

@@ -3,7 +3,7 @@
 from typing import Any
 from unittest.mock import patch
 
-from equipment.small_batches import reading_batches_of
+from equipment.small_batches import read_in_batches_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from jobs.scripted_logs import (
@@ -49,6 +49,7 @@ def test_replays_are_those_of_a_plain_model_and_of_the_operator(
     table = table_of(rows, batch_rows)
     env = StreamExecutionEnvironment().set_parallelism(parallelism)
     env.get_config().set_auto_watermark_interval(interval)
+    read_in_batches_of(batch_rows, env)
     stream = (
         env.from_event_log(table, timestamp="ts", integer_times=True, arrival="at", split="split")
         .assign_timestamps_and_watermarks(strategy_of(bound))
@@ -56,7 +57,6 @@ def test_replays_are_those_of_a_plain_model_and_of_the_operator(
         .process(Scripted(), RESULTS, side_outputs=[OutputTag("side", SIDES)], timestamp_column="record_time")
     )
     with (
-        reading_batches_of(batch_rows),
         patch.object(function_stage, "SLICE_ROWS", slice_rows),
         patch.object(result_batches, "BATCH_ROWS", result_rows),
         patch.object(partition_threads, "RESULTS_AHEAD", result_rows),

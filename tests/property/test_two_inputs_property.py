@@ -5,7 +5,7 @@ from unittest.mock import patch
 
 import pyarrow as pa
 import pytest
-from equipment.small_batches import reading_batches_of
+from equipment.small_batches import read_in_batches_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from jobs.scripted_logs import (
@@ -99,6 +99,7 @@ def test_connected_logs_give_what_the_operator_gives_element_by_element(
     tables = [table_of(rows[0], batch_rows), second_table(rows[1], batch_rows)]
     env = StreamExecutionEnvironment().set_parallelism(parallelism)
     env.get_config().set_auto_watermark_interval(interval)
+    read_in_batches_of(batch_rows, env)
     streams = [
         env.from_event_log(
             table, timestamp="ts", integer_times=True, arrival="at", split="split"
@@ -106,7 +107,6 @@ def test_connected_logs_give_what_the_operator_gives_element_by_element(
         for table, bound, idleness in zip(tables, bounds, idlenesses, strict=True)
     ]
     with (
-        reading_batches_of(batch_rows),
         patch.object(function_stage, "SLICE_ROWS", slice_rows),
         patch.object(result_batches, "BATCH_ROWS", result_rows),
         patch.object(partition_threads, "RESULTS_AHEAD", result_rows),
@@ -143,6 +143,7 @@ def test_a_union_gives_what_the_operator_behind_a_valve_gives(
     tables = [table_of(of_log, batch_rows) for of_log in rows]
     env = StreamExecutionEnvironment().set_parallelism(parallelism)
     env.get_config().set_auto_watermark_interval(interval)
+    read_in_batches_of(batch_rows, env)
     first, *others = (
         env.from_event_log(
             table, timestamp="ts", integer_times=True, arrival="at", split="split"
@@ -155,8 +156,7 @@ def test_a_union_gives_what_the_operator_behind_a_valve_gives(
         .process(Scripted(), RESULTS, side_outputs=[OutputTag("side", SIDES)], timestamp_column="record_time")
         .execute()
     )
-    with reading_batches_of(batch_rows):
-        replayed = emitted_by(result)
+    replayed = emitted_by(result)
     expected = union_run(Scripted(), lambda row: row.user, *modelled(tables, bounds, idlenesses, interval))
     assert by_key(replayed) == by_key(expected)
     assert result.report.processed == sum(map(len, rows))

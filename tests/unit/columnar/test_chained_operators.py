@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from equipment.small_batches import reading_batches_of
+from equipment.small_batches import read_in_batches_of
 from jobs.early_ends import EndsEarly
 from jobs.even_timestamps import EvenTimestamps
 
@@ -125,14 +125,14 @@ def test_what_the_watermark_of_an_event_fires_comes_before_a_later_event_that_ar
     columns = {"user": ["timer", "event", *others], "ts": [0, 30, *[5] * 6], "at": [0, *[4] * 7]}
     env = StreamExecutionEnvironment().set_parallelism(parallelism)
     env.get_config().set_auto_watermark_interval(0)
+    read_in_batches_of(1, env)
     events = env.from_event_log(pa.table(columns), timestamp="ts", integer_times=True, arrival="at")
     stream = events.assign_timestamps_and_watermarks(WatermarkStrategy.for_generator(EvenTimestamps))
     given = stream.key_by("user").process(TimerAtNine(), pa.schema({"all": pa.int64(), "user": pa.string()}))
     late = OutputTag("late")
     windows = given.key_by("all").window(TumblingEventTimeWindows.of(Time.milliseconds(10)))
-    with reading_batches_of(1):
-        collected = windows.side_output_late_data(late).aggregate(users=collect("user")).execute()
-        rows = sorted((row["window_end"], row["users"]) for row in collected.to_arrow().to_pylist())
+    collected = windows.side_output_late_data(late).aggregate(users=collect("user")).execute()
+    rows = sorted((row["window_end"], row["users"]) for row in collected.to_arrow().to_pylist())
     assert rows == [(10, ["timer", "of the timer"]), (40, ["event"])]
     assert sorted(collected.get_side_output(late).to_arrow()["user"].to_pylist()) == others
 
@@ -259,6 +259,7 @@ def test_an_operator_is_closed_only_when_no_thread_of_it_runs_any_more_also_wher
     None
 ):
     env = StreamExecutionEnvironment().set_parallelism(2)
+    read_in_batches_of(20, env)
     rows = range(2_000)
     table = pa.table({"user": [f"u{row % 20}" for row in rows], "ts": rows, "at": rows})
     events = env.from_event_log(
@@ -266,7 +267,7 @@ def test_an_operator_is_closed_only_when_no_thread_of_it_runs_any_more_also_wher
     ).assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps())
     passed_on = events.key_by("user").process(TellsThreadsAtClose(), DELAYED)
     TellsThreadsAtClose.threads.clear()
-    with reading_batches_of(20), pytest.raises(UserCodeError, match="Fails"):
+    with pytest.raises(UserCodeError, match="Fails"):
         passed_on.key_by("user").process(Fails(), DELAYED).to_arrow()
     assert TellsThreadsAtClose.threads == []
 

@@ -13,7 +13,7 @@ from pyarrow import ipc
 pytest.importorskip("pyspark")
 
 from equipment.merged_events import merging_events, merging_lots_of
-from equipment.small_batches import reading_batches_of
+from equipment.small_batches import read_in_batches_of
 from equipment.spark_tasks import on_each_chunk, results_by_tasks, time_plane_by_tasks
 from fuzz.local_spark import local_spark_environment
 
@@ -207,12 +207,13 @@ def test_merging_ends_where_partial_results_become_too_many(monkeypatch: pytest.
     n = 12_000
     keys = np.where(np.arange(n) < n // 2, np.arange(n) % 3, np.arange(n))
     log = events(n, keys, splits=1, disorder_ms=70)
-    plan = plan_of(windows_over(log, TUMBLING, IN_ORDER))
-    with reading_batches_of(2_000):
-        events_sent, partials = rows_sent(plan, 1, merges=True)
-        assert n // 4 < events_sent < n * 3 // 4
-        assert partials < n // 2
-        assert results_by_tasks(plan, 1, 2, merges=True) == results_by_tasks(plan, 1, 2)
+    stream = windows_over(log, TUMBLING, IN_ORDER)
+    read_in_batches_of(2_000, stream.get_execution_environment())
+    plan = plan_of(stream)
+    events_sent, partials = rows_sent(plan, 1, merges=True)
+    assert n // 4 < events_sent < n * 3 // 4
+    assert partials < n // 2
+    assert results_by_tasks(plan, 1, 2, merges=True) == results_by_tasks(plan, 1, 2)
 
 
 # ---- which jobs ----------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from equipment.small_batches import read_in_batches_of
 from jobs.golden_generators import LegacyPunctuated, ValueAsTimestamp
 
 from flinkcore._internal.arrow.column_ops import apply_ops
@@ -22,6 +23,7 @@ from flinkcore.datastream import (
     FILE,
     DataStream,
     KeyedProcessFunction,
+    RuntimeExecutionMode,
     StreamExecutionEnvironment,
     TumblingEventTimeWindows,
 )
@@ -105,6 +107,19 @@ def test_a_later_change_of_settings_does_not_reach_a_plan(env: StreamExecutionEn
     made = plan(job.aggregate(n=count()))
     env.set_max_parallelism(1)
     assert made.max_parallelism == 128
+
+
+@pytest.mark.parametrize("mode", ["STREAMING", "AUTOMATIC"])
+def test_a_log_is_read_in_batches_of_the_size_that_the_plan_has(
+    env: StreamExecutionEnvironment, mode: str
+) -> None:
+    env.set_runtime_mode(RuntimeExecutionMode[mode])
+    read_in_batches_of(3, env)
+    job = env.from_event_log(pa.table({"ts": range(8), "k": ["a"] * 8}), timestamp="ts", integer_times=True)
+    stream = windowed(job.assign_timestamps_and_watermarks(BOUNDED)).aggregate(n=count())
+    made = make_plan(StreamGraph(stream._transformation), env.get_config().for_job(is_bounded=False)).logs[0]
+    (chunk,) = made.log.chunks(1)
+    assert [batch.rows_read for batch in made.data_reader().read(chunk)] == [3, 3, 2]
 
 
 def test_a_plan_travels_by_pickle(log: DataStream) -> None:

@@ -29,8 +29,8 @@ from flinkcore.time_plane.time_warnings import ReadTimes, check_units
 
 
 def read(log, before=(), columns=None, target=1, batch_rows=1 << 17):
-    reader = pickle.loads(pickle.dumps(EventReader(log, before, columns)))
-    timed = [batch for chunk in log.chunks(target) for batch in reader.read(chunk, batch_rows)]
+    reader = pickle.loads(pickle.dumps(EventReader(log, before, columns, batch_rows=batch_rows)))
+    timed = [batch for chunk in log.chunks(target) for batch in reader.read(chunk)]
     for batch in timed:
         assert batch.batch.schema == reader.schema
         assert batch.rows_read == batch.batch.num_rows + batch.filtered + batch.rejected.total
