@@ -4,6 +4,7 @@ from typing import Any
 from unittest.mock import patch
 
 import pyarrow as pa
+from equipment.examples import examples
 from equipment.small_batches import read_in_batches_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -84,7 +85,7 @@ SHAPES = {
 }
 
 
-@settings(deadline=None, max_examples=250)
+@settings(deadline=None, max_examples=examples(125))
 @given(script=scripts(), fired_rows=st.sampled_from([1, 2, 4096]), **SHAPES)
 def test_random_logic_gives_the_same_over_batches_as_element_by_element(
     script: tuple[list[tuple[Any, ...]], dict[str, Any]],
@@ -118,7 +119,7 @@ def test_random_logic_gives_the_same_over_batches_as_element_by_element(
     assert result.report.processing_time_timers == timers.count("PROCESSING_TIME")
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=examples(50))
 @given(
     rows=st.lists(ELEMENTS.map(lambda row: (*row, "")), max_size=80),
     gap_ms=st.sampled_from([-20, 0, 1, 5, 40, 200]),

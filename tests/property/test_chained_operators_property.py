@@ -4,6 +4,7 @@ from typing import Any
 from unittest.mock import patch
 
 import pyarrow.compute as pc
+from equipment.examples import examples
 from equipment.small_batches import read_in_batches_of
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -42,7 +43,7 @@ WINDOWS = [
 ]
 
 
-@settings(deadline=None, max_examples=70)
+@settings(deadline=None, max_examples=examples(35))
 @given(
     rows=st.lists(ROWS, max_size=40),
     bound=st.sampled_from(WATERMARKS),
@@ -105,7 +106,7 @@ def test_a_function_sees_the_results_of_another_as_operators_in_a_row_would(
     assert later.processed == later.events_read - later.filtered
 
 
-@settings(deadline=None, max_examples=70)
+@settings(deadline=None, max_examples=examples(35))
 @given(
     rows=st.lists(ROWS, max_size=40),
     assigner=st.sampled_from(WINDOWS),

@@ -4,6 +4,7 @@ from typing import Any
 from unittest.mock import patch
 
 import pyarrow as pa
+from equipment.examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from jobs.scripted_logs import ROWS, WATERMARKS, Watermarks, by_key
@@ -47,7 +48,7 @@ def results(table: pa.Table) -> list[Emitted]:
     return [(None, tuple(row.values())[:-1], row["time"]) for row in table.to_pylist()]
 
 
-@settings(deadline=None, max_examples=120)
+@settings(deadline=None, max_examples=examples(60))
 @given(
     rows=logs,
     bounds=bounds,
@@ -94,7 +95,7 @@ def test_an_interval_join_of_logs_gives_the_pairs_of_the_model(
     assert (result.report.late, result.report.processed) == (late, len(rows[0]) + len(rows[1]) - late)
 
 
-@settings(deadline=None, max_examples=120)
+@settings(deadline=None, max_examples=examples(60))
 @given(
     rows=logs,
     bounds=bounds,

@@ -5,6 +5,7 @@ from unittest.mock import patch
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from equipment.examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from jobs.scripted_logs import RESULTS, ROWS, WATERMARKS, by_key
@@ -117,7 +118,7 @@ def emitted(table: pa.Table) -> list[Emitted]:
     return [(None, tuple(row.values())[:-1], row["time"]) for row in table.to_pylist()]
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(30))
 @given(lower=st.integers(-12, 12), width=st.sampled_from([0, 2, 8, 30]), job=st.fixed_dictionaries(jobs))
 def test_an_interval_join_of_results_gives_the_pairs_of_the_model(
     lower: int, width: int, job: dict[str, Any]
@@ -135,7 +136,7 @@ def test_an_interval_join_of_results_gives_the_pairs_of_the_model(
         assert sorted(late) == sorted(value for output, value, _ in expected if output == tag.tag_id)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(30))
 @given(
     size=st.sampled_from([1, 5, 20]),
     slides=st.sampled_from([1, 2]),
@@ -155,7 +156,7 @@ def test_windows_of_results_fire_with_the_groups_of_the_model(
     assert by_key(replayed) == by_key(expected)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(30))
 @given(slice_rows=st.sampled_from([1, 4, 4096]), job=st.fixed_dictionaries(jobs))
 def test_a_function_sees_the_results_of_two_operators_in_the_order_of_the_model(
     slice_rows: int, job: dict[str, Any]

@@ -3,6 +3,7 @@
 from typing import Any
 from unittest.mock import patch
 
+from equipment.examples import examples
 from equipment.small_batches import read_in_batches_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -27,7 +28,7 @@ from flinkcore.common import OutputTag
 from flinkcore.datastream import StreamExecutionEnvironment
 
 
-@settings(deadline=None, max_examples=120)
+@settings(deadline=None, max_examples=examples(60))
 @given(
     rows=st.lists(ROWS, max_size=40),
     bound=st.sampled_from(WATERMARKS),

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from equipment.examples import examples
 from equipment.scripted_reader import OperatorUnderTest, Split
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -139,6 +140,8 @@ class AlignedSourceMachine(SourceMachine):
 
 
 TestSourceOperator = SourceMachine.TestCase
-TestSourceOperator.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+TestSourceOperator.settings = settings(max_examples=examples(75), stateful_step_count=40, deadline=None)
 TestAlignedSourceOperator = AlignedSourceMachine.TestCase
-TestAlignedSourceOperator.settings = settings(max_examples=200, stateful_step_count=50, deadline=None)
+TestAlignedSourceOperator.settings = settings(
+    max_examples=examples(100), stateful_step_count=50, deadline=None
+)

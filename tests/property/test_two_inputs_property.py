@@ -5,6 +5,7 @@ from unittest.mock import patch
 
 import pyarrow as pa
 import pytest
+from equipment.examples import examples
 from equipment.small_batches import read_in_batches_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -74,7 +75,7 @@ def modelled(
 
 
 @pytest.mark.parametrize("kind", FUNCTIONS)
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(20))
 @given(
     rows=st.tuples(st.lists(ROWS, max_size=25), st.lists(ROWS, max_size=25)),
     bounds=st.tuples(*[st.sampled_from(WATERMARKS)] * 2),
@@ -123,7 +124,7 @@ def test_connected_logs_give_what_the_operator_gives_element_by_element(
         ]
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=examples(25))
 @given(
     rows=st.tuples(*[st.lists(ROWS, max_size=20)] * 3),
     bounds=st.tuples(*[st.sampled_from(WATERMARKS)] * 3),
