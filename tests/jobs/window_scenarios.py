@@ -1,13 +1,11 @@
 """The programs of golden window scenarios, as operations of the row path."""
 
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Any
 
 from equipment.recorders import OutputRecorder, TimedRecorder
 
-from flinkcore.checkpoint import Checkpoint, OperatorBackends, PendingCheckpoint
-from flinkcore.common import MIN_TIMESTAMP, OutputTag, Row, Time, Watermark
+from flinkcore.common import OutputTag, Row, Time, Watermark
 from flinkcore.datastream.functions import (
     AggregateFunction,
     ProcessWindowFunction,
@@ -263,22 +261,6 @@ class WindowRun:
             assert verb == "pt"
             self.clock.advance_to(arguments[0])
 
-    def restarted(self, directory: Path, at: int) -> "WindowRun":
-        """Return a run that goes on from a checkpoint of this one."""
-        backends = OperatorBackends(self.backend, self.operator.time_service_manager)
-        watermarks = [event[1] for event in self.item["events"][:at] if event[0] == "w"]
-        with PendingCheckpoint.begin(directory, self.backend.key_context.max_parallelism) as pending:
-            snapshot = backends.snapshot(watermarks[-1] if watermarks else MIN_TIMESTAMP)
-            pending.commit([pending.writer().write("windows", 0, snapshot)])
-        other = WindowRun(self.item, self.recorder)
-        other.clock.advance_to(self.clock.current_processing_time())
-        other.operator.num_late_records = self.operator.num_late_records
-        OperatorBackends(other.backend, other.operator.time_service_manager).restore(
-            Checkpoint.open(directory), "windows", 0, 1
-        )
-        other.open()
-        return other
-
     def counts(self) -> dict[str, int]:
         timers = self.operator.time_service_manager
         return {
@@ -288,8 +270,8 @@ class WindowRun:
         }
 
 
-def run(item: dict[str, Any], checkpoint: Path | None = None) -> dict[str, Any]:
-    """Returns the output of a scenario; an error ends it. In its middle it goes on from a checkpoint, if asked to."""
+def run(item: dict[str, Any]) -> dict[str, Any]:
+    """Return the output of a scenario; an error ends it."""
     recorder = TimedRecorder()
     try:
         window_run = WindowRun(item, recorder)
@@ -299,8 +281,6 @@ def run(item: dict[str, Any], checkpoint: Path | None = None) -> dict[str, Any]:
         return {"entries": recorder.entries}
     try:
         for at in range(len(item["events"])):
-            if checkpoint is not None and at == len(item["events"]) // 2:
-                window_run = window_run.restarted(checkpoint, at)
             window_run.apply(at)
             window_run.backend._check()
     except (FlinkcoreError, TimerError):
