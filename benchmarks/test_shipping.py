@@ -56,7 +56,7 @@ def seconds_of_jobs(cluster: Any, interpreter: Path) -> list[tuple[float, float]
 
 
 def test_the_first_job_of_executors_that_lack_flinkcore(benchmark: Any, tmp_path: Path) -> None:
-    from models.standalone_cluster import StandaloneCluster, bare_interpreter, site_packages_of
+    from equipment.standalone_cluster import StandaloneCluster, bare_interpreter, site_packages_of
 
     import flinkcore
     from flinkcore.spark.shipping.wheel import installed_wheel

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
+from equipment.durations import seconds_of_file
 
 from flinkcore import pytest_plugin
 
-WORKERS = 2
-"""Processes that share the files of whole folders; each has a Spark of its own."""
+MOST_WORKERS = 4
+"""Most processes that share the files of whole folders; each has a Spark of its own."""
 
 Report = TypeVar("Report", pytest.CollectReport, pytest.TestReport)
 
@@ -44,9 +45,21 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_cmdline_main(config: pytest.Config) -> None:
     # Before pytest-xdist reads its options.
     if is_shared_among_workers(config):
-        config.option.numprocesses = WORKERS
+        # One more than cores: tests wait for Spark, for clocks and for programs in processes of their own.
+        config.option.numprocesses = min(cores() + 1, MOST_WORKERS)
         config.option.dist = "loadfile"  # fixtures of modules are made once
-        config.option.loadscopereorder = False  # small files come last, and so both end at the same time
+        config.option.loadscopereorder = False  # files keep the order in which they are collected
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if hasattr(config, "workerinput"):
+        # Files that take long come first, so that all workers end at the same time.
+        items.sort(key=lambda item: -seconds_of_file(item.nodeid))
+
+
+def cores() -> int:
+    """Return the number of processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def is_shared_among_workers(config: pytest.Config) -> bool:
@@ -58,8 +71,7 @@ def is_shared_among_workers(config: pytest.Config) -> bool:
     in_one = option.usepdb or option.capture == "no" or option.fuzz_seconds or option.fuzz_seed is not None
     if is_told or in_one or option.collectonly:
         return False
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return cores >= WORKERS and all(Path(argument).is_dir() for argument in config.args)
+    return cores() > 1 and all(Path(argument).is_dir() for argument in config.args)
 
 
 def present_in_ci(report: Report) -> Report:

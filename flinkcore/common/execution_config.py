@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Final, Literal, TypeAlias
 
 from flinkcore._internal.python.missing_features import WithFormerMethods
 from flinkcore.common import settings
@@ -14,6 +14,9 @@ JobClockName: TypeAlias = Literal["arrival", "system"]
 
 ProgressMode: TypeAlias = Literal["auto", "on", "off"]
 """Whether progress is shown: on, off, or where somebody looks."""
+
+BATCH_ROWS: Final = 1 << 17
+"""Rows of a batch that is read from a log, at most."""
 
 LatencyGranularity: TypeAlias = Literal["single", "operator", "subtask"]
 """Which latency markers are measured together: all of an operator; those of a source; those of its subtask."""
@@ -49,6 +52,8 @@ class ExecutionConfig(WithFormerMethods):
 
     def __init__(self, configuration: Configuration | None = None) -> None:
         self._configuration = Configuration() if configuration is None else configuration
+        self._batch_rows = BATCH_ROWS
+        """Rows of a batch that is read from a log, at most; results do not depend on it."""
 
     def get_parallelism(self) -> int:
         """Return the number of parallel tasks; -1 (``PARALLELISM_DEFAULT``) leaves it to the executor."""
@@ -208,7 +213,9 @@ class ExecutionConfig(WithFormerMethods):
         if self._configuration.get(settings.RUNTIME_MODE) != "AUTOMATIC":
             return self
         mode = "BATCH" if is_bounded else "STREAMING"
-        return ExecutionConfig(Configuration(self._configuration).set(settings.RUNTIME_MODE, mode))
+        config = ExecutionConfig(Configuration(self._configuration).set(settings.RUNTIME_MODE, mode))
+        config._batch_rows = self._batch_rows
+        return config
 
     def allows_unaligned_source_splits(self) -> bool:
         """Return ``pipeline.watermark-alignment.allow-unaligned-source-splits``: whether unpausable splits read on."""

@@ -2,7 +2,7 @@
 
 A process function on keyed state and event-time timers. Run it over a small log with
 ``python -m flinkcore.examples.fraud_detection``; how a user tests it, with ``flinkcore.testing``, is shown by
-``tests/unit/test_fraud_detection.py``.
+``tests/unit/examples/test_fraud_detection.py``.
 """
 
 from __future__ import annotations

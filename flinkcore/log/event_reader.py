@@ -25,6 +25,7 @@ from flinkcore._internal.arrow.plain_columns import narrowest, require_readable
 from flinkcore._internal.show.times import dated
 from flinkcore._internal.values.timestamps import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore._native.event_log import MAX_ARRIVAL_MS
+from flinkcore.common.execution_config import BATCH_ROWS
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.errors import DataError, SchemaError
 from flinkcore.log.event_log import EventLog
@@ -182,6 +183,8 @@ class EventReader:
     content : sequence of str
         Columns of the log whose values give the position of a row, if rows have no others: that of the log's
         `position`, or any by `content_numbers`.
+    batch_rows : int
+        Rows of a batch at most; results do not depend on it.
 
     Attributes
     ----------
@@ -204,6 +207,7 @@ class EventReader:
         columns: Sequence[str] | Literal["all"] | None = None,
         timestamp_range: tuple[int, int] = (MIN_TIMESTAMP, MAX_TIMESTAMP),
         content: Sequence[str] = (),
+        batch_rows: int = BATCH_ROWS,
     ) -> None:
         self._timestamp = log.timestamp
         self._arrival, self._arrival_ops = arrival_column(log)
@@ -222,6 +226,7 @@ class EventReader:
             check_time_type(arrival_type, self._arrival_name, log.arrival_unit, "arrival_unit")
         if isinstance(self._split, str):
             check_split_type(log.require(self._split, "split="), self._split)
+        self._batch_rows = batch_rows
         self._gives_columns = columns is not None
         names = None if columns is None or columns == "all" else list(columns)
         wanted = None if columns == "all" else frozenset([self._timestamp, *(names or [])])
@@ -271,17 +276,13 @@ class EventReader:
         """The log's columns that reading takes, in their order there."""
         return list(self._read)
 
-    def read(
-        self, chunk: Chunk, batch_rows: int = 1 << 17, warnings: list[str] | None = None
-    ) -> Iterator[TimedBatch]:
+    def read(self, chunk: Chunk, warnings: list[str] | None = None) -> Iterator[TimedBatch]:
         """Stream a chunk in log order.
 
         Parameters
         ----------
         chunk : Chunk
             Of the log that the reader was made for.
-        batch_rows : int
-            Rows of a batch at most; results do not depend on it.
         warnings : list of str, optional
             As :meth:`Chunk.read`.
 
@@ -297,7 +298,7 @@ class EventReader:
         SourceError, SchemaError
             As :meth:`Chunk.read`.
         """
-        return (timed for (timed,) in read_together([self], chunk, batch_rows, warnings))
+        return (timed for (timed,) in read_together([self], chunk, warnings))
 
     def _batch(self, chunk: Chunk, counter: SplitCounter, first_row: int, read: pa.RecordBatch) -> TimedBatch:
         """The next batch of a chunk, which may have more columns than this reader takes."""
@@ -460,7 +461,6 @@ class EventReader:
 def read_together(
     readers: Sequence[EventReader],
     chunk: Chunk,
-    batch_rows: int = 1 << 17,
     warnings: list[str] | None = None,
 ) -> Iterator[tuple[TimedBatch, ...]]:
     """Stream a chunk once for several readers of its log: of each batch, what every one of them makes of it.
@@ -468,10 +468,11 @@ def read_together(
     Parameters
     ----------
     readers : sequence of EventReader
-        Of one log, with its arrival, split and rate; timestamps and operations may differ.
-    chunk, batch_rows, warnings
+        Of one log, with its arrival, split, rate and batch size; timestamps and operations may differ.
+    chunk, warnings
         As of :meth:`EventReader.read`, which also says what is raised.
     """
+    batch_rows = readers[0]._batch_rows
     if isinstance(chunk, WaitingRows):
         for waiting in chunk.batches(batch_rows):
             yield tuple(reader._waiting(chunk, waiting) for reader in readers)

@@ -197,7 +197,7 @@ def summarised_together(
     readers = [time_pass.reader() for time_pass in passes]
     if kept is not None:
         kept.begin(chunk.index)
-    for batches in read_together(readers, chunk, warnings=warnings):
+    for batches in read_together(readers, chunk, warnings):
         for builder, batch in zip(builders, batches, strict=True):
             times = builder.add(batch)
             if kept is not None:

@@ -30,6 +30,8 @@ class TimedLog:
         0: no periodic watermarks.
     timestamp_range : tuple of int
         Lowest and highest timestamp, in ms, that the job has windows for.
+    batch_rows : int
+        Rows of a batch that is read, at most; results do not depend on it.
     """
 
     log: EventLog
@@ -37,6 +39,7 @@ class TimedLog:
     strategy: WatermarkStrategy
     auto_watermark_interval_ms: int
     timestamp_range: tuple[int, int]
+    batch_rows: int
 
     @property
     def is_by_element(self) -> bool:
@@ -59,7 +62,7 @@ class TimedLog:
             content = self.content_columns()
         else:
             content = [self.log.position]
-        return EventReader(self.log, self.before, columns, self.timestamp_range, content)
+        return EventReader(self.log, self.before, columns, self.timestamp_range, content, self.batch_rows)
 
     def content_columns(self) -> list[str]:
         """Return the columns of the log whose values order rows that arrive together, if rows have no positions."""

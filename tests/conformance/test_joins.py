@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from models.join_scenarios import canonical, run
+from jobs.join_scenarios import canonical, run
 
 
 def test_interval_joins_give_what_flink_gives(interval_join_scenario: dict[str, Any]) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from models.canonical import canonical
+from equipment.canonical import canonical
 from models.key_groups import hash_code, key_group_of_hash
 
 from flinkcore._native.key_groups import (

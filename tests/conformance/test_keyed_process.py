@@ -4,8 +4,8 @@ from collections import defaultdict, deque
 from collections.abc import Iterator
 from typing import Any
 
-from models.canonical import canonical
-from models.recorders import TimedRecorder
+from equipment.canonical import canonical
+from equipment.recorders import TimedRecorder
 
 from flinkcore.common import MIN_TIMESTAMP, OutputTag, Watermark
 from flinkcore.datastream.functions import KeyedProcessFunction, RuntimeContext

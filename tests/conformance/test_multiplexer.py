@@ -7,9 +7,9 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from models.canonical import canonical
-from models.recorders import WatermarkOutputRecorder
-from models.source_jobs import recorded_of_job
+from equipment.canonical import canonical
+from equipment.recorders import WatermarkOutputRecorder
+from jobs.source_jobs import recorded_of_job
 
 from flinkcore.common import (
     MAX_TIMESTAMP,

@@ -5,10 +5,10 @@ from threading import RLock
 from typing import Any
 
 import pytest
-from models.canonical import canonical
-from models.recorders import OutputRecorder
-from models.source_jobs import ScriptedSource, expected_of_job, job_environment, recorded_of_job
-from models.traced_processing_time import TracedProcessingTimeService
+from equipment.canonical import canonical
+from equipment.recorders import OutputRecorder
+from equipment.traced_processing_time import TracedProcessingTimeService
+from jobs.source_jobs import ScriptedSource, expected_of_job, job_environment, recorded_of_job
 
 from flinkcore.common import Duration, Types, Watermark
 from flinkcore.datastream import (

@@ -13,21 +13,21 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from models.canonical import (
+from equipment.canonical import (
     canonical_entries,
     canonical_values,
     number_firings_in_order,
     runs_of_equal_timers,
 )
-from models.columnar_scenarios import accumulators_of, event_timers_of, tells_timers, why_not_columnar
-from models.memory_disk import MEMORY
-from models.replayed_scenarios import LATE, ColumnarPath, RowPath, why_not_replayed
-from models.spark_sessions import spark_session
-from models.window_scenarios import wanted_output
+from equipment.memory_disk import MEMORY
+from equipment.spark_sessions import spark_session
+from jobs.columnar_scenarios import accumulators_of, event_timers_of, tells_timers, why_not_columnar
+from jobs.replayed_scenarios import LATE, ColumnarPath, RowPath, why_not_replayed
+from jobs.window_scenarios import wanted_output
 
 pytest.importorskip("pyspark")
 
-from models.spark_stages import PartitionOutput, SmallReplay, run_all
+from equipment.spark_stages import PartitionOutput, SmallReplay, run_all
 
 import flinkcore
 from flinkcore._native.aggregates import are_shareable

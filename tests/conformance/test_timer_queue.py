@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from models.canonical import canonical
+from equipment.canonical import canonical
 from models.timers import string_key_group
 
 from flinkcore._native.timers import Timer, TimerColumns, TimerHeap

@@ -3,10 +3,10 @@
 from collections import defaultdict, deque
 from typing import Any
 
-from models.canonical import canonical
-from models.recorders import Recorder
+from equipment.canonical import canonical
+from equipment.recorders import Recorder
+from equipment.traced_processing_time import TracedProcessingTimeService
 from models.timers import string_key_group
-from models.traced_processing_time import TracedProcessingTimeService
 
 from flinkcore.errors import DataError
 from flinkcore.operators.keys.key_context import KeyContext

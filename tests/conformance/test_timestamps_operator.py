@@ -3,11 +3,11 @@
 from typing import Any
 
 import pytest
-from models.canonical import canonical
-from models.golden_generators import golden_argument, golden_strategy
-from models.recorders import OutputRecorder
-from models.source_jobs import ScriptedSource, expected_of_job, job_environment, recorded_of_job
-from models.traced_processing_time import TracedProcessingTimeService
+from equipment.canonical import canonical
+from equipment.recorders import OutputRecorder
+from equipment.traced_processing_time import TracedProcessingTimeService
+from jobs.golden_generators import golden_argument, golden_strategy
+from jobs.source_jobs import ScriptedSource, expected_of_job, job_environment, recorded_of_job
 
 from flinkcore.common import Types, Watermark
 from flinkcore.errors import FlinkcoreError

@@ -3,7 +3,7 @@
 from typing import Any
 
 import numpy as np
-from models.canonical import canonical
+from equipment.canonical import canonical
 from models.valve import ValveModel
 
 from flinkcore._native.watermarks import ACTIVE_KIND, IDLE_KIND, WATERMARK_KIND, StatusWatermarkValve

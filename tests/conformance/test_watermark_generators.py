@@ -4,9 +4,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from models.canonical import canonical
-from models.golden_generators import periodic_assigner, python_generator
-from models.recorders import WatermarkOutputRecorder
+from equipment.canonical import canonical
+from equipment.recorders import WatermarkOutputRecorder
+from jobs.golden_generators import periodic_assigner, python_generator
 from models.watermarks import generator_of
 
 from flinkcore._native.watermarks import WatermarkGenerator

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from models.canonical import canonical_entries, canonical_values, without_times_of_timers
-from models.columnar_scenarios import (
+from equipment.canonical import canonical_entries, canonical_values, without_times_of_timers
+from jobs.columnar_scenarios import (
     MAX,
     MIN,
     ROWS,
@@ -22,7 +22,7 @@ from models.columnar_scenarios import (
     value_of,
     why_not_columnar,
 )
-from models.window_scenarios import wanted_output
+from jobs.window_scenarios import wanted_output
 
 from flinkcore._native.aggregates import are_shareable
 from flinkcore._native.arrow import RecordBatch

@@ -4,14 +4,14 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from models.spark_sessions import spark_session
-from models.standalone_cluster import StandaloneCluster
+from equipment.spark_sessions import spark_session
+from equipment.standalone_cluster import StandaloneCluster
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers",
-        "spark_session(master, **settings): of the file's fixture `spark`, as models.spark_sessions has it",
+        "spark_session(master, **settings): of the file's fixture `spark`, as equipment.spark_sessions has it",
     )
 
 

@@ -7,8 +7,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from models.rows_by_key import rows_by_key
-from models.spark_sessions import dataframe_of
+from equipment.rows_by_key import rows_by_key
+from equipment.spark_sessions import dataframe_of
 
 pytest.importorskip("pyspark")
 

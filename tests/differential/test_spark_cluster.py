@@ -24,8 +24,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from models.standalone_cluster import StandaloneCluster, bare_interpreter, site_packages_of
-from models.waiting import wait_until
+from equipment.standalone_cluster import StandaloneCluster, bare_interpreter, site_packages_of
+from equipment.waiting import wait_until
 
 pytest.importorskip("pyspark")
 

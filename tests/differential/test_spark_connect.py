@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
-from models.connect_server import connect_session
-from models.standalone_cluster import bare_interpreter
+from equipment.connect_server import connect_session
+from equipment.standalone_cluster import bare_interpreter
 
 pytest.importorskip("pyspark")
 pytest.importorskip("grpc", reason='Spark Connect needs grpcio: pip install "pyspark[connect]"')

@@ -12,22 +12,16 @@ from uuid import uuid4
 
 import pyarrow as pa
 import pytest
-from models import (
-    awaited,
-    checkpointed_numbers,
-    element_steps,
-    source_jobs,
-    timed_elements,
-    timestamped_source,
-)
-from models.checkpointed_numbers import CheckpointedNumbers
-from models.element_steps import as_element
-from models.source_jobs import ListedSource
-from models.spark_sessions import spark_session
-from models.text_files import line_sink, lines_in
-from models.timed_elements import BY_VALUE, LATE, RULES, Joined, Ruled, Timers, Windows, timed
-from models.timestamped_source import TimestampedSource
-from models.unordered_rows import UnorderedRows
+from equipment import timestamped_source
+from equipment.spark_sessions import spark_session
+from equipment.text_files import line_sink, lines_in
+from equipment.timestamped_source import TimestampedSource
+from equipment.unordered_rows import UnorderedRows
+from jobs import awaited, checkpointed_numbers, element_steps, source_jobs, timed_elements
+from jobs.checkpointed_numbers import CheckpointedNumbers
+from jobs.element_steps import as_element
+from jobs.source_jobs import ListedSource
+from jobs.timed_elements import BY_VALUE, LATE, RULES, Joined, Ruled, Timers, Windows, timed
 
 pytest.importorskip("pyspark")
 

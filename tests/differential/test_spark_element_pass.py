@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from models.rows_by_key import rows_by_key
-from models.unordered_rows import UnorderedRows
+from equipment.rows_by_key import rows_by_key
+from equipment.unordered_rows import UnorderedRows
 
 pytest.importorskip("pyspark")
 

@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from models.random_logs import in_files, random_log
-from models.spark_sessions import dataframe_of
-from models.unordered_rows import UnorderedRows
+from equipment.spark_sessions import dataframe_of
+from equipment.unordered_rows import UnorderedRows
+from jobs.random_logs import in_files, random_log
 
 pytest.importorskip("pyspark")
 

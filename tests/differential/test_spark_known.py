@@ -8,7 +8,7 @@ from unittest.mock import patch
 
 import pyarrow as pa
 import pytest
-from models.spark_sessions import dataframe_of, table_of
+from equipment.spark_sessions import dataframe_of, table_of
 
 pytest.importorskip("pyspark")
 

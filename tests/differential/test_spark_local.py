@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from models.rows_by_key import rows_by_key
-from models.standalone_cluster import bare_interpreter
-from models.unordered_rows import UnorderedRows
+from equipment.rows_by_key import rows_by_key
+from equipment.standalone_cluster import bare_interpreter
+from equipment.unordered_rows import UnorderedRows
 
 pytest.importorskip("pyspark")
 

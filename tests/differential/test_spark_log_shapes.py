@@ -27,9 +27,9 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from models.encrypted_parquet import write_encrypted
-from models.iceberg_tables import catalog_at
-from models.spark_sessions import dataframe_of
+from equipment.encrypted_parquet import write_encrypted
+from equipment.iceberg_tables import catalog_at
+from equipment.spark_sessions import dataframe_of
 from pyspark.errors import PySparkException
 
 from flinkcore.cli import main

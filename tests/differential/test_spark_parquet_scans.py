@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from models.spark_sessions import spark_session
+from equipment.spark_sessions import spark_session
 
 pytest.importorskip("pyspark")
 

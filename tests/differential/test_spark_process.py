@@ -14,9 +14,9 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
-from models import keyed_logs
-from models.random_logs import in_files, random_log
-from models.rows_by_key import rows_by_key
+from equipment.rows_by_key import rows_by_key
+from jobs import keyed_logs
+from jobs.random_logs import in_files, random_log
 
 pytest.importorskip("pyspark")
 

@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
-from models.random_logs import random_log
-from models.spark_sessions import dataframe_of
+from equipment.spark_sessions import dataframe_of
+from jobs.random_logs import random_log
 
 pytest.importorskip("pyspark")
 

@@ -11,11 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from models.delta_tables import add_file, column, deletion_vector, write_delta_log
-from models.iceberg_tables import catalog_at
-from models.spark_sessions import dataframe_of
-from models.unordered_rows import UnorderedRows
-from models.waiting import wait_until
+from equipment.delta_tables import add_file, column, deletion_vector, write_delta_log
+from equipment.iceberg_tables import catalog_at
+from equipment.spark_sessions import dataframe_of
+from equipment.unordered_rows import UnorderedRows
+from equipment.waiting import wait_until
 
 pytest.importorskip("pyspark")
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from models.random_logs import in_files, random_log
-from models.rows_by_key import rows_by_key
+from equipment.rows_by_key import rows_by_key
+from jobs.random_logs import in_files, random_log
 
 pytest.importorskip("pyspark")
 

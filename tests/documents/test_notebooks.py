@@ -8,7 +8,7 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-from models.document_blocks import is_shown
+from equipment.document_blocks import is_shown
 
 import flinkcore.examples
 

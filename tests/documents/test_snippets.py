@@ -7,8 +7,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from models.document_blocks import ROOT, Block, blocks_of, is_shown, needs_spark, outputs_of
-from models.spark_sessions import spark_session
+from equipment.document_blocks import ROOT, Block, blocks_of, is_shown, needs_spark, outputs_of
+from equipment.spark_sessions import spark_session
 
 PAGES = [
     *(ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))),

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from fuzz.trials import serve
-from models.checkpoint_trials import run_job
+from jobs.checkpoint_trials import run_job
 
 from flinkcore.errors import FlinkcoreError
 

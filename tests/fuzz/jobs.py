@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from fuzz.logs import VALUE_POOLS, KeyColumn, exact
 from hypothesis import strategies as st
-from models import resumed_jobs
-from models.element_steps import STEPS, Element
+from jobs import resumed_jobs
+from jobs.element_steps import STEPS, Element
 
 from flinkcore.common import OutputTag, Row, Time, Types
 from flinkcore.datastream import DataStream, KeyedProcessFunction
@@ -751,7 +751,7 @@ TWO_LOGS = {job.__name__: job for job in resumed_jobs.TWO_LOGS}
 
 @dataclass(frozen=True)
 class Several(Job):
-    """A job of `models.resumed_jobs`, several operators or logs; its one key is text."""
+    """A job of `jobs.resumed_jobs`, several operators or logs; its one key is text."""
 
     name: str
 

@@ -19,15 +19,15 @@ import deltalake
 import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
+from equipment.memory_disk import MEMORY
+from equipment.merged_events import merging_lots_of
+from equipment.small_batches import read_in_batches_of
+from equipment.unordered_rows import UnorderedRows
 from fuzz.jobs import EMITTED_AT, Job
 from fuzz.local_spark import LocalFrame, local_spark_environment, without_jvm
 from fuzz.logs import SPLIT_POOLS, Log, exact
 from fuzz.watermark_strategies import Strategy
 from hypothesis import strategies as st
-from models.memory_disk import MEMORY
-from models.merged_events import merging_lots_of
-from models.small_batches import reading_batches_of
-from models.unordered_rows import UnorderedRows
 
 from flinkcore._internal.arrow.plain_columns import plain_schema
 from flinkcore.columnar.stages import result_batches
@@ -283,7 +283,6 @@ def outcome_of(scenario: Scenario, way: Way, job: Job | None = None, session: An
     merging = merging_lots_of(way.lots) if way.lots else nullcontext()
     with (
         TemporaryDirectory(dir=MEMORY) as folder,
-        reading_batches_of(way.read_rows),
         patch.object(result_batches, "BATCH_ROWS", max(2, way.read_rows)),
         surroundings,
         merging,
@@ -305,6 +304,7 @@ def outcome_of(scenario: Scenario, way: Way, job: Job | None = None, session: An
                 session.conf.set("spark.sql.session.timeZone", way.zone)
             env = environment_of(way.place, session)
             env.set_parallelism(parallelism)
+            read_in_batches_of(way.read_rows, env)
             try:
                 part = run(scenario, job or scenario.job, env, sources, checkpoints)
             except FlinkcoreError as error:

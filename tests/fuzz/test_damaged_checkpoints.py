@@ -12,18 +12,18 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from fuzz.budget import Fuzz
-from fuzz.trials import Trials
-from hypothesis import strategies as st
-from models.checkpoint_trials import ALIGNED, ALL_JOBS, run_job
-from models.forged_checkpoints import (
+from equipment.forged_checkpoints import (
     read_content,
     read_table,
     with_column,
     write_content,
     write_table,
 )
-from models.stopped_jobs import STOPPED_JOBS
+from fuzz.budget import Fuzz
+from fuzz.trials import Trials
+from hypothesis import strategies as st
+from jobs.checkpoint_trials import ALIGNED, ALL_JOBS, run_job
+from jobs.stopped_jobs import STOPPED_JOBS
 
 from flinkcore.checkpoint import Checkpoint
 from flinkcore.elements.tasks.stream_partitioners import ElementKeyGroups

@@ -10,8 +10,8 @@ An example is a `Scenario`: one or two logs (`fuzz.logs`), a watermark strategy 
   the log; idleness, alignment.
 - **Jobs**: windows of all kinds with triggers, evictors, lateness and output modes, over columns and by functions of
   every sort; process functions that do what the rows tell them with all kinds of state and timers, also over batches;
-  joins, connected, broadcast and united logs; operators in a row, also those of `models.resumed_jobs`; programs over
-  Python objects from `models.element_steps`. Half of them say when their results were emitted.
+  joins, connected, broadcast and united logs; operators in a row, also those of `jobs.resumed_jobs`; programs over
+  Python objects from `jobs.element_steps`. Half of them say when their results were emitted.
 - **Ways**: embedded, or Spark's tasks and exchange in this process (`fuzz.local_spark`), with a budget also a real
   session, in several time zones; parallelism and batch sizes; from a table, a DataFrame, or files of each format, which
   tell splits by a column, by folders, or by being one; with rows in order, or in none but for what `position=` names;
@@ -41,6 +41,7 @@ import pytest
 
 pytest.importorskip("pyspark")
 
+from equipment.spark_sessions import spark_session
 from fuzz import runs
 from fuzz.budget import Fuzz
 from fuzz.jobs import Job, Keys, jobs, mergeable, several
@@ -48,7 +49,6 @@ from fuzz.logs import key_columns, logs, used_keys
 from fuzz.runs import Outcome, Scenario, Way, outcome_of, ways, ways_that_merge
 from fuzz.watermark_strategies import strategies
 from hypothesis import strategies as st
-from models.spark_sessions import spark_session
 
 import flinkcore
 

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
-from models import sanitizers
-from models.process_limits import answers_within
+from equipment import sanitizers
+from equipment.process_limits import answers_within
 
 ADDRESS_SPACE_BYTES = 4 << 30
 """That a program may take beyond what it has before its first trial."""

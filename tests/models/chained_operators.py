@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import pyarrow as pa
+from equipment.recorders import OutputRecorder
 from models.process_replay import Emitted, emitted_of, happenings
-from models.recorders import OutputRecorder
 from models.watermarks import MAX_TIMESTAMP, MIN_TIMESTAMP, ReplayModel
 
 from flinkcore.common import OutputTag, Row, Watermark

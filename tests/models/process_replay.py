@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from models.recorders import OutputRecorder
+from equipment.recorders import OutputRecorder
 from models.watermarks import MAX_TIMESTAMP, MIN_TIMESTAMP, ReplayModel
 
 from flinkcore.common import OutputTag, Row, Watermark

@@ -170,7 +170,9 @@ def fresh(
     programs = folder / "venv" / "bin"
     (commands,) = blocks_of_example("sh")
     path = os.pathsep.join([str(programs), os.environ["PATH"]])
-    run("bash", "-euxc", commands, cwd=distributions.tree, PATH=path, CC=quick_compiler)
+    # Compiling all modules of Cython, NumPy and pyarrow, twice, would take most of the time.
+    settings = {"PATH": path, "CC": quick_compiler, "PIP_NO_COMPILE": "1"}
+    run("bash", "-euxc", commands, cwd=distributions.tree, **settings)
     return programs
 
 

@@ -76,7 +76,7 @@ class Checkout:
         return [
             str(path.relative_to(self.path))
             for folder in folders
-            for path in sorted((self.path / "tests" / folder).glob("test_*.py"))
+            for path in sorted((self.path / "tests" / folder).rglob("test_*.py"))
             if not STARTS_JAVA.search(path.read_text())
         ]
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from equipment.examples import examples
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
@@ -209,4 +210,4 @@ class AggregatesMachine(RuleBasedStateMachine):
 
 
 TestAggregates = AggregatesMachine.TestCase
-TestAggregates.settings = settings(deadline=None, max_examples=60, stateful_step_count=25)
+TestAggregates.settings = settings(deadline=None, max_examples=examples(30), stateful_step_count=25)

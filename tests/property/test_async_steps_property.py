@@ -5,9 +5,9 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from models.awaited import awaited, several
-from models.element_steps import STEPS, Element, as_element
-from models.source_jobs import ListedSource
+from jobs.awaited import awaited, several
+from jobs.element_steps import STEPS, Element, as_element
+from jobs.source_jobs import ListedSource
 
 from flinkcore.datastream import (
     DataStream,

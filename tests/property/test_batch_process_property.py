@@ -4,11 +4,11 @@ from typing import Any
 from unittest.mock import patch
 
 import pyarrow as pa
+from equipment.examples import examples
+from equipment.small_batches import read_in_batches_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from models.batch_functions import CountBatchesUntilQuiet, CountUntilQuiet, scripted_batches
-from models.process_replay import PlainWorld, Scripted
-from models.scripted_logs import (
+from jobs.scripted_logs import (
     EVENT_DELAYS,
     LATENESSES,
     PROCESSING_DELAYS,
@@ -25,7 +25,8 @@ from models.scripted_logs import (
     strategy_of,
     table_of,
 )
-from models.small_batches import reading_batches_of
+from models.batch_functions import CountBatchesUntilQuiet, CountUntilQuiet, scripted_batches
+from models.process_replay import PlainWorld, Scripted
 
 from flinkcore.columnar.stages import batch_process_stage
 from flinkcore.common import OutputTag
@@ -67,9 +68,10 @@ def scripts(draw: st.DrawFn) -> tuple[list[tuple[Any, ...]], dict[str, Any]]:
     return rows, declared
 
 
-def keyed(table: pa.Table, bound: Watermarks, interval: int, parallelism: int) -> Any:
+def keyed(table: pa.Table, bound: Watermarks, interval: int, parallelism: int, batch_rows: int) -> Any:
     env = StreamExecutionEnvironment().set_parallelism(parallelism)
     env.get_config().set_auto_watermark_interval(interval)
+    read_in_batches_of(batch_rows, env)
     log = env.from_event_log(table, timestamp="ts", arrival="at", split="split")
     return log.assign_timestamps_and_watermarks(strategy_of(bound)).key_by("user")
 
@@ -83,7 +85,7 @@ SHAPES = {
 }
 
 
-@settings(deadline=None, max_examples=250)
+@settings(deadline=None, max_examples=examples(125))
 @given(script=scripts(), fired_rows=st.sampled_from([1, 2, 4096]), **SHAPES)
 def test_random_logic_gives_the_same_over_batches_as_element_by_element(
     script: tuple[list[tuple[Any, ...]], dict[str, Any]],
@@ -99,11 +101,10 @@ def test_random_logic_gives_the_same_over_batches_as_element_by_element(
     function = scripted_batches(TIMED_RESULTS.names)
     for setting, value in declared.items():
         setattr(function, setting, value)
-    stream = keyed(table, bound, interval, parallelism).process(
+    stream = keyed(table, bound, interval, parallelism, batch_rows).process(
         function, TIMED_RESULTS, side_outputs=[OutputTag("side", TIMED_SIDES)]
     )
     with (
-        reading_batches_of(batch_rows),
         patch.object(batch_process_stage, "SLICE_ROWS", slice_rows),
         patch.object(batch_process_stage, "FIRED_ROWS", fired_rows),
     ):
@@ -118,7 +119,7 @@ def test_random_logic_gives_the_same_over_batches_as_element_by_element(
     assert result.report.processing_time_timers == timers.count("PROCESSING_TIME")
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=examples(50))
 @given(
     rows=st.lists(ELEMENTS.map(lambda row: (*row, "")), max_size=80),
     gap_ms=st.sampled_from([-20, 0, 1, 5, 40, 200]),
@@ -140,10 +141,12 @@ def test_a_batch_of_which_only_the_last_timer_stays_gives_the_same_as_element_by
         function.one_element_per_key = True
     elif declared != "gap":
         function.min_event_time_delay_ms = gap_ms - 7 if declared == "less" else None
-    stream = keyed(table_of(rows, batch_rows), bound, interval, parallelism)
-    with reading_batches_of(batch_rows), patch.object(batch_process_stage, "SLICE_ROWS", slice_rows):
+    table = table_of(rows, batch_rows)
+    stream = keyed(table, bound, interval, parallelism, batch_rows)
+    with patch.object(batch_process_stage, "SLICE_ROWS", slice_rows):
         counted = stream.process(function, COUNTS).to_arrow().to_pylist()
-    expected = stream.process(CountUntilQuiet(gap_ms), COUNTS).to_arrow().to_pylist()
+    by_element = keyed(table, bound, interval, parallelism, 100).process(CountUntilQuiet(gap_ms), COUNTS)
+    expected = by_element.to_arrow().to_pylist()
 
     def of_keys(found: list[dict[str, Any]]) -> dict[Any, list[Any]]:
         return {

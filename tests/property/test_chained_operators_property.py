@@ -4,11 +4,11 @@ from typing import Any
 from unittest.mock import patch
 
 import pyarrow.compute as pc
+from equipment.examples import examples
+from equipment.small_batches import read_in_batches_of
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from models.chained_operators import TOLD, Counts, Follower, chained_run
-from models.process_replay import SIDE, Emitted, Scripted
-from models.scripted_logs import (
+from jobs.scripted_logs import (
     RESULTS,
     ROWS,
     SIDES,
@@ -20,7 +20,8 @@ from models.scripted_logs import (
     strategy_of,
     table_of,
 )
-from models.small_batches import reading_batches_of
+from models.chained_operators import TOLD, Counts, Follower, chained_run
+from models.process_replay import SIDE, Emitted, Scripted
 
 from flinkcore.columnar.stages import function_stage, result_batches
 from flinkcore.common import OutputTag, Row, Time
@@ -42,7 +43,7 @@ WINDOWS = [
 ]
 
 
-@settings(deadline=None, max_examples=70)
+@settings(deadline=None, max_examples=examples(35))
 @given(
     rows=st.lists(ROWS, max_size=40),
     bound=st.sampled_from(WATERMARKS),
@@ -70,6 +71,7 @@ def test_a_function_sees_the_results_of_another_as_operators_in_a_row_would(
     table = table_of(rows, batch_rows)
     env = StreamExecutionEnvironment().set_parallelism(parallelism)
     env.get_config().set_auto_watermark_interval(interval)
+    read_in_batches_of(batch_rows, env)
     stream = (
         env.from_event_log(table, timestamp="ts", integer_times=True, arrival="at", split="split")
         .assign_timestamps_and_watermarks(strategy_of(bound))
@@ -81,7 +83,6 @@ def test_a_function_sees_the_results_of_another_as_operators_in_a_row_would(
         .process(Follower(), TOLD, timestamp_column="record_time")
     )
     with (
-        reading_batches_of(batch_rows),
         patch.object(function_stage, "SLICE_ROWS", slice_rows),
         patch.object(result_batches, "BATCH_ROWS", max(2, batch_rows)),
     ):
@@ -105,7 +106,7 @@ def test_a_function_sees_the_results_of_another_as_operators_in_a_row_would(
     assert later.processed == later.events_read - later.filtered
 
 
-@settings(deadline=None, max_examples=70)
+@settings(deadline=None, max_examples=examples(35))
 @given(
     rows=st.lists(ROWS, max_size=40),
     assigner=st.sampled_from(WINDOWS),
@@ -134,6 +135,7 @@ def test_a_function_sees_the_results_of_windows_as_operators_in_a_row_would(
     trigger = assigner.get_default_trigger() if counts_to is None else CountTrigger.of(counts_to)
     env = StreamExecutionEnvironment().set_parallelism(parallelism)
     env.get_config().set_auto_watermark_interval(interval)
+    read_in_batches_of(batch_rows, env)
     windows = (
         env.from_event_log(table, timestamp="ts", integer_times=True, arrival="at", split="split")
         .assign_timestamps_and_watermarks(strategy_of(bound))
@@ -150,10 +152,9 @@ def test_a_function_sees_the_results_of_windows_as_operators_in_a_row_would(
         .process(Follower(), TOLD, timestamp_column="record_time")
         .execute()
     )
-    with reading_batches_of(batch_rows):
-        replayed: list[Emitted] = [
-            (None, tuple(row.values())[:-1], row["record_time"]) for row in result.to_arrow().to_pylist()
-        ]
+    replayed: list[Emitted] = [
+        (None, tuple(row.values())[:-1], row["record_time"]) for row in result.to_arrow().to_pylist()
+    ]
 
     def row_of(value: tuple[Any, ...]) -> Row:
         return Row(number=value[3], kind=str(value[1]) if by_window else value[0])

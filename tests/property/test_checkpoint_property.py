@@ -5,9 +5,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 from unittest.mock import patch
 
+from equipment.examples import examples
+from equipment.recorders import OutputRecorder
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from models.recorders import OutputRecorder
 
 from flinkcore._native.key_groups import (
     compute_key_group_range_for_operator_index,
@@ -238,7 +239,7 @@ events = st.one_of(
 end = [("watermark", 100), ("clock", 100), ("watermark", 200)]
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(20))
 @given(st.lists(st.tuples(st.integers(1, 5), st.lists(events, max_size=25)), min_size=2, max_size=4))
 def test_a_job_that_is_interrupted_gives_the_same_rows(stages: list[tuple[int, list[Any]]]) -> None:
     stages[-1][1].extend(end)

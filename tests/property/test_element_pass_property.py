@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from equipment.examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from models.early_ends import ends_early, ends_early_model
+from jobs.early_ends import ends_early, ends_early_model
+from jobs.even_timestamps import EvenTimestamps
 from models.element_passes import RuntimeReplay, stepped_plane
-from models.even_timestamps import EvenTimestamps
 from models.timed_log import Log, steps
 from models.watermarks import MAX_TIMESTAMP, MIN_TIMESTAMP, Event, Generator, Output, Punctuated, ReplayModel
 
@@ -156,7 +157,7 @@ def check_against_model(plane: TimePlane, model: ReplayModel) -> None:
     ]
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=examples(125), deadline=None)
 @given(
     rows=logs(),
     bound_ms=st.sampled_from([None, 0, 0, 5, 100, 2**63 - 1]),
@@ -189,7 +190,7 @@ def test_flinks_generators_make_the_columnar_timeline_event_by_event(
     assert stepped.splits.final_watermark_ms.tolist() == columnar.splits.final_watermark_ms.tolist()
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(
     rows=logs(recorded=False),
     rate=RATES,
@@ -212,7 +213,7 @@ def test_arrivals_by_rate_make_the_columnar_timeline_event_by_event(
     assert steps(stepped_plane(log, strategy, interval_ms, rate)) == steps(columnar)
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=examples(125), deadline=None)
 @given(
     rows=logs(),
     pair=PAIRS,
@@ -242,7 +243,7 @@ def test_a_users_generator_makes_the_timeline_of_the_model(
     check_against_model(plane, model)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(75), deadline=None)
 @given(rows=logs(), pair=PAIRS, idleness_ms=IDLENESS, interval_ms=INTERVALS)
 def test_the_runtimes_operator_on_a_driven_clock_makes_the_same_timeline(
     rows: list[Event], pair: Pair, idleness_ms: int | None, interval_ms: int
@@ -252,7 +253,7 @@ def test_the_runtimes_operator_on_a_driven_clock_makes_the_same_timeline(
     assert steps(stepped_plane(Log(rows), strategy, interval_ms)) == runtime.steps
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(75), deadline=None)
 @given(rows=logs(), bound_ms=st.sampled_from([0, 5, 100]), idleness_ms=IDLENESS, interval_ms=INTERVALS)
 def test_the_runtimes_operator_makes_the_columnar_timeline(
     rows: list[Event], bound_ms: int, idleness_ms: int | None, interval_ms: int

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from equipment.examples import examples
+from equipment.memory_disk import MEMORY
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from models.memory_disk import MEMORY
 
 from flinkcore.common import Duration, Row, Time, Watermark, WatermarkGenerator, WatermarkStrategy
 from flinkcore.datastream import (
@@ -207,7 +208,7 @@ def rows_by_key(stream: DataStream, **checkpoints: Any) -> dict[int, list[dict[s
     return found
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(
     st.sampled_from(sorted(JOBS)),
     events,

@@ -5,9 +5,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from equipment.examples import examples
+from equipment.memory_disk import MEMORY
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from models.memory_disk import MEMORY
 
 from flinkcore.common import Time
 from flinkcore.datastream import KeyedProcessFunction, RuntimeContext
@@ -105,7 +106,7 @@ def run(events: list[tuple[str, Any]]) -> dict[int, list[Any]]:
     return results
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(30))
 @given(st.lists(st.one_of(element, element, element, watermark, clock, cut), max_size=40))
 def test_snapshots_and_changes_of_parallelism_leave_no_trace(events: list[tuple[str, Any]]) -> None:
     uninterrupted = [event for event in events if event[0] != "cut"]

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from typing import Any
 
+from equipment.examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -112,7 +113,7 @@ watermark = st.tuples(st.just("watermark"), st.integers(0, 9))
 cut = st.tuples(st.just("cut"), st.integers(1, 4))
 
 
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=examples(40))
 @given(
     st.lists(st.one_of(element, element, element, watermark, cut), max_size=40),
     st.integers(-15, 15),

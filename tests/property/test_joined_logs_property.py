@@ -4,14 +4,14 @@ from typing import Any
 from unittest.mock import patch
 
 import pyarrow as pa
+from equipment.examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from jobs.scripted_logs import ROWS, WATERMARKS, Watermarks, by_key
+from jobs.two_inputs import happenings
+from jobs.two_logs import Rows, TwoLogs
 from models.joined_logs import co_group, interval_join
 from models.process_replay import Emitted
-from models.scripted_logs import ROWS, WATERMARKS, Watermarks, by_key
-from models.small_batches import reading_batches_of
-from models.two_inputs import happenings
-from models.two_logs import Rows, TwoLogs
 
 from flinkcore.columnar.stages import function_stage, result_batches
 from flinkcore.common import OutputTag, Row, Time
@@ -48,7 +48,7 @@ def results(table: pa.Table) -> list[Emitted]:
     return [(None, tuple(row.values())[:-1], row["time"]) for row in table.to_pylist()]
 
 
-@settings(deadline=None, max_examples=120)
+@settings(deadline=None, max_examples=examples(60))
 @given(
     rows=logs,
     bounds=bounds,
@@ -80,7 +80,6 @@ def test_an_interval_join_of_logs_gives_the_pairs_of_the_model(
         join = join.lower_bound_exclusive().upper_bound_exclusive()
     join = join.side_output_left_late_data(LEFT).side_output_right_late_data(RIGHT)
     with (
-        reading_batches_of(3),
         patch.object(function_stage, "SLICE_ROWS", slice_rows),
         patch.object(result_batches, "BATCH_ROWS", result_rows),
     ):
@@ -96,7 +95,7 @@ def test_an_interval_join_of_logs_gives_the_pairs_of_the_model(
     assert (result.report.late, result.report.processed) == (late, len(rows[0]) + len(rows[1]) - late)
 
 
-@settings(deadline=None, max_examples=120)
+@settings(deadline=None, max_examples=examples(60))
 @given(
     rows=logs,
     bounds=bounds,
@@ -128,7 +127,6 @@ def test_windows_of_two_logs_fire_with_the_groups_of_the_model(
     groups = first.co_group(second).where("user").equal_to("who").window(assigner).allowed_lateness(lateness)
     pairs = first.join(second).where("user").equal_to("who").window(assigner).allowed_lateness(lateness)
     with (
-        reading_batches_of(3),
         patch.object(function_stage, "SLICE_ROWS", slice_rows),
         patch.object(result_batches, "BATCH_ROWS", result_rows),
     ):

@@ -5,15 +5,15 @@ from unittest.mock import patch
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from equipment.examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from jobs.scripted_logs import RESULTS, ROWS, WATERMARKS, by_key
+from jobs.two_inputs import happenings, operator_run
+from jobs.two_logs import Rows, TwoLogs
 from models.chained_operators import TOLD, Counts, Followers, Leader, happenings_behind
 from models.joined_logs import co_group, interval_join
 from models.process_replay import Emitted, Scripted
-from models.scripted_logs import RESULTS, ROWS, WATERMARKS, by_key
-from models.small_batches import reading_batches_of
-from models.two_inputs import happenings, operator_run
-from models.two_logs import Rows, TwoLogs
 
 from flinkcore.columnar.stages import function_stage
 from flinkcore.common import OutputTag, Row, Time
@@ -111,14 +111,14 @@ class TwoOperators:
 def two_operators(
     rows: Rows, leaders: Any, bounds: Any, idlenesses: Any, interval: int, parallelism: int, batch_rows: int
 ) -> TwoOperators:
-    return TwoOperators(leaders, TwoLogs(rows, bounds, idlenesses, interval, parallelism))
+    return TwoOperators(leaders, TwoLogs(rows, bounds, idlenesses, interval, parallelism, batch_rows))
 
 
 def emitted(table: pa.Table) -> list[Emitted]:
     return [(None, tuple(row.values())[:-1], row["time"]) for row in table.to_pylist()]
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(30))
 @given(lower=st.integers(-12, 12), width=st.sampled_from([0, 2, 8, 30]), job=st.fixed_dictionaries(jobs))
 def test_an_interval_join_of_results_gives_the_pairs_of_the_model(
     lower: int, width: int, job: dict[str, Any]
@@ -127,9 +127,8 @@ def test_an_interval_join_of_results_gives_the_pairs_of_the_model(
     left, right = operators.streams
     join = left.key_by("user").interval_join(right.key_by("who")).between(lower, lower + width)
     join = join.side_output_left_late_data(LATE[0]).side_output_right_late_data(LATE[1])
-    with reading_batches_of(job["batch_rows"]):
-        result = join.process(Pairs(), PAIRS, timestamp_column="time").execute()
-        replayed = emitted(result.to_arrow())
+    result = join.process(Pairs(), PAIRS, timestamp_column="time").execute()
+    replayed = emitted(result.to_arrow())
     expected = interval_join(operators.happened(), lower, lower + width)
     assert by_key(replayed) == by_key([each for each in expected if each[0] is None])
     for name, tag in zip(NAMES, LATE, strict=True):
@@ -137,7 +136,7 @@ def test_an_interval_join_of_results_gives_the_pairs_of_the_model(
         assert sorted(late) == sorted(value for output, value, _ in expected if output == tag.tag_id)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(30))
 @given(
     size=st.sampled_from([1, 5, 20]),
     slides=st.sampled_from([1, 2]),
@@ -152,19 +151,18 @@ def test_windows_of_results_fire_with_the_groups_of_the_model(
     first, second = operators.streams
     assigner = SlidingEventTimeWindows.of(Time.milliseconds(size), Time.milliseconds(slide))
     groups = first.co_group(second).where("user").equal_to("who").window(assigner).allowed_lateness(lateness)
-    with reading_batches_of(job["batch_rows"]):
-        replayed = emitted(groups.apply(Groups(), GROUPS, timestamp_column="time").to_arrow())
+    replayed = emitted(groups.apply(Groups(), GROUPS, timestamp_column="time").to_arrow())
     expected, _ = co_group(operators.happened(), size, slide, lateness)
     assert by_key(replayed) == by_key(expected)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(30))
 @given(slice_rows=st.sampled_from([1, 4, 4096]), job=st.fixed_dictionaries(jobs))
 def test_a_function_sees_the_results_of_two_operators_in_the_order_of_the_model(
     slice_rows: int, job: dict[str, Any]
 ) -> None:
     operators = two_operators(**job)
     connected = operators.streams[0].connect(operators.streams[1]).key_by("user", "who")
-    with reading_batches_of(job["batch_rows"]), patch.object(function_stage, "SLICE_ROWS", slice_rows):
+    with patch.object(function_stage, "SLICE_ROWS", slice_rows):
         replayed = emitted(connected.process(Followers(), TOLD, timestamp_column="time").to_arrow())
     assert by_key(replayed) == by_key(operator_run(Followers(), operators.happened()))

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from equipment.examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -192,7 +193,7 @@ def check_savings(job: Job, log: pa.Table, events: dict[int, Any]) -> None:
         assert row in late_rows(job._replace(lateness_ms=lateness_ms - 1), log)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(JOBS, logs())
 def test_the_history_of_a_key_is_what_a_whole_replay_does_with_it(job: Job, log: pa.Table) -> None:
     check(job, log)

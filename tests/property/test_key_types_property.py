@@ -6,9 +6,10 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+from equipment.memory_disk import MEMORY
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from models.keyed_logs import (
+from jobs.keyed_logs import (
     JOBS,
     KEYS,
     Row,
@@ -19,7 +20,6 @@ from models.keyed_logs import (
     windows_of_function,
     windows_over_columns,
 )
-from models.memory_disk import MEMORY
 
 KINDS = st.one_of(
     st.sampled_from(sorted(KEYS)).map(lambda kind: [kind]),

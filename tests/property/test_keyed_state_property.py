@@ -3,10 +3,11 @@
 from itertools import pairwise
 from typing import Any
 
+from equipment.examples import examples
+from equipment.keyed_backends import KEY_GROUPS, key_group_of, new_backend
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from models.keyed_backends import KEY_GROUPS, key_group_of, new_backend
 from models.keyed_state import MAX_TIMESTAMP, KeyedStateModel, Life, Place
 
 from flinkcore.common import Time
@@ -288,5 +289,7 @@ class KeyedStateMachine(RuleBasedStateMachine):
             backend._check()
 
 
-KeyedStateMachine.TestCase.settings = settings(deadline=None, max_examples=150, stateful_step_count=60)
+KeyedStateMachine.TestCase.settings = settings(
+    deadline=None, max_examples=examples(75), stateful_step_count=60
+)
 TestKeyedState = KeyedStateMachine.TestCase

@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from equipment.examples import examples
+from equipment.memory_disk import MEMORY
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from models.examples import examples
-from models.memory_disk import MEMORY
 
 from flinkcore._native.lateness import LatenessCounter, windows_of_slices
 from flinkcore.analysis.lateness_count import TimeWindows

@@ -3,10 +3,11 @@
 from typing import Any
 
 import numpy as np
+from equipment.examples import examples
+from equipment.keyed_backends import new_backend
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
-from models.keyed_backends import new_backend
 from models.map_keys import KEYS, MapModel
 
 from flinkcore.checkpoint.state_tables import (
@@ -110,5 +111,5 @@ class MapKeysMachine(RuleBasedStateMachine):
             self.state()
 
 
-MapKeysMachine.TestCase.settings = settings(deadline=None, max_examples=300, stateful_step_count=30)
+MapKeysMachine.TestCase.settings = settings(deadline=None, max_examples=examples(150), stateful_step_count=30)
 TestMapKeys = MapKeysMachine.TestCase

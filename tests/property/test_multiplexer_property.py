@@ -1,9 +1,9 @@
 """The multiplexer against a model that looks at all outputs at each update."""
 
+from equipment.recorders import WatermarkOutputRecorder
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from models.multiplexer import MultiplexerModel, Partial
-from models.recorders import WatermarkOutputRecorder
 
 from flinkcore.common import Watermark, WatermarkOutput
 from flinkcore.elements.sources.watermark_output_multiplexer import WatermarkOutputMultiplexer

@@ -5,7 +5,7 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from models.window_programs import Count, Sum, Surroundings, record
+from jobs.window_programs import Count, Sum, Surroundings, record
 
 from flinkcore.common import MAX_TIMESTAMP, OutputTag, Watermark
 from flinkcore.datastream.functions import ProcessWindowFunction, WindowContext

@@ -1,8 +1,8 @@
 """The percentile generator against a window that is sorted anew for each event."""
 
+from equipment.recorders import WatermarkOutputRecorder
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from models.recorders import WatermarkOutputRecorder
 
 from flinkcore.common import MIN_TIMESTAMP, PercentileOutOfOrdernessWatermarks, Time
 

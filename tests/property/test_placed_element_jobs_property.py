@@ -1,11 +1,12 @@
 """Random jobs whose tasks only exchange messages, each for itself, give what the embedded run gives, in its order."""
 
+from equipment.examples import examples
+from equipment.message_jobs import collected_by_messages
+from equipment.timestamped_source import TimestampedSource
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from models.element_steps import STEPS, Element
-from models.message_jobs import collected_by_messages
-from models.source_jobs import ListedSource
-from models.timestamped_source import TimestampedSource
+from jobs.element_steps import STEPS, Element
+from jobs.source_jobs import ListedSource
 
 from flinkcore.common import Duration, WatermarkStrategy
 from flinkcore.datastream import StreamExecutionEnvironment, TimeCharacteristic
@@ -16,7 +17,7 @@ ALIGNED = WatermarkStrategy.for_monotonous_timestamps().with_watermark_alignment
 elements = st.lists(st.tuples(st.integers(0, 120), st.sampled_from("abcd"), st.integers(0, 8)), max_size=25)
 
 
-@settings(deadline=None, max_examples=120)
+@settings(deadline=None, max_examples=examples(60))
 @given(
     st.lists(elements, min_size=1, max_size=3),
     st.lists(st.sampled_from(sorted(STEPS)), max_size=4),

@@ -3,10 +3,11 @@
 from typing import Any
 from unittest.mock import patch
 
+from equipment.examples import examples
+from equipment.small_batches import read_in_batches_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from models.process_replay import PlainWorld, Scripted, operator_run
-from models.scripted_logs import (
+from jobs.scripted_logs import (
     RESULTS,
     ROWS,
     SIDES,
@@ -19,7 +20,7 @@ from models.scripted_logs import (
     strategy_of,
     table_of,
 )
-from models.small_batches import reading_batches_of
+from models.process_replay import PlainWorld, Scripted, operator_run
 
 from flinkcore.columnar.local import partition_threads
 from flinkcore.columnar.stages import function_stage, result_batches
@@ -27,7 +28,7 @@ from flinkcore.common import OutputTag
 from flinkcore.datastream import StreamExecutionEnvironment
 
 
-@settings(deadline=None, max_examples=120)
+@settings(deadline=None, max_examples=examples(60))
 @given(
     rows=st.lists(ROWS, max_size=40),
     bound=st.sampled_from(WATERMARKS),
@@ -49,6 +50,7 @@ def test_replays_are_those_of_a_plain_model_and_of_the_operator(
     table = table_of(rows, batch_rows)
     env = StreamExecutionEnvironment().set_parallelism(parallelism)
     env.get_config().set_auto_watermark_interval(interval)
+    read_in_batches_of(batch_rows, env)
     stream = (
         env.from_event_log(table, timestamp="ts", integer_times=True, arrival="at", split="split")
         .assign_timestamps_and_watermarks(strategy_of(bound))
@@ -56,7 +58,6 @@ def test_replays_are_those_of_a_plain_model_and_of_the_operator(
         .process(Scripted(), RESULTS, side_outputs=[OutputTag("side", SIDES)], timestamp_column="record_time")
     )
     with (
-        reading_batches_of(batch_rows),
         patch.object(function_stage, "SLICE_ROWS", slice_rows),
         patch.object(result_batches, "BATCH_ROWS", result_rows),
         patch.object(partition_threads, "RESULTS_AHEAD", result_rows),

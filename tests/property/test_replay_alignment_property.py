@@ -1,10 +1,11 @@
 """The timeline of aligned splits is that of the step-by-step model, however the log is cut into chunks and batches."""
 
 import numpy as np
+from equipment.examples import examples
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from jobs.aligned_sources import AlignedSources
 from models.aligned_replay import AlignedReplayModel
-from models.aligned_sources import AlignedSources
 from models.timed_log import Log, check_floors, placed, steps, watermarks_of
 from models.watermarks import Event
 
@@ -83,7 +84,7 @@ def check_order(log: Log, plane: TimePlane, model: AlignedReplayModel) -> None:
     assert watermarks == [model.watermark_of(arrival) for arrival in model.arrivals]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(
     rows=logs(),
     generator=GENERATORS,
@@ -105,7 +106,7 @@ def test_recorded_arrivals_give_the_timeline_and_the_pauses_of_the_model(
     check(Log(rows, chunk_cuts, batch_cuts), generator, interval_ms, alignment, limits)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(
     rows=logs(recorded=False),
     generator=GENERATORS,
@@ -127,7 +128,7 @@ def test_arrivals_by_rate_give_the_timeline_and_the_pauses_of_the_model(
     check(Log(rows, chunk_cuts, batch_cuts), generator, interval_ms, alignment, rate=rate)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(
     seed=st.integers(0, 2**32 - 1),
     generator=GENERATORS,
@@ -150,7 +151,7 @@ def test_long_logs_give_the_timeline_and_the_pauses_of_the_model(
     check(Log(rows, {cut, cut // 3}, {cut // 2}), generator, interval_ms, alignment)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(75), deadline=None)
 @given(
     rows=logs(),
     delay_ms=st.sampled_from([0, 5, 100]),

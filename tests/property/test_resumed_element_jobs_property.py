@@ -12,14 +12,14 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 import pytest
+from equipment.examples import examples
+from equipment.memory_disk import MEMORY
+from equipment.message_jobs import collected_by_messages
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
-from models.early_ends import ends_early
-from models.element_steps import ENDS_EARLY, STEPS, Element
-from models.examples import examples
-from models.memory_disk import MEMORY
-from models.message_jobs import collected_by_messages
-from models.timed_elements import STRATEGY
+from jobs.early_ends import ends_early
+from jobs.element_steps import ENDS_EARLY, STEPS, Element
+from jobs.timed_elements import STRATEGY
 
 from flinkcore.common import Duration, JobClient, Types, Watermark, WatermarkStrategy
 from flinkcore.datastream import (

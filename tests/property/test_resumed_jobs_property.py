@@ -9,12 +9,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from equipment.examples import examples
+from equipment.memory_disk import MEMORY
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from models import scripted_logs
-from models.examples import examples
-from models.memory_disk import MEMORY
-from models.resumed_jobs import (
+from jobs import scripted_logs
+from jobs.resumed_jobs import (
     ONE_LOG,
     READ_SEVERAL_TIMES,
     TWO_LOGS,
@@ -25,7 +25,7 @@ from models.resumed_jobs import (
     not_amid_an_arrival,
     tables_of,
 )
-from models.scripted_logs import ROWS
+from jobs.scripted_logs import ROWS
 
 from flinkcore.common import Duration, WatermarkStrategy
 from flinkcore.datastream import DataStream, StreamExecutionEnvironment

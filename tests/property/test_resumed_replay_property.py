@@ -9,13 +9,11 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from equipment.examples import examples
+from equipment.memory_disk import MEMORY
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from models.batch_functions import scripted_batches
-from models.examples import examples
-from models.memory_disk import MEMORY
-from models.process_replay import SIDE, Scripted
-from models.scripted_logs import (
+from jobs.scripted_logs import (
     EVENT_DELAYS,
     LATENESSES,
     PROCESSING_DELAYS,
@@ -26,6 +24,8 @@ from models.scripted_logs import (
     log_of,
     strategy_of,
 )
+from models.batch_functions import scripted_batches
+from models.process_replay import SIDE, Scripted
 
 from flinkcore.common import OutputTag, Time, WatermarkStrategy
 from flinkcore.datastream import (

@@ -7,9 +7,9 @@ from typing import Any
 from unittest.mock import patch
 
 import pyarrow as pa
+from equipment.memory_disk import MEMORY
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from models.memory_disk import MEMORY
 
 from flinkcore.columnar.stages import result_batches
 from flinkcore.common import Duration, OutputTag, Row, WatermarkStrategy

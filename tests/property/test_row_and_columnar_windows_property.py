@@ -7,6 +7,7 @@ from unittest.mock import patch
 
 import pyarrow as pa
 import pytest
+from equipment.examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -210,7 +211,7 @@ def assert_equal_counts(rows: Any, columnar: Any) -> None:
         assert getattr(rows.report, name) == getattr(columnar.report, name)
 
 
-@settings(deadline=None, max_examples=120)
+@settings(deadline=None, max_examples=examples(60))
 @given(
     events,
     windows,
@@ -277,7 +278,7 @@ def has_bounds(assigner: WindowAssigner[Any, Any], timestamp: int) -> bool:
 
 
 @pytest.mark.filterwarnings("ignore:column 'ts' was read as milliseconds")
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=examples(50))
 @given(
     times_near_the_ends,
     st.one_of(of_time, st.tuples(long_tumbling, st.none(), st.none())),  # others might fire without end
@@ -315,7 +316,7 @@ class OfAllElements(ProcessAllWindowFunction[Any, Any, Any]):
         yield (*bounds(context), len(values), sum(values), min(values), max(values))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(30))
 @given(
     events,
     windows,

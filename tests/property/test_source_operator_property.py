@@ -2,11 +2,12 @@
 
 from typing import Any
 
+from equipment.examples import examples
+from equipment.scripted_reader import OperatorUnderTest, Split
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from models.golden_generators import golden_strategy
-from models.scripted_reader import OperatorUnderTest, Split
+from jobs.golden_generators import golden_strategy
 from models.source_alignment import AlignedSourceModel
 from models.source_outputs import SourceModel
 from models.watermarks import generator_of
@@ -139,6 +140,8 @@ class AlignedSourceMachine(SourceMachine):
 
 
 TestSourceOperator = SourceMachine.TestCase
-TestSourceOperator.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+TestSourceOperator.settings = settings(max_examples=examples(75), stateful_step_count=40, deadline=None)
 TestAlignedSourceOperator = AlignedSourceMachine.TestCase
-TestAlignedSourceOperator.settings = settings(max_examples=200, stateful_step_count=50, deadline=None)
+TestAlignedSourceOperator.settings = settings(
+    max_examples=examples(100), stateful_step_count=50, deadline=None
+)

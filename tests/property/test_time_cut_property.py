@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from equipment.examples import examples
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from models.timed_log import Log, placed, steps
@@ -84,7 +85,7 @@ def idle_spans(plane: TimePlane, *, without_open: bool = False) -> list[tuple[An
     return found
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=examples(150))
 @given(
     rows=logs(),
     generator=GENERATORS,
@@ -143,7 +144,7 @@ def test_two_time_planes_are_those_of_the_whole_log(
     assert sorted(placed(first, first_log) + placed(second, second_log)) == sorted(placed(whole, whole_log))
 
 
-@settings(deadline=None, max_examples=120)
+@settings(deadline=None, max_examples=examples(60))
 @given(
     rows=logs(),
     generator=GENERATORS,

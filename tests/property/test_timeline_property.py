@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from equipment.examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from models.timed_log import Log, check_floors, placed, steps, watermarks_of
@@ -138,7 +139,7 @@ def check_leads(plane: Any, model: ReplayModel) -> None:
     assert abs(found - expected) <= int(spans.sum()) + expected * 1e-9
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(
     rows=logs(),
     generator=GENERATORS,
@@ -158,7 +159,7 @@ def test_recorded_arrivals_give_the_timeline_of_the_model(
     check(Log(rows, chunk_cuts, batch_cuts), generator, interval_ms, limits)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(75), deadline=None)
 @given(
     rows=logs(recorded=False),
     generator=GENERATORS,
@@ -180,7 +181,7 @@ def test_arrivals_by_rate_give_the_timeline_of_the_model(
     check(Log(rows, chunk_cuts, batch_cuts), generator, interval_ms, limits, rate)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(
     seed=st.integers(0, 2**32 - 1),
     generator=GENERATORS,

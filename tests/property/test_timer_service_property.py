@@ -5,6 +5,7 @@ from itertools import pairwise
 from typing import Any
 
 import hypothesis.strategies as st
+from equipment.examples import examples
 from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from models.timer_service import MAX_TIMESTAMP, TimerRow, TimerServiceModel, int_key_group
@@ -161,4 +162,4 @@ def restore_model(part: Part, of: TimerServiceModel, key_groups: tuple[int, int]
 
 
 TestTimerServices = TimerServices.TestCase
-TestTimerServices.settings = settings(deadline=None, max_examples=100, stateful_step_count=40)
+TestTimerServices.settings = settings(deadline=None, max_examples=examples(50), stateful_step_count=40)

@@ -5,10 +5,11 @@ from unittest.mock import patch
 
 import pyarrow as pa
 import pytest
+from equipment.examples import examples
+from equipment.small_batches import read_in_batches_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from models.process_replay import Scripted
-from models.scripted_logs import (
+from jobs.scripted_logs import (
     RESULTS,
     ROWS,
     SIDES,
@@ -21,8 +22,7 @@ from models.scripted_logs import (
     strategy_of,
     table_of,
 )
-from models.small_batches import reading_batches_of
-from models.two_inputs import (
+from jobs.two_inputs import (
     RULES,
     ScriptedCo,
     ScriptedRules,
@@ -33,6 +33,7 @@ from models.two_inputs import (
     replay_models,
     union_run,
 )
+from models.process_replay import Scripted
 from models.watermarks import ReplayModel
 
 from flinkcore.columnar.local import partition_threads
@@ -74,7 +75,7 @@ def modelled(
 
 
 @pytest.mark.parametrize("kind", FUNCTIONS)
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(20))
 @given(
     rows=st.tuples(st.lists(ROWS, max_size=25), st.lists(ROWS, max_size=25)),
     bounds=st.tuples(*[st.sampled_from(WATERMARKS)] * 2),
@@ -99,6 +100,7 @@ def test_connected_logs_give_what_the_operator_gives_element_by_element(
     tables = [table_of(rows[0], batch_rows), second_table(rows[1], batch_rows)]
     env = StreamExecutionEnvironment().set_parallelism(parallelism)
     env.get_config().set_auto_watermark_interval(interval)
+    read_in_batches_of(batch_rows, env)
     streams = [
         env.from_event_log(
             table, timestamp="ts", integer_times=True, arrival="at", split="split"
@@ -106,7 +108,6 @@ def test_connected_logs_give_what_the_operator_gives_element_by_element(
         for table, bound, idleness in zip(tables, bounds, idlenesses, strict=True)
     ]
     with (
-        reading_batches_of(batch_rows),
         patch.object(function_stage, "SLICE_ROWS", slice_rows),
         patch.object(result_batches, "BATCH_ROWS", result_rows),
         patch.object(partition_threads, "RESULTS_AHEAD", result_rows),
@@ -123,7 +124,7 @@ def test_connected_logs_give_what_the_operator_gives_element_by_element(
         ]
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=examples(25))
 @given(
     rows=st.tuples(*[st.lists(ROWS, max_size=20)] * 3),
     bounds=st.tuples(*[st.sampled_from(WATERMARKS)] * 3),
@@ -143,6 +144,7 @@ def test_a_union_gives_what_the_operator_behind_a_valve_gives(
     tables = [table_of(of_log, batch_rows) for of_log in rows]
     env = StreamExecutionEnvironment().set_parallelism(parallelism)
     env.get_config().set_auto_watermark_interval(interval)
+    read_in_batches_of(batch_rows, env)
     first, *others = (
         env.from_event_log(
             table, timestamp="ts", integer_times=True, arrival="at", split="split"
@@ -155,8 +157,7 @@ def test_a_union_gives_what_the_operator_behind_a_valve_gives(
         .process(Scripted(), RESULTS, side_outputs=[OutputTag("side", SIDES)], timestamp_column="record_time")
         .execute()
     )
-    with reading_batches_of(batch_rows):
-        replayed = emitted_by(result)
+    replayed = emitted_by(result)
     expected = union_run(Scripted(), lambda row: row.user, *modelled(tables, bounds, idlenesses, interval))
     assert by_key(replayed) == by_key(expected)
     assert result.report.processed == sum(map(len, rows))

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from models.unordered_rows import UnorderedRows
+from equipment.unordered_rows import UnorderedRows
 
 from flinkcore.common import Duration, Time, Watermark, WatermarkGenerator, WatermarkStrategy
 from flinkcore.datastream import DataStream, StreamExecutionEnvironment, TumblingEventTimeWindows

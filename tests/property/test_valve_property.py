@@ -1,6 +1,7 @@
 """StatusWatermarkValve does what the plain model does, one by one and in batches."""
 
 import numpy as np
+from equipment.examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -60,7 +61,7 @@ class ValveMachine(RuleBasedStateMachine):
 
 
 TestValve = ValveMachine.TestCase
-TestValve.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+TestValve.settings = settings(max_examples=examples(75), stateful_step_count=40, deadline=None)
 
 
 @settings(max_examples=20, deadline=None)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from equipment.examples import examples
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from models.aggregates import SPREADS, is_spread, result_of
@@ -200,7 +201,7 @@ def in_order_of_timers(firings: list[Firing], model: list[Firing]) -> list[list[
 
 
 @pytest.mark.parametrize("kind", ["int64", "string"])
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(75))
 @given(job=jobs(), events=st.lists(EVENT, max_size=60), steps=st.lists(STEP, max_size=20), data=st.data())
 def test_native_windows_agree_with_the_model(
     kind: str,
@@ -273,7 +274,7 @@ def test_native_windows_agree_with_the_model(
         assert operator.live_windows == ("gap" not in job and "size" not in job and bool(events))
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=examples(100))
 @given(
     kind=st.sampled_from(["int64", "string"]),
     job=jobs(),
@@ -340,7 +341,7 @@ def test_limits_of_results_cut_batches_and_change_no_row(
     assert run({"row_limit": row_limit, "byte_limit": byte_limit}) == run(NO_LIMIT)
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(75))
 @given(
     kind=st.sampled_from(["int64", "string"]),
     job=jobs(purging=False, counting=False),
@@ -419,7 +420,7 @@ VALUE = st.fixed_dictionaries(
 )
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=examples(100))
 @given(
     job=jobs(),
     events=st.lists(st.tuples(EVENT, VALUE), max_size=40),
@@ -491,7 +492,7 @@ def given_before(results: list[dict[str, Any]], result: dict[str, Any]) -> bool:
     return last == "-U"
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=examples(100))
 @given(
     kind=st.sampled_from(["int64", "string"]),
     jobs_and_modes=st.one_of(

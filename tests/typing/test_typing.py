@@ -51,6 +51,12 @@ def test_hooks_before_a_commit_run_these_checks() -> None:
     assert entries == ["ruff check --force-exclude", "ruff format --force-exclude", "mypy"]
 
 
+def test_the_first_job_of_ci_runs_these_checks() -> None:
+    lines = (ROOT / ".ci" / "lint").read_text(encoding="utf-8")
+    run_by_ci = re.findall(r"^\.venv-lint/bin/(?!pip )(.*)", lines, re.MULTILINE)
+    assert run_by_ci == ["ruff check .", "ruff format --check .", "mypy"]
+
+
 def test_stubs_say_what_the_native_modules_are() -> None:
     allowed = str(Path(__file__).with_name("stubtest_allowlist.txt"))
     modules = (f"flinkcore._native.{name}" for name in NATIVE_MODULES)

@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from models.checkpoint_trials import ELEMENT_JOBS, JOBS, run_job
-from models.forged_checkpoints import read_content, read_table, with_column, write_content, write_table
+from equipment.forged_checkpoints import read_content, read_table, with_column, write_content, write_table
+from jobs.checkpoint_trials import ELEMENT_JOBS, JOBS, run_job
 
 import flinkcore
 from flinkcore.errors import FlinkcoreError

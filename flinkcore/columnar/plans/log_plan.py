@@ -218,6 +218,7 @@ def plan_of_log(
         strategy=strategy,
         auto_watermark_interval_ms=configuration.get_auto_watermark_interval(),
         timestamp_range=operator.timestamp_range,
+        batch_rows=configuration._batch_rows,
         after=after,
         keys=keys,
         read=None if shows_rows else operator.columns,

@@ -1,0 +1,8 @@
+"""Logs that are read in small batches, where a job joins short ones otherwise."""
+
+from flinkcore.datastream import StreamExecutionEnvironment
+
+
+def read_in_batches_of(rows: int, env: StreamExecutionEnvironment) -> None:
+    """Let jobs of an environment read batches of so many rows of a log at most."""
+    env.get_config()._batch_rows = rows
