@@ -21,19 +21,13 @@ from flinkcore.errors import ConfigurationError, DataError, SourceError
 from flinkcore._native.call_guard cimport Call, begin_call
 from flinkcore._native.event_log cimport MAX_ARRIVAL, check_codes
 from flinkcore._native.memory cimport Buffer, buffer_append, buffer_free, buffer_reserve
-from flinkcore._native.watermarks cimport (
-    ElementKind,
+from flinkcore._native.time_summary cimport PackedRecord, checked_interval, tick_of
+from flinkcore._native.valve cimport ElementKind, StatusWatermarkValve, Valve, ValveOutput, valve_input
+from flinkcore._native.watermark_generator cimport (
     GeneratorOutput,
-    PackedRecord,
-    StatusWatermarkValve,
-    Valve,
-    ValveOutput,
-    checked_interval,
     generator_on_event,
     generator_on_periodic_emit,
     generator_set_up,
-    tick_of,
-    valve_input,
 )
 
 

@@ -3,7 +3,9 @@ from libc.stdint cimport int32_t, int64_t
 
 from flinkcore._native.call_guard cimport CallGuard
 from flinkcore._native.memory cimport Buffer
-from flinkcore._native.watermarks cimport Generator, PackedRecord, StatusWatermarkValve
+from flinkcore._native.time_summary cimport PackedRecord
+from flinkcore._native.valve cimport StatusWatermarkValve
+from flinkcore._native.watermark_generator cimport Generator
 
 
 cdef struct Move:

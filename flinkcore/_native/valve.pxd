@@ -1,0 +1,44 @@
+# The valve that merges the watermarks and statuses of channels.
+from libc.stdint cimport int32_t, int64_t, uint8_t
+
+from flinkcore._native.call_guard cimport CallGuard
+
+
+cdef enum ElementKind:
+    WATERMARK = 0
+    IDLE = 1
+    ACTIVE = 2
+
+
+cdef enum ValveOutput:
+    # What one input gave; the watermark, where there is one, comes before the status.
+    EMITS_WATERMARK = 1
+    EMITS_IDLE = 2
+    EMITS_ACTIVE = 4
+
+
+cdef struct AlignedChannel:
+    int64_t watermark
+    int32_t channel
+
+
+cdef struct Valve:
+    int32_t n_channels
+    int32_t n_active
+    int32_t n_aligned
+    bint idle                # the last status emitted
+    int64_t last_output      # the last watermark emitted
+    int64_t maximum          # over the watermarks of all channels, idle ones too
+    int64_t* watermarks      # (n_channels,)
+    uint8_t* idle_channels   # (n_channels,)
+    int32_t* places          # (n_channels,): index in `aligned`, or -1
+    AlignedChannel* aligned  # (n_aligned,): min-heap by watermark
+
+
+# One watermark or status on a channel; ValveOutput flags, and the watermark emitted in *emitted. O(log n_channels).
+cdef int valve_input(Valve* valve, int32_t channel, int kind, int64_t timestamp, int64_t* emitted) noexcept nogil
+
+
+cdef class StatusWatermarkValve:
+    cdef CallGuard guard
+    cdef Valve valve
