@@ -127,10 +127,9 @@ cdef SessionTimer* _with_room(SessionTimer* timers, int64_t n, int64_t* capacity
     return timers
 
 
-cdef int _heap_push(SessionHeap* heap, SessionTimer timer) except -1 nogil:
-    cdef int64_t at = heap.n, parent
-    heap.timers = _with_room(heap.timers, heap.n, &heap.capacity)
-    heap.n += 1
+cdef void _sift_up(SessionHeap* heap, int64_t at, SessionTimer timer) noexcept nogil:
+    # Puts a timer into the gap at `at` or nearer to the root.
+    cdef int64_t parent
     while at:
         parent = (at - 1) >> 1
         if not _earlier(&timer, &heap.timers[parent]):
@@ -138,25 +137,34 @@ cdef int _heap_push(SessionHeap* heap, SessionTimer timer) except -1 nogil:
         heap.timers[at] = heap.timers[parent]
         at = parent
     heap.timers[at] = timer
-    return 0
 
 
-cdef void _heap_pop(SessionHeap* heap) noexcept nogil:
-    cdef SessionTimer last
-    cdef int64_t at = 0, child
-    heap.n -= 1
-    last = heap.timers[heap.n]
+cdef void _sift_down(SessionHeap* heap, int64_t at, SessionTimer timer) noexcept nogil:
+    # Puts a timer into the gap at `at` or further from the root.
+    cdef int64_t child
     while True:
         child = 2 * at + 1
         if child >= heap.n:
             break
         if child + 1 < heap.n and _earlier(&heap.timers[child + 1], &heap.timers[child]):
             child += 1
-        if not _earlier(&heap.timers[child], &last):
+        if not _earlier(&heap.timers[child], &timer):
             break
         heap.timers[at] = heap.timers[child]
         at = child
-    heap.timers[at] = last
+    heap.timers[at] = timer
+
+
+cdef int _heap_push(SessionHeap* heap, SessionTimer timer) except -1 nogil:
+    heap.timers = _with_room(heap.timers, heap.n, &heap.capacity)
+    heap.n += 1
+    _sift_up(heap, heap.n - 1, timer)
+    return 0
+
+
+cdef void _heap_pop(SessionHeap* heap) noexcept nogil:
+    heap.n -= 1
+    _sift_down(heap, 0, heap.timers[heap.n])
 
 
 cdef int _put(SessionTimers* timers, SessionTimer timer) except -1 nogil:

@@ -19,6 +19,7 @@ from libc.string cimport memset
 from flinkcore.errors import ConfigurationError, DataError, SourceError
 
 from flinkcore._native.call_guard cimport Call, begin_call
+from flinkcore._native.entry_heap cimport entry_slot, entry_time
 from flinkcore._native.event_log cimport MAX_ARRIVAL, check_codes
 from flinkcore._native.memory cimport Buffer, buffer_append, buffer_free, buffer_reserve
 from flinkcore._native.time_summary cimport PackedRecord, checked_interval, tick_of
@@ -656,14 +657,15 @@ cdef inline void _note_lead(SplitMerge merge, int64_t clock) noexcept nogil:
     # Before anything changes at a clock. A split without a watermark lags by what has passed since the opening.
     cdef Valve* valve = &merge.valve.valve
     cdef int64_t least, following
+    cdef int32_t child
     cdef Holder* last
     if clock == merge.lead_clock or merge.holder_rows.size == 0:
         merge.lead_clock = clock
         return
     if valve.n_aligned > 1:
-        least, following = valve.aligned[0].watermark, valve.aligned[1].watermark
-        if valve.n_aligned > 2:
-            following = min(following, valve.aligned[2].watermark)
+        least, following = entry_time(valve.aligned[0]), INT64_MAX
+        for child in range(1, min(5, valve.n_aligned)):  # the second least entry is a child of the root
+            following = min(following, entry_time(valve.aligned[child]))
         if least == INT64_MIN and following > least:
             merge.led += (<double> merge.lead_clock - merge.operators.opened) * (<double> clock - merge.lead_clock)
         else:
@@ -675,9 +677,9 @@ cdef inline void _note_lead(SplitMerge merge, int64_t clock) noexcept nogil:
 
 
 cdef inline int _note_holder(SplitMerge merge, int64_t clock) except -1 nogil:
-    # Of one clock only what it leaves is noted.
+    # Only the last holder at each clock is noted. Where several splits hold the watermark, it is the one with the lowest number.
     cdef int64_t n = merge.holder_rows.size // <int64_t> sizeof(Holder)
-    cdef int64_t split = merge.valve.valve.aligned[0].channel if merge.valve.valve.n_aligned else -1
+    cdef int64_t split = entry_slot(merge.valve.valve.aligned[0]) if merge.valve.valve.n_aligned else -1
     cdef Holder* last = <Holder*> merge.holder_rows.data
     if n:
         last += n - 1

@@ -1,12 +1,21 @@
 """The valve: merges the watermarks and statuses of several channels into one watermark and one status."""
 
 import cython
-from libc.stdint cimport INT64_MIN, int8_t, int32_t, int64_t, uint8_t
+from libc.stdint cimport INT64_MIN, int8_t, int32_t, int64_t, uint8_t, uint32_t
 from libc.stdlib cimport calloc, free, malloc
 
 from flinkcore.errors import ConfigurationError, DataError
 
 from flinkcore._native.call_guard cimport Call, begin_call, check_no_call
+from flinkcore._native.entry_heap cimport (
+    HeapEntry,
+    entry_time,
+    heap_put,
+    heap_remove,
+    heap_sift_down,
+    heap_sift_up,
+    make_entry,
+)
 from flinkcore._native.memory cimport Buffer, buffer_append, buffer_free
 
 
@@ -14,68 +23,32 @@ WATERMARK_KIND = int(ElementKind.WATERMARK)
 IDLE_KIND = int(ElementKind.IDLE)
 ACTIVE_KIND = int(ElementKind.ACTIVE)
 
-
-# The heap of aligned channels. An aligned channel's watermark only grows, so that an update sinks; only a channel that comes or goes can rise.
-
-
-cdef inline void _place(Valve* valve, int32_t place, AlignedChannel node) noexcept nogil:
-    valve.aligned[place] = node
-    valve.places[node.channel] = place
+cdef uint32_t UNALIGNED = 0xFFFFFFFF  # position of a channel that is not in the heap
 
 
-cdef inline void _sink(Valve* valve, int32_t place, AlignedChannel node) noexcept nogil:
-    cdef int32_t child
-    while True:
-        child = 2 * place + 1
-        if child >= valve.n_aligned:
-            break
-        if child + 1 < valve.n_aligned and valve.aligned[child + 1].watermark < valve.aligned[child].watermark:
-            child += 1
-        if valve.aligned[child].watermark >= node.watermark:
-            break
-        _place(valve, place, valve.aligned[child])
-        place = child
-    _place(valve, place, node)
-
-
-cdef inline void _rise(Valve* valve, int32_t place, AlignedChannel node) noexcept nogil:
-    cdef int32_t parent
-    while place > 0:
-        parent = (place - 1) >> 1
-        if valve.aligned[parent].watermark <= node.watermark:
-            break
-        _place(valve, place, valve.aligned[parent])
-        place = parent
-    _place(valve, place, node)
+# Only aligned channels can hold the watermark back: they are in a heap of (watermark, channel), whose root is the minimum over
+# them. A channel that is idle, or that has come back from idleness below the last watermark emitted, is not in it.
+#
+# The verbs follow StatusWatermarkValve: inputWatermark, inputWatermarkStatus, markWatermarkAligned, markWatermarkUnaligned,
+# findAndOutputNewMinWatermarkAcrossAlignedSubpartitions.
 
 
 cdef void _align(Valve* valve, int32_t channel) noexcept nogil:
-    cdef AlignedChannel node
-    if valve.places[channel] >= 0:
-        return
-    node.watermark = valve.watermarks[channel]
-    node.channel = channel
-    valve.n_aligned += 1
-    _rise(valve, valve.n_aligned - 1, node)
+    if valve.positions[channel] == UNALIGNED:
+        heap_sift_up(valve.aligned, valve.n_aligned, make_entry(valve.watermarks[channel], 0, channel), valve.positions)
+        valve.n_aligned += 1
 
 
 cdef void _unalign(Valve* valve, int32_t channel) noexcept nogil:
-    cdef int32_t place = valve.places[channel]
-    cdef AlignedChannel last
-    if place < 0:
-        return
-    valve.places[channel] = -1
-    valve.n_aligned -= 1
-    if place == valve.n_aligned:
-        return
-    last = valve.aligned[valve.n_aligned]
-    if place > 0 and last.watermark < valve.aligned[(place - 1) >> 1].watermark:
-        _rise(valve, place, last)
-    else:
-        _sink(valve, place, last)
+    cdef uint32_t position = valve.positions[channel]
+    if position != UNALIGNED:
+        heap_remove(valve.aligned, valve.n_aligned, position, valve.positions)
+        valve.n_aligned -= 1
+        valve.positions[channel] = UNALIGNED
 
 
-cdef inline int _put_out(Valve* valve, int64_t watermark, int64_t* emitted) noexcept nogil:
+cdef inline int _emit(Valve* valve, int64_t watermark, int64_t* emitted) noexcept nogil:
+    # The valve's watermark never goes back, and is never emitted twice.
     if watermark <= valve.last_output:
         return 0
     valve.last_output = watermark
@@ -83,24 +56,23 @@ cdef inline int _put_out(Valve* valve, int64_t watermark, int64_t* emitted) noex
     return ValveOutput.EMITS_WATERMARK
 
 
-cdef inline int _put_out_minimum(Valve* valve, int64_t* emitted) noexcept nogil:
-    return _put_out(valve, valve.aligned[0].watermark, emitted) if valve.n_aligned else 0
+cdef inline int _emit_minimum(Valve* valve, int64_t* emitted) noexcept nogil:
+    return _emit(valve, entry_time(valve.aligned[0]), emitted) if valve.n_aligned else 0
 
 
 cdef inline int _input_watermark(Valve* valve, int32_t channel, int64_t timestamp, int64_t* emitted) noexcept nogil:
-    cdef AlignedChannel node
     if valve.idle_channels[channel] or timestamp <= valve.watermarks[channel]:
         return 0
     valve.watermarks[channel] = timestamp
     if timestamp > valve.maximum:
         valve.maximum = timestamp
-    if valve.places[channel] >= 0:
-        node.watermark = timestamp
-        node.channel = channel
-        _sink(valve, valve.places[channel], node)
+    if valve.positions[channel] != UNALIGNED:  # its watermark has grown, so that it can only sift down
+        heap_sift_down(
+            valve.aligned, valve.n_aligned, valve.positions[channel], make_entry(timestamp, 0, channel), valve.positions
+        )
     elif timestamp >= valve.last_output:
         _align(valve, channel)
-    return _put_out_minimum(valve, emitted)
+    return _emit_minimum(valve, emitted)
 
 
 cdef int _input_idle(Valve* valve, int32_t channel, int64_t* emitted) noexcept nogil:
@@ -112,11 +84,11 @@ cdef int _input_idle(Valve* valve, int32_t channel, int64_t* emitted) noexcept n
     _unalign(valve, channel)
     if valve.n_active == 0:
         if valve.watermarks[channel] == valve.last_output:
-            output = _put_out(valve, valve.maximum, emitted)
+            output = _emit(valve, valve.maximum, emitted)
         valve.idle = True
         return output | ValveOutput.EMITS_IDLE
     if valve.watermarks[channel] == valve.last_output:
-        return _put_out_minimum(valve, emitted)
+        return _emit_minimum(valve, emitted)
     return 0
 
 
@@ -204,7 +176,7 @@ cdef class StatusWatermarkValve:
     idleness counts only once it has caught up with the last watermark emitted. The last active channel that turns
     idle flushes the maximum over all channels, if the watermark stood at that channel's.
 
-    O(log channels) for each watermark and each status: aligned channels are an indexed binary heap. The maximum over
+    O(log channels) for each watermark and each status: aligned channels are an indexed heap. The maximum over
     all channels is kept as they advance (a channel's watermark never goes back), so that the flush is O(1).
 
     Follows StatusWatermarkValve of Flink 2.3, one subpartition per channel.
@@ -229,23 +201,23 @@ cdef class StatusWatermarkValve:
         self.valve.last_output = self.valve.maximum = INT64_MIN
         self.valve.watermarks = <int64_t*> malloc(self.valve.n_channels * sizeof(int64_t))
         self.valve.idle_channels = <uint8_t*> calloc(self.valve.n_channels, 1)
-        self.valve.places = <int32_t*> malloc(self.valve.n_channels * sizeof(int32_t))
-        self.valve.aligned = <AlignedChannel*> calloc(self.valve.n_channels, sizeof(AlignedChannel))
+        self.valve.positions = <uint32_t*> malloc(self.valve.n_channels * sizeof(uint32_t))
+        self.valve.aligned = <HeapEntry*> malloc(self.valve.n_channels * sizeof(HeapEntry))
         if (
             self.valve.watermarks == NULL
             or self.valve.idle_channels == NULL
-            or self.valve.places == NULL
+            or self.valve.positions == NULL
             or self.valve.aligned == NULL
         ):
             raise MemoryError(f"a valve of {channels} channels")
         for i in range(self.valve.n_channels):
-            self.valve.watermarks[i] = self.valve.aligned[i].watermark = INT64_MIN
-            self.valve.places[i] = self.valve.aligned[i].channel = i
+            self.valve.watermarks[i] = INT64_MIN
+            heap_put(self.valve.aligned, i, make_entry(INT64_MIN, 0, i), self.valve.positions)  # ascending, hence a heap
 
     def __dealloc__(self):
         free(self.valve.watermarks)
         free(self.valve.idle_channels)
-        free(self.valve.places)
+        free(self.valve.positions)
         free(self.valve.aligned)
 
     def input_watermark(self, channel, timestamp_ms):
@@ -395,7 +367,7 @@ cdef class StatusWatermarkValve:
             valve.maximum = max(valve.maximum, watermarks_ms[i])
             valve.idle_channels[i] = idle[i] != 0
             valve.n_active += idle[i] == 0
-            valve.places[i] = -1
+            valve.positions[i] = UNALIGNED
         for i in range(valve.n_channels):
             if not valve.idle_channels[i] and valve.watermarks[i] >= watermark_ms:
                 _align(valve, i)
@@ -437,16 +409,15 @@ cdef class StatusWatermarkValve:
         for i in range(valve.n_channels):
             n_active += not valve.idle_channels[i]
             maximum = max(maximum, valve.watermarks[i])
-            if valve.places[i] < 0:
+            if valve.positions[i] == UNALIGNED:
                 assert valve.idle_channels[i] or valve.watermarks[i] < valve.last_output, f"channel {i} should be aligned"
                 continue
             n_aligned += 1
             assert not valve.idle_channels[i], f"channel {i} is idle and aligned"
-            assert valve.places[i] < valve.n_aligned, f"channel {i} lies outside of the heap"
-            assert valve.aligned[valve.places[i]].channel == i, f"channel {i} is not at its place"
-            assert valve.aligned[valve.places[i]].watermark == valve.watermarks[i], f"channel {i} has two watermarks"
+            assert valve.positions[i] < <uint32_t> valve.n_aligned, f"channel {i} lies outside of the heap"
+            assert valve.aligned[valve.positions[i]] == make_entry(valve.watermarks[i], 0, i), f"channel {i} is not at its place"
             assert valve.watermarks[i] >= valve.last_output, f"channel {i} is aligned below the watermark"
         assert (n_active, n_aligned, maximum) == (valve.n_active, valve.n_aligned, valve.maximum)
         assert bool(valve.idle) == (n_active == 0)
         for i in range(1, valve.n_aligned):
-            assert valve.aligned[(i - 1) >> 1].watermark <= valve.aligned[i].watermark, f"the heap is broken at {i}"
+            assert valve.aligned[(i - 1) >> 2] < valve.aligned[i], f"the heap is broken at {i}"

@@ -3,16 +3,7 @@
 # For one thread at a time, with the GIL or without. Key groups must be in the queue's range: nothing here checks that.
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
-
-cdef extern from *:
-    """
-    #ifndef FLINKCORE_TIMER_ENTRY
-    #define FLINKCORE_TIMER_ENTRY
-    typedef unsigned __int128 flinkcore_timer_entry;
-    #endif
-    """
-    # timestamp (sign bit flipped) in bits 64-127, sequence in 32-63, slot in 0-31: entries compare as numbers.
-    ctypedef unsigned long long TimerEntry "flinkcore_timer_entry"
+from flinkcore._native.entry_heap cimport HeapEntry
 
 
 cdef struct Timer:
@@ -44,7 +35,7 @@ cdef enum DueMode:
 
 
 cdef struct TimerQueue:
-    TimerEntry* heap         # (size,); the children of i are 4i + 1 to 4i + 4, in one cache line
+    HeapEntry* heap         # (size,): of timers by timestamp; children share a cache line
     void* heap_memory
     uint32_t size
     uint32_t capacity        # of heap, positions and free_slots

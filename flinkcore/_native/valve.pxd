@@ -1,7 +1,8 @@
 # The valve that merges the watermarks and statuses of channels.
-from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 
 from flinkcore._native.call_guard cimport CallGuard
+from flinkcore._native.entry_heap cimport HeapEntry
 
 
 cdef enum ElementKind:
@@ -17,11 +18,6 @@ cdef enum ValveOutput:
     EMITS_ACTIVE = 4
 
 
-cdef struct AlignedChannel:
-    int64_t watermark
-    int32_t channel
-
-
 cdef struct Valve:
     int32_t n_channels
     int32_t n_active
@@ -31,8 +27,8 @@ cdef struct Valve:
     int64_t maximum          # over the watermarks of all channels, idle ones too
     int64_t* watermarks      # (n_channels,)
     uint8_t* idle_channels   # (n_channels,)
-    int32_t* places          # (n_channels,): index in `aligned`, or -1
-    AlignedChannel* aligned  # (n_aligned,): min-heap by watermark
+    uint32_t* positions      # (n_channels,): index in `aligned`, or 2**32 - 1
+    HeapEntry* aligned       # (n_aligned,): heap by watermark; the slot is the channel
 
 
 # One watermark or status on a channel; ValveOutput flags, and the watermark emitted in *emitted. O(log n_channels).
