@@ -20,8 +20,10 @@ from flinkcore._native.key_dictionary cimport KeyTable, key_table_add, key_table
 from flinkcore._native.keys cimport KeyBatch
 from flinkcore._native.memory cimport grow, prefetch
 from flinkcore._native.window_operator cimport (
+    MOST_GATHERED,
     NO_ENTRY,
     Firings,
+    GatheredFirings,
     InputRows,
     LiveWindow,
     RowKind,
@@ -30,16 +32,15 @@ from flinkcore._native.window_operator cimport (
     WindowRows,
     WindowVerbs,
     check_retracts,
-    core_advance,
     core_append_firings,
-    core_clock_moves,
     core_count,
-    core_emit,
     core_is_full,
-    core_set_clock,
+    core_reach_row_emitted,
     cursor_step,
+    emit_gathered,
     firings_append_bytes_keys,
     firings_append_int64_keys,
+    gather_firing,
     input_row,
     pending_add,
     pending_flush,
@@ -53,6 +54,11 @@ cdef enum:
     FURTHER_ROW = 64  # flag of a checkpoint's row: of the key of the row before
 
 cdef int64_t MOST_ELEMENTS = 1 << 62  # of a window or a slide: sums of two do not overflow
+
+
+cdef inline void _prefetch_key(const KeyTable* keys, const InputRows* input, int64_t i) noexcept nogil:
+    if i < input.n and keys.slots != NULL:
+        prefetch(&keys.slots[input.keys.hashes[input_row(input, i)] & keys.mask])
 
 
 # ---- entries in lists --------------------------------------------------------------------------------------------
@@ -138,47 +144,28 @@ cdef int64_t _entry_list_check(const EntryLists* lists, uint32_t first) except -
 # Of windows that the elements of keys have fired.
 
 
-cdef enum:
-    MOST_FIRINGS = 1024
-
-
 cdef struct CountFirings:
-    int64_t n
-    int64_t n_emitted  # so many have their results out
-    uint32_t[MOST_FIRINGS] keys            # ids
-    uint32_t[MOST_FIRINGS] entries         # of the accumulators
-    int64_t[MOST_FIRINGS + 1] key_offsets  # KEY_BYTES: where the keys would lie, one after the other
+    GatheredFirings gathered
+    uint32_t[MOST_GATHERED] keys  # ids
 
 
 cdef void _count_firing_add(CountFirings* fired, const KeyTable* keys, uint32_t id, uint32_t entry) noexcept nogil:
-    # There is room for it.
-    cdef int64_t i = fired.n
     cdef const int64_t* offsets = <const int64_t*> keys.offsets.data
-    fired.keys[i] = id
-    fired.entries[i] = entry
-    if keys.bytes_keys:
-        fired.key_offsets[i + 1] = fired.key_offsets[i] + offsets[id + 1] - offsets[id]
-    fired.n = i + 1
+    fired.keys[gather_firing(&fired.gathered, entry, offsets[id + 1] - offsets[id] if keys.bytes_keys else 0)] = id
 
 
 cdef int64_t _count_firings_emit(CountFirings* fired, const KeyTable* keys, WindowCore* core) except -1 nogil:
     # Emits as many results as there is room for, at the watermark now in force; how many. The entries stay as they are.
     cdef bint late = core.cursor.watermark == INT64_MAX
-    cdef int64_t i, first = fired.n_emitted
-    cdef int64_t n = core_emit(
-        core,
-        fired.entries + first,
-        0,
-        fired.n - first,
-        fired.key_offsets + first if keys.bytes_keys else NULL,
-    )
+    cdef GatheredFirings* gathered = &fired.gathered
+    cdef int64_t i, first = gathered.n_emitted, n = emit_gathered(core, gathered)
     for i in range(first, first + n):
         _append_counted_key(&core.firings, keys, fired.keys[i])
         core_count(core, RowKind.INSERT, late)
     core_append_firings(core, INT64_MIN, INT64_MAX, late, n)
-    fired.n_emitted += n
-    if fired.n_emitted == fired.n:
-        fired.n = fired.n_emitted = 0
+    gathered.n_emitted += n
+    if gathered.n_emitted == gathered.n:
+        gathered.n = gathered.n_emitted = 0
     return n
 
 
@@ -303,11 +290,12 @@ cdef void _fire(CountWindows* state, uint32_t id, bint is_full) noexcept nogil:
 
 cdef bint _emit_firing(CountWindows* state) except -1 nogil:
     # False where results are full before all are out.
-    cdef int64_t i, first, n = state.fired.n
+    cdef int64_t i, first, n
     cdef uint32_t id
-    pending_flush(&state.core.pending, state.core.table)
-    while state.fired.n:
-        first = state.fired.n_emitted
+    if state.fired.gathered.n:
+        pending_flush(&state.core.pending, state.core.table)
+    while state.fired.gathered.n:
+        first = state.fired.gathered.n_emitted
         n = _count_firings_emit(&state.fired, &state.keys, &state.core)
         if n == 0:
             state.core.due = True
@@ -317,7 +305,7 @@ cdef bint _emit_firing(CountWindows* state) except -1 nogil:
             if state.counted[id].firing:
                 state.counted[id].firing = False
             else:
-                _entry_give(&state.lists, state.fired.entries[i])
+                _entry_give(&state.lists, state.fired.gathered.entries[i])
     return True
 
 
@@ -347,15 +335,11 @@ cdef bint _count_take_row(CountWindows* state, const InputRows* input, uint32_t 
     cdef int64_t id, phase
     cdef uint32_t entry
     cdef bint is_full
-    if not core_advance(&state.core, &COUNT_VERBS, input.steps_before[row], False):
+    if not core_reach_row_emitted(&state.core, &COUNT_VERBS, input, row):
         return False
-    if core_clock_moves(&state.core, input, row):
-        if state.fired.n and not _emit_firing(state):
-            return False
-        core_set_clock(&state.core, input, row)
     id = _count_key(state, input.keys, row)
     key = &state.counted[id]
-    if (key.firing or state.fired.n == MOST_FIRINGS) and not _emit_firing(state):
+    if (key.firing or state.fired.gathered.n == MOST_GATHERED) and not _emit_firing(state):
         return False
     phase = key.phase
     if (phase == 0 and key.count >= state.first_start) or (key.count == 0 and state.first_start < 0):
@@ -381,14 +365,14 @@ cdef int64_t _count_process(void* windows, const InputRows* input, int64_t first
     cdef CountWindows* state = <CountWindows*> windows
     cdef int64_t i = first
     while i < input.n:
-        if i + LOOK_AHEAD < input.n and state.keys.slots != NULL:
-            prefetch(&state.keys.slots[input.keys.hashes[input_row(input, i + LOOK_AHEAD)] & state.keys.mask])
+        _prefetch_key(&state.keys, input, i + LOOK_AHEAD)
         if not _count_take_row(state, input, input_row(input, i)):
             break
         i += 1
-        if state.core.table.rows + state.fired.n >= state.core.row_limit or core_is_full(&state.core):
+        if state.core.table.rows + state.fired.gathered.n >= state.core.row_limit or core_is_full(&state.core):
             break
     _emit_firing(state)
+    pending_flush(&state.core.pending, state.core.table)
     return i
 
 
@@ -471,7 +455,7 @@ cdef int _count_check(const void* windows) except -1:
     cdef const CountedKey* key
     cdef int64_t i, n_open, all_open = 0, emptied = 0
     cdef uint32_t id
-    assert state.core.due or state.fired.n == 0, "results were left behind"
+    assert state.core.due or state.fired.gathered.n == 0, "results were left behind"
     assert state.n_counted == state.keys.n_keys
     for id in range(state.keys.n_keys):
         key = &state.counted[id]
@@ -482,7 +466,7 @@ cdef int _count_check(const void* windows) except -1:
         assert n_open == 0 or state.lists.following[key.last] == END_OF_LIST, "a window was lost"
         all_open += n_open
     assert all_open == state.n_open
-    for i in range(state.fired.n_emitted, state.fired.n):
+    for i in range(state.fired.gathered.n_emitted, state.fired.gathered.n):
         emptied += not state.counted[state.fired.keys[i]].firing
     assert all_open + emptied == _entries_taken(&state.lists), "an entry was lost"
     assert _entry_list_check(&state.lists, state.lists.free_entry) == state.lists.n_free
@@ -571,7 +555,7 @@ cdef struct SlicedCountWindows:
     uint32_t restored_key
     bint restoring_rests
     int64_t n_completed
-    uint32_t[MOST_FIRINGS] completed  # keys, whose slices are added up together: before a further element of one of them
+    uint32_t[MOST_GATHERED] completed  # keys, whose slices are added up together: before a further element of one of them
     CountFirings fired                # of them
 
 
@@ -621,8 +605,8 @@ cdef void _end_block(SlicedCountWindows* state, SlicedKey* key) noexcept nogil:
 
 cdef int _add_up(SlicedCountWindows* state) except -1 nogil:
     # Takes in the slices that are complete, and fires the windows that end with them.
-    cdef uint32_t[MOST_FIRINGS] into
-    cdef uint32_t[MOST_FIRINGS] others
+    cdef uint32_t[MOST_GATHERED] into
+    cdef uint32_t[MOST_GATHERED] others
     cdef int64_t i, n = 0
     cdef uint32_t id, entry
     cdef SlicedKey* key
@@ -668,14 +652,14 @@ cdef bint _settle(SlicedCountWindows* state) except -1 nogil:
     cdef int64_t i, first, n
     if state.n_completed:
         _add_up(state)
-    while state.fired.n:
-        first = state.fired.n_emitted
+    while state.fired.gathered.n:
+        first = state.fired.gathered.n_emitted
         n = _count_firings_emit(&state.fired, &state.keys, &state.core)
         if n == 0:
             state.core.due = True
             return False
         for i in range(first, first + n):
-            _entry_give(&state.lists, state.fired.entries[i])
+            _entry_give(&state.lists, state.fired.gathered.entries[i])
     return True
 
 
@@ -703,15 +687,11 @@ cdef bint _sliced_take_row(SlicedCountWindows* state, const InputRows* input, ui
     # WindowOperator.processElement, for one row; false where results are full before it.
     cdef SlicedKey* key
     cdef int64_t id
-    if not core_advance(&state.core, &SLICED_VERBS, input.steps_before[row], False):
+    if not core_reach_row_emitted(&state.core, &SLICED_VERBS, input, row):
         return False
-    if core_clock_moves(&state.core, input, row):
-        if (state.n_completed or state.fired.n) and not _settle(state):
-            return False
-        core_set_clock(&state.core, input, row)
     id = _sliced_key(state, input.keys, row)
     key = &state.sliced[id]
-    if (key.completed or state.n_completed == MOST_FIRINGS) and not _settle(state):
+    if (key.completed or state.n_completed == MOST_GATHERED) and not _settle(state):
         return False
     if key.phase == 0:
         _add_slice(state, key)
@@ -731,8 +711,7 @@ cdef int64_t _sliced_process(void* windows, const InputRows* input, int64_t firs
     cdef SlicedCountWindows* state = <SlicedCountWindows*> windows
     cdef int64_t i = first
     while i < input.n:
-        if i + LOOK_AHEAD < input.n and state.keys.slots != NULL:
-            prefetch(&state.keys.slots[input.keys.hashes[input_row(input, i + LOOK_AHEAD)] & state.keys.mask])
+        _prefetch_key(&state.keys, input, i + LOOK_AHEAD)
         if not _sliced_take_row(state, input, input_row(input, i)):
             break
         i += 1
@@ -855,10 +834,10 @@ cdef void _sliced_free(void* windows) noexcept nogil:
 cdef int _sliced_check(const void* windows) except -1:
     cdef const SlicedCountWindows* state = <const SlicedCountWindows*> windows
     cdef const SlicedKey* key
-    cdef int64_t entries = state.fired.n - state.fired.n_emitted
+    cdef int64_t entries = state.fired.gathered.n - state.fired.gathered.n_emitted
     cdef uint32_t id
     assert state.n_completed == 0, "a slice was left behind"
-    assert state.core.due or state.fired.n == 0, "results were left behind"
+    assert state.core.due or state.fired.gathered.n == 0, "results were left behind"
     assert state.n_sliced == state.keys.n_keys
     for id in range(state.keys.n_keys):
         key = &state.sliced[id]

@@ -11,6 +11,7 @@ from flinkcore._native.keys cimport KeyBatch
 from flinkcore._native.memory cimport grow
 from flinkcore._native.window_operator cimport (
     NO_ENTRY,
+    Firings,
     InputRows,
     LiveWindow,
     RowKind,
@@ -27,6 +28,7 @@ from flinkcore._native.window_operator cimport (
     firings_append_int64_keys,
     firings_append_kind,
     input_row,
+    is_over,
     pending_add,
     pending_flush,
     window_kernel,
@@ -335,6 +337,16 @@ cdef Pane* pane_list_open(PaneList* live, PaneStore* store, int64_t start, int64
     return pane
 
 
+cdef int64_t pane_list_retire(PaneList* live, PaneStore* store, WindowCore* core) except -1 nogil:
+    cdef int64_t over = 0
+    while over < live.n and is_over(core, live.panes[over].end):
+        over += 1
+    if over:
+        pending_flush(&core.pending, core.table)  # rows of these windows go in before their entries are given back
+        pane_list_close(live, store, over)
+    return over
+
+
 cdef void pane_list_close(PaneList* live, PaneStore* store, int64_t n) noexcept nogil:
     cdef int64_t i
     for i in range(n):
@@ -439,15 +451,20 @@ cdef WindowKernel aligned_kernel(
 # In order of registration.
 
 
+cdef int firings_append_pane_keys(
+    Firings* firings, bint bytes_keys, const Pane* pane, int64_t first, int64_t n
+) except -1 nogil:
+    if bytes_keys:
+        return firings_append_bytes_keys(firings, pane.data, &pane.offsets[first], n)
+    return firings_append_int64_keys(firings, &pane.keys[first], n)
+
+
 cdef int append_pane_keys(
     WindowCore* core, const Pane* pane, int64_t first, int64_t n, RowKind kind, bint late
 ) except -1 nogil:
     if core.retracts:
         firings_append_kind(&core.firings, kind, n)
-    if core.bytes_keys:
-        firings_append_bytes_keys(&core.firings, pane.data, &pane.offsets[first], n)
-    else:
-        firings_append_int64_keys(&core.firings, &pane.keys[first], n)
+    firings_append_pane_keys(&core.firings, core.bytes_keys, pane, first, n)
     return core_append_firings(core, pane.start, pane.end, late, n)
 
 
@@ -457,14 +474,6 @@ cdef int emit_late_key(WindowCore* core, const Pane* pane, int64_t k, RowKind ki
         core, pane_entry(pane, k), pane.offsets[k + 1] - pane.offsets[k] if core.bytes_keys else 0, kind, True
     )
     return append_pane_keys(core, pane, k, 1, kind, True)
-
-
-cdef int append_live_keys(
-    WindowRows* windows, bint bytes_keys, const Pane* pane, int64_t first, int64_t n
-) except -1 nogil:
-    if bytes_keys:
-        return firings_append_bytes_keys(&windows.firings, pane.data, &pane.offsets[first], n)
-    return firings_append_int64_keys(&windows.firings, &pane.keys[first], n)
 
 
 cdef int append_live_panes(WindowRows* windows, bint bytes_keys, const PaneList* live) except -1 nogil:
@@ -478,7 +487,7 @@ cdef int append_live_panes(WindowRows* windows, bint bytes_keys, const PaneList*
         window.end = pane.end
         window.flags = pane.fired
         if pane.n_keys:
-            append_live_keys(windows, bytes_keys, pane, 0, pane.n_keys)
+            firings_append_pane_keys(&windows.firings, bytes_keys, pane, 0, pane.n_keys)
         for k in range(pane.n_keys):
             window_rows_add(windows, &window, pane_entry(pane, k))
     return 0

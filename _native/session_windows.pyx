@@ -26,8 +26,11 @@ from flinkcore._native.aggregates cimport (
 from flinkcore._native.keys cimport KeyBatch
 from flinkcore._native.memory cimport grow, prefetch, prefetch_all
 from flinkcore._native.window_operator cimport (
+    MOST_GATHERED,
     NO_ENTRY,
     TWIN_ENTRY,
+    Firings,
+    GatheredFirings,
     InputRows,
     LiveWindow,
     Progress,
@@ -41,19 +44,19 @@ from flinkcore._native.window_operator cimport (
     check_retracts,
     cleanup_time,
     core_add_late,
-    core_advance,
     core_append_firings,
-    core_emit,
     core_emit_change,
     core_emit_row,
     core_is_full,
-    core_set_clock,
+    core_reach_row,
     core_turn,
     cursor_step,
+    emit_gathered,
     firings_append_bytes_keys,
     firings_append_int64_keys,
     firings_append_kind,
     first_firing,
+    gather_firing,
     input_row,
     is_over,
     next_firing,
@@ -341,6 +344,11 @@ cdef inline uint32_t _session_entry(const SessionStore* store, uint32_t number) 
     return number << 1 if store.twins else number
 
 
+cdef inline uint32_t _entry_session(const SessionStore* store, uint32_t entry) noexcept nogil:
+    # Number of the session with this entry, or with it for a twin.
+    return entry >> 1 if store.twins else entry
+
+
 cdef inline uint32_t _session_twin(uint32_t number) noexcept nogil:
     return number << 1 | 1
 
@@ -535,7 +543,6 @@ cdef void _session_store_free(SessionStore* store) noexcept nogil:
 
 cdef enum:
     LOOK_AHEAD = 8
-    FIRING_SESSIONS = 1024
 
 
 cdef struct SessionWindows:
@@ -543,10 +550,7 @@ cdef struct SessionWindows:
     int64_t gap
     Trigger trigger
     SessionStore store
-    int64_t n_firing
-    int64_t n_emitted   # of them, so many have their results out
-    uint32_t[FIRING_SESSIONS] firing         # sessions that fire now, emitted together
-    int64_t[FIRING_SESSIONS + 1] key_offsets  # KEY_BYTES: where their keys would lie, one after the other
+    GatheredFirings fired  # by a watermark
 
 
 cdef inline int64_t _session_next_action(const SessionWindows* state, const Session* session) noexcept nogil:
@@ -570,16 +574,19 @@ cdef inline SessionKey* _session_key_of(const SessionWindows* state, uint32_t nu
     return &state.store.keys[state.store.sessions[number].key]
 
 
+cdef int _append_session_key(Firings* firings, bint bytes_keys, const SessionKey* key) except -1 nogil:
+    cdef int64_t[2] offsets
+    if not bytes_keys:
+        return firings_append_int64_keys(firings, &key.value, 1)
+    offsets[0] = 0
+    offsets[1] = key.length
+    return firings_append_bytes_keys(firings, key.data, offsets, 1)
+
+
 cdef int _append_firing(SessionWindows* state, uint32_t number, RowKind kind, bint late) except -1 nogil:
     cdef const Session* session = &state.store.sessions[number]
     cdef SessionKey* key = _session_key_of(state, number)
-    cdef int64_t[2] offsets
-    if state.core.bytes_keys:
-        offsets[0] = 0
-        offsets[1] = key.length
-        firings_append_bytes_keys(&state.core.firings, key.data, offsets, 1)
-    else:
-        firings_append_int64_keys(&state.core.firings, &key.value, 1)
+    _append_session_key(&state.core.firings, state.core.bytes_keys, key)
     if state.core.retracts:
         firings_append_kind(&state.core.firings, kind, 1)
     return core_append_firings(&state.core, session.start, session.end, late, 1)
@@ -589,55 +596,50 @@ cdef void _session_add_firing(SessionWindows* state, uint32_t number) noexcept n
     # A watermark fires a session: its result comes with the next _session_emit_firing. There is room for it.
     cdef const Session* session = &state.store.sessions[number]
     state.store.sessions[number].progress |= Progress.FIRING
-    state.firing[state.n_firing] = number
     prefetch_all(&state.store.keys[session.key], sizeof(SessionKey))
-    if state.core.bytes_keys:
-        state.key_offsets[state.n_firing + 1] = state.key_offsets[state.n_firing] + _session_key_of(state, number).length
-    state.n_firing += 1
+    gather_firing(
+        &state.fired,
+        _session_entry(&state.store, number),
+        _session_key_of(state, number).length if state.core.bytes_keys else 0,
+    )
 
 
 cdef bint _session_emit_firing(SessionWindows* state) except -1 nogil:
     # Emits the sessions that a watermark has fired so far; false where results are full before.
-    while state.n_emitted < state.n_firing:
+    while state.fired.n_emitted < state.fired.n:
         if not (_replace_result(state) if state.core.retracts else _emit_results(state)):
             return False
-    state.n_firing = state.n_emitted = 0
+    state.fired.n = state.fired.n_emitted = 0
     return True
 
 
 cdef bint _emit_results(SessionWindows* state) except -1 nogil:
     # As many as there is room for; false where there is none.
     cdef const SessionKey* key
-    cdef int64_t i, first = state.n_emitted, n = core_emit(
-        &state.core,
-        state.firing + state.n_emitted,
-        0,
-        state.n_firing - state.n_emitted,
-        state.key_offsets + state.n_emitted if state.core.bytes_keys else NULL,
-    )
+    cdef const uint32_t* numbers = state.fired.entries  # without twins
+    cdef int64_t i, first = state.fired.n_emitted, n = emit_gathered(&state.core, &state.fired)
     for i in range(first, first + n):
-        key = _session_key_of(state, state.firing[i])
+        key = _session_key_of(state, numbers[i])
         prefetch(&state.store.slots[<uint32_t> key.hash & state.store.mask])
     for i in range(first, first + n):
-        _append_firing(state, state.firing[i], RowKind.INSERT, False)
-        _fired(state, state.firing[i])
+        _append_firing(state, numbers[i], RowKind.INSERT, False)
+        _fired(state, numbers[i])
     state.core.on_time_firings += n
-    state.n_emitted += n
+    state.fired.n_emitted += n
     return n > 0
 
 
 cdef bint _replace_result(SessionWindows* state) except -1 nogil:
     # Withdraws the last result of the next session that has fired, and gives the new one; false where there is no room.
-    cdef uint32_t number = state.firing[state.n_emitted], entry = _session_entry(&state.store, number)
+    cdef uint32_t number = _entry_session(&state.store, state.fired.entries[state.fired.n_emitted])
     cdef Session* session = &state.store.sessions[number]
-    cdef const int64_t* offsets = state.key_offsets + state.n_emitted if state.core.bytes_keys else NULL
     cdef RowKind kind = RowKind.UPDATE_BEFORE
     while kind == RowKind.UPDATE_BEFORE:
-        if not core_emit_change(&state.core, &session.progress, entry, _session_twin(number), offsets, False, &kind):
+        if not core_emit_change(&state.core, &state.fired, &session.progress, _session_twin(number), False, &kind):
             return False
         _append_firing(state, number, kind, False)
     _fired(state, number)
-    state.n_emitted += 1
+    state.fired.n_emitted += 1
     return True
 
 
@@ -741,7 +743,7 @@ cdef int _collect_firing(SessionWindows* state) except -1 nogil:
     cdef const SessionTimer* due
     cdef SessionTimer timer
     cdef Session* session
-    while state.n_firing < FIRING_SESSIONS:
+    while state.fired.n < MOST_GATHERED:
         due = _next_due(state)
         if due == NULL:
             break
@@ -774,7 +776,7 @@ cdef bint _fire_due(void* windows) except -1 nogil:
         if not _session_emit_firing(state):
             return False
         _collect_firing(state)
-        if state.n_firing == 0:
+        if state.fired.n == 0:
             state.core.due = False
             return True
 
@@ -916,9 +918,8 @@ cdef int64_t _process(void* windows, const InputRows* input, int64_t first) exce
         _prefetch_key(state, input, i + 2 * LOOK_AHEAD)
         _prefetch_session(state, input, i + LOOK_AHEAD)
         row = input_row(input, i)
-        if not core_advance(&state.core, &VERBS, input.steps_before[row], False):
+        if not core_reach_row(&state.core, &VERBS, input, row):
             break
-        core_set_clock(&state.core, input, row)
         _take_row(state, input.keys, row, input.timestamps[row])
         i += 1
         if core_is_full(&state.core):
@@ -934,15 +935,6 @@ cdef enum SessionFlag:
     # Besides those of Progress.
     FIRED = 16
     FIRES_BEFORE = 32
-
-
-cdef int _append_live_key(const SessionWindows* state, WindowRows* rows, const SessionKey* key) except -1 nogil:
-    cdef int64_t[2] offsets
-    if not state.core.bytes_keys:
-        return firings_append_int64_keys(&rows.firings, &key.value, 1)
-    offsets[0] = 0
-    offsets[1] = key.length
-    return firings_append_bytes_keys(&rows.firings, key.data, offsets, 1)
 
 
 cdef int _session_rows(const void* windows, WindowRows* rows) except -1 nogil:
@@ -965,11 +957,11 @@ cdef int _session_rows(const void* windows, WindowRows* rows) except -1 nogil:
                 | (SessionFlag.FIRES_BEFORE if session.fires_before else 0)
                 | (session.progress & (Progress.FILLED | Progress.GIVEN))
             )
-            _append_live_key(state, rows, key)
+            _append_session_key(&rows.firings, state.core.bytes_keys, key)
             window_rows_add(rows, &window, _session_entry(&state.store, number))
             if state.store.twins:
                 window.flags = TWIN_ENTRY
-                _append_live_key(state, rows, key)
+                _append_session_key(&rows.firings, state.core.bytes_keys, key)
                 window_rows_add(rows, &window, _session_twin(number))
             number = session.next
     return 0
@@ -1063,7 +1055,7 @@ cdef int _check(const void* windows) except -1:
     assert live == state.store.live_sessions, "a session was lost"
     assert _session_timers_are_sound(&state.store.timers), "timers out of order"
     assert _session_timers_number(&state.store.timers) >= live or state.core.due, "a session without its timer"
-    assert state.core.due or state.n_firing == 0, "sessions fired in part"
+    assert state.core.due or state.fired.n == 0, "sessions fired in part"
     return 0
 
 

@@ -61,6 +61,7 @@ from flinkcore._native.panes cimport (
     pane_list_close,
     pane_list_find,
     pane_list_open,
+    pane_list_retire,
     pane_make_order,
     pane_make_room,
     pane_open,
@@ -86,9 +87,8 @@ from flinkcore._native.window_operator cimport (
     cleanup_time,
     core_add_late,
     core_add_unassigned,
-    core_advance,
     core_check_unfired,
-    core_set_clock,
+    core_reach_row,
     core_take_in,
     cursor_step,
     cursor_step_reaching,
@@ -144,18 +144,6 @@ cdef bint _time_fire(TimeWindows* state, Pane* pane) except -1 nogil:
     return True
 
 
-cdef int _time_retire_due(TimeWindows* state) except -1 nogil:
-    # Ends the windows whose time is over: the first of those that have fired.
-    cdef int64_t over = 0
-    while over < state.n_fired and is_over(&state.core, state.live.panes[over].end):
-        over += 1
-    if over:
-        pending_flush(&state.core.pending, state.core.table)
-        pane_list_close(&state.live, &state.store, over)
-        state.n_fired -= over
-    return 0
-
-
 cdef bint _time_fire_due(void* windows) except -1 nogil:
     # Fires and ends windows in order of their time, as the event-time timers of Flink's window operator do; false where
     # results are full before.
@@ -164,7 +152,7 @@ cdef bint _time_fire_due(void* windows) except -1 nogil:
     while state.n_fired < state.live.n and state.live.panes[state.n_fired].end - 1 <= state.core.cursor.watermark:
         if not _time_fire(state, state.live.panes[state.n_fired]):
             return False
-    _time_retire_due(state)
+    state.n_fired -= pane_list_retire(&state.live, &state.store, &state.core)  # what is over has fired
     state.core.due = False
     _time_plan_next(state)
     return True
@@ -185,9 +173,8 @@ cdef bint _time_take_row(void* windows, const InputRows* input, uint32_t row) ex
     cdef int64_t k, n_known
     cdef Pane* pane
     cdef bint skipped = True, known
-    if not core_advance(&state.core, &TIME_VERBS, input.steps_before[row], False):
+    if not core_reach_row(&state.core, &TIME_VERBS, input, row):
         return False
-    core_set_clock(&state.core, input, row)
     while is_window(&visit):
         core_check_unfired(&state.core, input, row, visit.end)
         if not is_over(&state.core, visit.end):
@@ -1025,9 +1012,8 @@ cdef bint _sliced_take_row(void* windows, const InputRows* input, uint32_t row) 
     cdef SlicedWindows* state = <SlicedWindows*> windows
     cdef WindowVisit visit = first_window(&state.windows, input.timestamps[row])
     cdef int64_t end = slice_end(&state.windows, input.timestamps[row])
-    if not core_advance(&state.core, &SLICED_VERBS, input.steps_before[row], False):
+    if not core_reach_row(&state.core, &SLICED_VERBS, input, row):
         return False
-    core_set_clock(&state.core, input, row)
     core_check_unfired(&state.core, input, row, end)
     if is_over(&state.core, _last_end(state, end)):
         core_add_late(&state.core, row)

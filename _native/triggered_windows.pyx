@@ -24,9 +24,9 @@ from flinkcore._native.panes cimport (
     PaneStore,
     WindowVisit,
     aligned_kernel,
-    append_live_keys,
     append_pane_keys,
     checked_windows,
+    firings_append_pane_keys,
     first_window,
     is_assigned,
     is_window,
@@ -34,16 +34,18 @@ from flinkcore._native.panes cimport (
     pane_find,
     pane_key,
     pane_list_check,
-    pane_list_close,
     pane_list_find,
     pane_list_open,
+    pane_list_retire,
     pane_twin,
     panes_free,
     visit_next,
 )
 from flinkcore._native.window_operator cimport (
+    MOST_GATHERED,
     NO_ENTRY,
     TWIN_ENTRY,
+    GatheredFirings,
     InputRows,
     LiveWindow,
     Progress,
@@ -56,16 +58,15 @@ from flinkcore._native.window_operator cimport (
     WindowVerbs,
     check_retracts,
     core_add_unassigned,
-    core_advance,
-    core_clock_moves,
     core_count,
-    core_emit,
     core_emit_change,
     core_is_full,
-    core_set_clock,
+    core_reach_row_emitted,
     core_turn,
     cursor_step,
+    emit_gathered,
     first_firing,
+    gather_firing,
     input_row,
     is_over,
     next_firing,
@@ -183,7 +184,6 @@ cdef void _pane_timers_free(PaneTimers* timers) noexcept nogil:
 cdef enum:
     LOOK_AHEAD = 16
     MOST_WINDOWS = 128
-    MOST_FIRINGS = 1024
 
 
 cdef struct Firing:
@@ -204,11 +204,8 @@ cdef struct TriggeredWindows:
     PaneTimers timers
     bint advancing           # a watermark has come, and not all of its timers have fired yet
     int64_t bucket_done      # timers of the first bucket that have fired
-    int64_t n_firing
-    int64_t n_emitted        # of them, so many have their results out
-    Firing[MOST_FIRINGS] firing          # emitted together: before a further row of one of them, or a watermark
-    uint32_t[MOST_FIRINGS] entries       # theirs
-    int64_t[MOST_FIRINGS + 1] key_offsets  # KEY_BYTES: where their keys would lie, one after the other
+    GatheredFirings fired
+    Firing[MOST_GATHERED] firing  # the windows of `fired`
 
 
 cdef inline bint _is_global(const TriggeredWindows* state) noexcept nogil:
@@ -236,66 +233,57 @@ cdef int _reserve_entries(TriggeredWindows* state) except -1 nogil:
 
 cdef void _triggered_add_firing(TriggeredWindows* state, Pane* pane, uint32_t key, uint32_t entry, bint late) noexcept nogil:
     # A window of a key fires: its result comes with the next _triggered_emit_firing. There is room: whoever adds has seen to it.
-    cdef int64_t i = state.n_firing
+    cdef int64_t i = gather_firing(
+        &state.fired, entry, pane.offsets[key + 1] - pane.offsets[key] if state.core.bytes_keys else 0
+    )
     state.firing[i].pane = pane
     state.firing[i].key = key
     state.firing[i].late = late
-    state.entries[i] = entry
     state.flags[entry] |= Progress.FIRING
-    if state.core.bytes_keys:
-        state.key_offsets[i + 1] = state.key_offsets[i] + pane.offsets[key + 1] - pane.offsets[key]
-    state.n_firing = i + 1
 
 
 cdef bint _triggered_emit_firing(TriggeredWindows* state) except -1 nogil:
     # Emits what has fired; false where results are full before all are out.
-    if state.n_firing == 0:
+    if state.fired.n == 0:
         return True
     pending_flush(&state.core.pending, state.core.table)
-    while state.n_emitted < state.n_firing:
+    while state.fired.n_emitted < state.fired.n:
         if not (_replace_result(state) if state.core.retracts else _emit_results(state)):
             state.core.due = True
             return False
-    state.n_firing = state.n_emitted = 0
+    state.fired.n = state.fired.n_emitted = 0
     return True
 
 
 cdef bint _emit_results(TriggeredWindows* state) except -1 nogil:
     # As many as there is room for; false where there is none.
-    cdef int64_t i, n = core_emit(
-        &state.core,
-        state.entries + state.n_emitted,
-        0,
-        state.n_firing - state.n_emitted,
-        state.key_offsets + state.n_emitted if state.core.bytes_keys else NULL,
-    )
+    cdef int64_t i, n = emit_gathered(&state.core, &state.fired)
     cdef const Firing* firing
     cdef uint32_t entry
-    for i in range(state.n_emitted, state.n_emitted + n):
+    for i in range(state.fired.n_emitted, state.fired.n_emitted + n):
         firing = &state.firing[i]
         core_count(&state.core, RowKind.INSERT, firing.late)
         append_pane_keys(&state.core, firing.pane, firing.key, 1, RowKind.INSERT, firing.late)
-        entry = state.entries[i]
+        entry = state.fired.entries[i]
         state.flags[entry] &= ~Progress.FIRING
         if state.trigger.purges:
             accumulators_clear_range(state.core.table, entry, 1)
             state.flags[entry] = 0
-    state.n_emitted += n
+    state.fired.n_emitted += n
     return n > 0
 
 
 cdef bint _replace_result(TriggeredWindows* state) except -1 nogil:
     # Withdraws the last result of the next window that has fired, and gives the new one; false where there is no room.
-    cdef const Firing* firing = &state.firing[state.n_emitted]
-    cdef const int64_t* offsets = state.key_offsets + state.n_emitted if state.core.bytes_keys else NULL
-    cdef uint32_t entry = state.entries[state.n_emitted], given = pane_twin(firing.pane, firing.key)
+    cdef const Firing* firing = &state.firing[state.fired.n_emitted]
+    cdef uint32_t entry = state.fired.entries[state.fired.n_emitted], given = pane_twin(firing.pane, firing.key)
     cdef RowKind kind = RowKind.UPDATE_BEFORE
     while kind == RowKind.UPDATE_BEFORE:
-        if not core_emit_change(&state.core, &state.flags[entry], entry, given, offsets, firing.late, &kind):
+        if not core_emit_change(&state.core, &state.fired, &state.flags[entry], given, firing.late, &kind):
             return False
         append_pane_keys(&state.core, firing.pane, firing.key, 1, kind, firing.late)
     state.flags[entry] = Progress.FILLED | Progress.GIVEN
-    state.n_emitted += 1
+    state.fired.n_emitted += 1
     return True
 
 
@@ -318,14 +306,8 @@ cdef int _fire_timer(TriggeredWindows* state, PaneTimer timer, int64_t time) exc
 
 
 cdef int _retire_due(TriggeredWindows* state) except -1 nogil:
-    cdef int64_t over = 0
-    if _is_global(state):
-        return 0
-    while over < state.live.n and is_over(&state.core, state.live.panes[over].end):
-        over += 1
-    if over:
-        pending_flush(&state.core.pending, state.core.table)
-        pane_list_close(&state.live, &state.store, over)
+    if not _is_global(state):
+        pane_list_retire(&state.live, &state.store, &state.core)
     return 0
 
 
@@ -337,7 +319,7 @@ cdef bint _fire_due(void* windows) except -1 nogil:
     if not _triggered_emit_firing(state):
         return False
     while state.advancing and _is_due(&state.timers, state.core.cursor.watermark):
-        while state.bucket_done < state.timers.buckets[state.timers.first].n and state.n_firing < MOST_FIRINGS:
+        while state.bucket_done < state.timers.buckets[state.timers.first].n and state.fired.n < MOST_GATHERED:
             bucket = &state.timers.buckets[state.timers.first]  # timers that firing adds are later, but may move the buckets
             _fire_timer(state, bucket.timers[state.bucket_done], bucket.time)
             state.bucket_done += 1
@@ -424,12 +406,8 @@ cdef bint _take_row(TriggeredWindows* state, const InputRows* input, uint32_t ro
     cdef uint32_t known
     cdef int64_t timestamp = input.timestamps[row], i, n
     cdef bint firing = False
-    if not core_advance(&state.core, &VERBS, input.steps_before[row], False):
+    if not core_reach_row_emitted(&state.core, &VERBS, input, row):
         return False
-    if core_clock_moves(&state.core, input, row):
-        if not _triggered_emit_firing(state):
-            return False
-        core_set_clock(&state.core, input, row)
     n = _assign(state, timestamp, panes)
     for i in range(n):
         known = panes[i].n_keys
@@ -440,7 +418,7 @@ cdef bint _take_row(TriggeredWindows* state, const InputRows* input, uint32_t ro
             state.trigger_states[entries[i]] = 0 if state.trigger.kind == TriggerKind.ON_COUNT else INT64_MIN
             state.flags[entries[i]] = 0
         firing |= (state.flags[entries[i]] & Progress.FIRING) != 0
-    if (firing or state.n_firing + n > MOST_FIRINGS) and not _triggered_emit_firing(state):
+    if (firing or state.fired.n + n > MOST_GATHERED) and not _triggered_emit_firing(state):
         return False
     for i in range(n):
         pending_add(&state.core.pending, state.core.table, entries[i], row)
@@ -464,7 +442,7 @@ cdef int64_t _process(void* windows, const InputRows* input, int64_t first) exce
         if not _take_row(state, input, input_row(input, i)):
             break
         i += 1
-        if state.core.table.rows + state.n_firing >= state.core.row_limit or core_is_full(&state.core):
+        if state.core.table.rows + state.fired.n >= state.core.row_limit or core_is_full(&state.core):
             break
     _triggered_emit_firing(state)
     pending_flush(&state.core.pending, state.core.table)
@@ -493,11 +471,11 @@ cdef int _add_window(const TriggeredWindows* state, WindowRows* rows, const Pane
     window.end = pane.end
     window.flags = state.flags[entry]
     window.trigger_state = state.trigger_states[entry]
-    append_live_keys(rows, state.core.bytes_keys, pane, key, 1)
+    firings_append_pane_keys(&rows.firings, state.core.bytes_keys, pane, key, 1)
     window_rows_add(rows, &window, entry)
     if state.store.twins:
         window.flags = TWIN_ENTRY
-        append_live_keys(rows, state.core.bytes_keys, pane, key, 1)
+        firings_append_pane_keys(&rows.firings, state.core.bytes_keys, pane, key, 1)
         window_rows_add(rows, &window, pane_twin(pane, key))
     return 0
 
@@ -595,7 +573,7 @@ cdef int _check(const void* windows) except -1:
     cdef const TimerBucket* bucket
     cdef int64_t i, j, armed = 0, waiting = 0, blocks = pane_list_check(&state.live)
     cdef uint32_t k, entry
-    assert state.core.due or state.n_firing == 0, "results were left behind"
+    assert state.core.due or state.fired.n == 0, "results were left behind"
     assert state.timers.first == 0, "timers were left behind"
     for i in range(state.timers.n):
         bucket = &state.timers.buckets[i]

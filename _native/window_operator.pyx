@@ -342,20 +342,15 @@ cdef int core_emit_row(WindowCore* core, uint32_t entry, int64_t key_bytes, RowK
 
 
 cdef bint core_emit_change(
-    WindowCore* core,
-    uint8_t* progress,
-    uint32_t entry,
-    uint32_t given,
-    const int64_t* key_offsets,
-    bint late,
-    RowKind* kind,
+    WindowCore* core, const GatheredFirings* fired, uint8_t* progress, uint32_t given, bint late, RowKind* kind
 ) except -1 nogil:
+    cdef uint32_t entry = fired.entries[fired.n_emitted]
     cdef bint known = (progress[0] & Progress.GIVEN) != 0
     cdef bint withdraws = known and not progress[0] & Progress.WITHDRAWN
     if not progress[0] & (Progress.GIVEN | Progress.WITHDRAWN):
         accumulators_merge(core.table, given, entry)
         progress[0] |= Progress.WITHDRAWN
-    if core_emit(core, &given, 0, 1, key_offsets) == 0:
+    if core_emit(core, &given, 0, 1, fired.key_offsets + fired.n_emitted) == 0:
         return False
     if withdraws:
         accumulators_merge(core.table, given, entry)

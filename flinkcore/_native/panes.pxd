@@ -4,7 +4,7 @@ from libc.string cimport memcmp
 
 from flinkcore._native.aggregates cimport AccumulatorTable
 from flinkcore._native.keys cimport KEY_BYTES, KEY_INT64, KeyBatch
-from flinkcore._native.window_operator cimport InputRows, RowKind, WindowCore, WindowKernel, WindowRows, WindowVerbs
+from flinkcore._native.window_operator cimport Firings, InputRows, RowKind, WindowCore, WindowKernel, WindowRows, WindowVerbs
 
 
 cdef struct HashedKey:
@@ -97,6 +97,8 @@ cdef int64_t pane_list_position(const PaneList* live, int64_t end) noexcept nogi
 cdef int64_t pane_list_behind(const PaneList* live, int64_t end) noexcept nogil
 # A new window, put in.
 cdef Pane* pane_list_open(PaneList* live, PaneStore* store, int64_t start, int64_t end) except NULL nogil
+# Closes the windows whose time is over at the watermark in force, which are the first; how many.
+cdef int64_t pane_list_retire(PaneList* live, PaneStore* store, WindowCore* core) except -1 nogil
 # Closes the first n.
 cdef void pane_list_close(PaneList* live, PaneStore* store, int64_t n) noexcept nogil
 # How many entry blocks the windows have; raises AssertionError where something is wrong with them.
@@ -331,9 +333,9 @@ cdef int append_pane_keys(
 ) except -1 nogil
 # The result of a key that a late row fires, as it is now: with that row or without.
 cdef int emit_late_key(WindowCore* core, const Pane* pane, int64_t k, RowKind kind) except -1 nogil
-# n keys of a window of a checkpoint from number `first` on; n is at least 1.
-cdef int append_live_keys(
-    WindowRows* windows, bint bytes_keys, const Pane* pane, int64_t first, int64_t n
+# n keys of a window, at least one, from number `first` on.
+cdef int firings_append_pane_keys(
+    Firings* firings, bint bytes_keys, const Pane* pane, int64_t first, int64_t n
 ) except -1 nogil
 # All keys of windows, with a flag where a window has fired.
 cdef int append_live_panes(WindowRows* windows, bint bytes_keys, const PaneList* live) except -1 nogil

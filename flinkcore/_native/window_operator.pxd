@@ -205,6 +205,19 @@ cdef struct WindowCore:
     int64_t retractions
 
 
+cdef enum:
+    MOST_GATHERED = 1024
+
+
+cdef struct GatheredFirings:
+    # Windows of keys that have fired, and whose results are emitted together: one call per aggregate then serves many windows, and
+    # its memory is read in a row. They are emitted before one of them changes, and before watermark or clock move.
+    int64_t n
+    int64_t n_emitted                       # so many have their results out
+    uint32_t[MOST_GATHERED] entries         # of the accumulators
+    int64_t[MOST_GATHERED + 1] key_offsets  # KEY_BYTES: where their keys would lie, one after the other
+
+
 # Window, firing and time of results whose keys have been appended: they fire at the watermark and the clock now in force.
 cdef int core_append_firings(WindowCore* core, int64_t start, int64_t end, bint late, int64_t rows) except -1 nogil
 # Merges a partial result into an entry.
@@ -219,17 +232,6 @@ cdef inline int core_take_in(WindowCore* core, const InputRows* input, uint32_t 
     if row < input.n_events:
         return pending_add(&core.pending, core.table, entry, row)
     return core_merge_partial(core, input, entry, <uint32_t> (row - input.n_events))
-
-
-cdef inline bint core_clock_moves(const WindowCore* core, const InputRows* input, uint32_t row) noexcept nogil:
-    # Whether a row comes at another time than what has fired before it, and that says when it was emitted.
-    return input.clocks != NULL and input.clocks[row] != core.cursor.clock
-
-
-cdef inline void core_set_clock(WindowCore* core, const InputRows* input, uint32_t row) noexcept nogil:
-    # Of what a row fires.
-    if input.clocks != NULL:
-        core.cursor.clock = input.clocks[row]
 
 
 cdef inline int core_check_unfired(const WindowCore* core, const InputRows* input, uint32_t row, int64_t end) except -1 nogil:
@@ -276,18 +278,28 @@ cdef int64_t core_emit(
 ) except -1 nogil
 # Appends the result of one entry that a row fires, whether there is room or not: a row may fire several windows, and is taken as a whole.
 cdef int core_emit_row(WindowCore* core, uint32_t entry, int64_t key_bytes, RowKind kind, bint late) except -1 nogil
-# Where results are withdrawn: emits what comes next of a window that has fired, which is of kind UPDATE_BEFORE as long as
-# something else follows; false where there is no room. `entry` has its rows since the last firing, `given` what has been given.
+# Where results are withdrawn: emits the next row of the first gathered firing that is not out, which has kind UPDATE_BEFORE as long as
+# another row follows; false where there is no room. The firing's entry has the rows since the last result, `given` all before.
 cdef bint core_emit_change(
-    WindowCore* core,
-    uint8_t* progress,
-    uint32_t entry,
-    uint32_t given,
-    const int64_t* key_offsets,
-    bint late,
-    RowKind* kind,
+    WindowCore* core, const GatheredFirings* fired, uint8_t* progress, uint32_t given, bint late, RowKind* kind
 ) except -1 nogil
 cdef void core_count(WindowCore* core, RowKind kind, bint late) noexcept nogil
+
+
+cdef inline int64_t gather_firing(GatheredFirings* fired, uint32_t entry, int64_t key_bytes) noexcept nogil:
+    # Adds the window of a key, for which the caller has made sure of room; its number.
+    cdef int64_t i = fired.n
+    fired.entries[i] = entry
+    fired.key_offsets[i + 1] = fired.key_offsets[i] + key_bytes
+    fired.n = i + 1
+    return i
+
+
+cdef inline int64_t emit_gathered(WindowCore* core, const GatheredFirings* fired) except -1 nogil:
+    # Appends the aggregates' results of as many firings as there is room for, from the first that is not out; how many.
+    return core_emit(
+        core, fired.entries + fired.n_emitted, 0, fired.n - fired.n_emitted, fired.key_offsets + fired.n_emitted
+    )
 
 
 cdef struct WindowVerbs:
@@ -318,6 +330,30 @@ cdef inline bint core_advance(WindowCore* core, const WindowVerbs* verbs, int64_
         core_turn(core)
         if not verbs.step(core):
             return False
+    return True
+
+
+cdef inline bint core_reach_row(
+    WindowCore* core, const WindowVerbs* verbs, const InputRows* input, uint32_t row
+) except -1 nogil:
+    # Walks the timeline up to a row, whose clock dates what it fires; false where results are full before.
+    if not core_advance(core, verbs, input.steps_before[row], False):
+        return False
+    if input.clocks != NULL:
+        core.cursor.clock = input.clocks[row]
+    return True
+
+
+cdef inline bint core_reach_row_emitted(
+    WindowCore* core, const WindowVerbs* verbs, const InputRows* input, uint32_t row
+) except -1 nogil:
+    # The same for kernels that gather firings: those of an earlier clock are emitted before it changes.
+    if not core_advance(core, verbs, input.steps_before[row], False):
+        return False
+    if input.clocks != NULL and input.clocks[row] != core.cursor.clock:
+        if not verbs.fire_due(core):
+            return False
+        core.cursor.clock = input.clocks[row]
     return True
 
 
