@@ -42,7 +42,7 @@ from flinkcore._native.window_operator cimport (
 
 
 cdef enum:
-    MOST_BITS = 24  # of a hash, that tell the bucket
+    MOST_BITS = 24  # of a hash, which select the bucket
 
 
 cdef inline bint _is_before(const KeyBatch* keys, HashedKey key, HashedKey other) noexcept nogil:
@@ -153,7 +153,7 @@ cdef int64_t _take_block(PaneStore* store) except -1 nogil:
     if store.n_blocks == UINT32_MAX // ENTRY_BLOCK:
         with gil:
             raise MemoryError("more than 4,294,967,040 live (key, window) entries in one task; use more partitions")
-    if store.n_blocks == store.free_blocks_capacity:  # room to give every block back without failing
+    if store.n_blocks == store.free_blocks_capacity:  # room to return every block without failing
         store.free_blocks = <uint32_t*> grow(
             store.free_blocks, (store.free_blocks_capacity * 2 + 64) * sizeof(uint32_t), _WHAT
         )
@@ -342,7 +342,7 @@ cdef int64_t pane_list_retire(PaneList* live, PaneStore* store, WindowCore* core
     while over < live.n and is_over(core, live.panes[over].end):
         over += 1
     if over:
-        pending_flush(&core.pending, core.table)  # rows of these windows go in before their entries are given back
+        pending_flush(&core.pending, core.table)  # rows that wait for these windows must not reach entries that other windows have by then
         pane_list_close(live, store, over)
     return over
 
@@ -410,17 +410,17 @@ cdef AlignedWindows checked_windows(
 
 
 def aligned_timestamps(*, size, slide, offset):
-    """Timestamps of which all windows have a start and an end of 64 bits.
+    """Return the range of timestamps all of whose windows have a start and an end of 64 bits.
 
     Parameters
     ----------
     size, slide, offset : int
-        Milliseconds, as of `time_windows`; of cumulate windows, the slide is the size.
+        Milliseconds, as for `time_windows`. For cumulate windows the slide is the size.
 
     Returns
     -------
     (int, int)
-        The lowest and the highest, in ms since the epoch.
+        The lowest and the highest timestamp, in ms since the epoch.
 
     Examples
     --------
@@ -428,6 +428,7 @@ def aligned_timestamps(*, size, slide, offset):
     >>> lowest + 2**63, 2**63 - highest
     (8, 8)
     """
+    # Python's integers, since bounds beyond 64 bits are what this computes.
     cdef object least = INT64_MIN, greatest = INT64_MAX
     last_start_before = least - 1 - (least - 1 - offset) % slide
     first_end_beyond = greatest + 1 + (offset + size - greatest - 1) % slide

@@ -1,8 +1,8 @@
 """The summary of a chunk's times: all that generators emit depends on, without the events.
 
-A tick is a multiple of the auto-watermark interval since the epoch: the generators of Flink's operators are called at ticks, and
-a tick sees all events that arrive up to it. What a generator emits depends on the running maximum of its events' timestamps and
-on which ticks saw an event, so a summary keeps these two per split.
+A tick is a multiple of the auto-watermark interval since the epoch. Generators are called at ticks, and a tick sees all events
+that arrive up to it. The output of a generator depends only on the running maximum of its events' timestamps and on which ticks
+saw an event, so a summary keeps these two per split.
 """
 
 import cython
@@ -24,7 +24,8 @@ MAX_INTERVAL_MS = 2**60  # so that no tick leaves 64 bits, as MAX_ARRIVAL
 
 
 cdef uint64_t _idle_wait_of(int64_t interval, object idleness_ms) except? 1:
-    # How long after a tick with activity the tick lies that finds the split idle: the next one starts the count. 2**64 - 1: none does.
+    # Time from a tick with activity to the tick that finds the split idle: the next tick starts the idle count. 2**64 - 1 if no
+    # tick does.
     if idleness_ms is None or interval == 0:
         return UINT64_MAX
     return min(interval * (2 + idleness_ms // interval), UINT64_MAX)
@@ -69,13 +70,15 @@ cdef inline int _record(Buffer* records, int32_t split, int32_t kind, int64_t fi
 
 
 cdef int _next_tick(TimeSummary summary, SplitTimes* times, int32_t split, int64_t arrival) except -1 nogil:
-    # An event has arrived after the tick of those before it, or is the first.
+    # Called for an event that arrives after the tick of the events before it, or for the first event of a split.
     cdef int64_t tick
     if times.tick == INT64_MIN:
         if times.events == 0:
             times.first_arrival = times.recorded_arrival = arrival
         times.tick = tick_of(arrival, summary.interval)
         return 0
+    # Unsigned: the difference of two arrivals may pass 2**63. Events mostly arrive in the next interval, which saves a
+    # division.
     if <uint64_t> arrival - <uint64_t> times.tick <= <uint64_t> summary.interval:
         tick = <int64_t> (<uint64_t> times.tick + <uint64_t> summary.interval)
     else:
@@ -98,12 +101,14 @@ cdef inline int _record_step(TimeSummary summary, SplitTimes* times, int32_t spl
 cdef int64_t _update_split(
     TimeSummary summary, int32_t split, const int64_t* arrivals, const int64_t* timestamps, int64_t n
 ) except? -1 nogil:
-    # The earliest arrival of these events, with the running maximum taken.
+    # Returns the earliest arrival of these events; each arrival is the running maximum within the split.
+    # A copy, which the compiler keeps in registers through the loop.
     cdef SplitTimes times = summary.splits[split]
     cdef int64_t i, arrival, timestamp, earliest = max(times.arrival, arrivals[0])
     for i in range(n):
         arrival = arrivals[i]
         timestamp = timestamps[i]
+        # Arrivals that go back belong to the tick of the running maximum: their split has arrived there already.
         if arrival > times.tick:
             _next_tick(summary, &times, split, arrival)
         times.events += 1
@@ -138,21 +143,21 @@ cdef int _check_arrivals(TimeSummary summary, const int32_t[::1] splits) except 
 
 @cython.final
 cdef class TimeSummary:
-    """What the timeline needs to know of the events of one chunk, per split.
+    """Summary of one chunk for the timeline: the times of its events, per split.
 
-    Kept per split: the number of events, the first and last arrival, the extremes of the timestamps; and a record for
-    each tick at which the maximum timestamp has grown, and each gap between ticks with activity that is long enough
-    for the split to turn idle. So the memory is bounded by the ticks, not by the events. The arrivals need not be
-    ordered: that of an event is the running maximum within its split.
+    A summary keeps per split the number of events, the first and last arrival and the extremes of the timestamps; and a record
+    for each tick at which the maximum timestamp has grown, and for each gap between ticks with activity that is long enough for
+    the split to turn idle. So the memory is bounded by the ticks, not by the events. The arrivals need not be ordered: that of
+    an event is the running maximum within its split.
 
     Parameters
     ----------
     interval_ms : int
-        The auto-watermark interval, from 0 to MAX_INTERVAL_MS; 0: no ticks, hence no records.
+        The auto-watermark interval, from 0 to MAX_INTERVAL_MS. With 0 there are no ticks, hence no records.
     idleness_ms : int or None
-        The idle timeout. None: gaps are not recorded.
+        The idle timeout, or None if gaps are not recorded.
     steps : bool
-        False: the generator emits no watermarks, and growing timestamps are not recorded.
+        False if the generator emits no watermarks; growing timestamps are then not recorded.
 
     Raises
     ------
@@ -195,15 +200,15 @@ cdef class TimeSummary:
         Parameters
         ----------
         splits : numpy.ndarray of int32, shape (n_codes,)
-            Numbers of the splits; room for them was made by `reserve`.
+            Numbers of the splits, for which `reserve` has made room.
         offsets : numpy.ndarray of int64, shape (n_codes + 1,)
-            Where the events of each split begin, and the last ones end: see `rows_by_split`.
+            Start of each split's events, followed by the end of the last ones: see `rows_by_split`.
         arrivals_ms, timestamps_ms : numpy.ndarray of int64, shape (n_rows,)
 
         Returns
         -------
         int or None
-            The earliest arrival of these events, as the running maximum makes it; None without events.
+            The earliest arrival of these events, as the running maximum makes it, or None without events.
 
         Raises
         ------
@@ -225,11 +230,13 @@ cdef class TimeSummary:
                 if n:
                     first_of_split = _update_split(self, splits[code], &arrivals_ms[first], &timestamps_ms[first], n)
                     earliest = min(earliest, first_of_split)
+        # The extremes tell whether any arrival was out of bounds: one check per split instead of one per event. The summary is
+        # not used after the error.
         _check_arrivals(self, splits)
         return earliest
 
     def finish(self):
-        """The summary, as columns; no event can be taken in afterwards.
+        """Return the summary as columns. No event can be taken in afterwards.
 
         Returns
         -------
@@ -237,9 +244,9 @@ cdef class TimeSummary:
             Per split, int64: `events`, `regressions` (how often the recorded arrival went back from one event to the
             next), `raised` (events recorded before an earlier one of the split), `first_arrival_ms`,
             `recorded_arrival_ms` (of the last event), `last_arrival_ms` (their maximum),
-            `min_timestamp_ms`, `max_timestamp_ms`, `n_records`; the times without meaning where there are no events.
-            Then the records by split, and in order within each, int64 of shape (2 * n_records,): each is twice its tick
-            and the maximum timestamp there; or, for a gap, twice its first tick plus one, and its second tick.
+            `min_timestamp_ms`, `max_timestamp_ms`, `n_records`. The times of a split without events mean nothing.
+            Then the records by split, and in order within each, int64 of shape (2 * n_records,): each is twice its tick and the
+            maximum timestamp there; or, for a gap, twice its first tick plus one, and its second tick.
         """
         cdef Call call = begin_call(&self.guard, self)
         import numpy as np

@@ -1,10 +1,10 @@
 """Windows that fire by the trigger of each key: a kernel of window operators.
 
-Follows Flink's `WindowOperator` with `CountTrigger` and `ContinuousEventTimeTrigger` on tumbling, sliding and cumulate windows,
-with these, `EventTimeTrigger` and `EndOfStreamTrigger` on global windows, each also within a `PurgingTrigger`.
+Follows Flink's `WindowOperator` with `CountTrigger` and `ContinuousEventTimeTrigger` on tumbling, sliding and cumulate windows;
+and on global windows with these, `EventTimeTrigger` and `EndOfStreamTrigger`. Each may be within a `PurgingTrigger`.
 
-Keys whose windows fire are gathered, and their results emitted together: before one of them gets a further row, and before the
-watermark moves.
+Windows of keys that fire are gathered, and their results emitted together: before one of them gets a further row, and before
+the watermark moves.
 
 Deliberate difference: `ContinuousEventTimeTrigger` on global windows would fire nearly without end at the maximum watermark. Here
 it fires once there.
@@ -79,7 +79,7 @@ from flinkcore._native.window_operator cimport (
 
 
 # ---- event-time timers of keys in windows ------------------------------------------------------------------------
-# In buckets of equal time: many keys share the few times of a trigger.
+# Buckets of timers of equal time: many keys share the few times of a trigger.
 
 
 cdef struct PaneTimer:
@@ -95,7 +95,7 @@ cdef struct TimerBucket:
 
 
 cdef struct PaneTimers:
-    TimerBucket* buckets  # by time: those before `first` have fired; behind the n buckets are empty ones with their memory
+    TimerBucket* buckets  # by time: those before `first` have fired; after the n buckets come empty ones with their memory
     int64_t first
     int64_t n
     int64_t allocated
@@ -151,7 +151,7 @@ cdef inline bint _is_due(const PaneTimers* timers, int64_t watermark) noexcept n
 
 
 cdef void _pane_timers_drop(PaneTimers* timers) noexcept nogil:
-    # Puts the buckets that have fired behind the others.
+    # Moves the buckets that have fired behind the others, to reuse their memory.
     cdef TimerBucket[KEPT_BUCKETS] kept
     cdef int64_t i, n = timers.n - timers.first
     cdef int64_t n_kept = min(timers.first, max(KEPT_BUCKETS - (timers.allocated - timers.n), <int64_t> 0))
@@ -161,7 +161,7 @@ cdef void _pane_timers_drop(PaneTimers* timers) noexcept nogil:
         if i < n_kept:
             kept[i] = timers.buckets[i]
             kept[i].n = 0
-        else:  # what a crowded time took is not kept for ever
+        else:  # the memory of a crowded time is not kept for ever
             free(timers.buckets[i].timers)
     memmove(&timers.buckets[0], &timers.buckets[timers.first], n * sizeof(TimerBucket))
     memset(&timers.buckets[n], 0, timers.first * sizeof(TimerBucket))
@@ -198,11 +198,11 @@ cdef struct TriggeredWindows:
     Trigger trigger
     PaneList live
     PaneStore store
-    int64_t* trigger_states  # per entry of the accumulators: rows counted, or when it fires next; INT64_MIN: not at all
+    int64_t* trigger_states  # per entry of the accumulators: rows counted, or time of its next firing; INT64_MIN without one
     uint8_t* flags           # per entry, of Progress
     int64_t entries_capacity
     PaneTimers timers
-    bint advancing           # a watermark has come, and not all of its timers have fired yet
+    bint advancing           # a watermark has come, and some of its timers have not fired yet
     int64_t bucket_done      # timers of the first bucket that have fired
     GatheredFirings fired
     Firing[MOST_GATHERED] firing  # the windows of `fired`
@@ -217,7 +217,7 @@ cdef inline int64_t _max_timestamp(const TriggeredWindows* state, const Pane* pa
 
 
 cdef int _reserve_entries(TriggeredWindows* state) except -1 nogil:
-    # A state for every entry that there is room for in the accumulators.
+    # Makes room for the states of all entries that the accumulators have room for.
     cdef int64_t capacity = state.core.table.capacity
     if capacity > state.entries_capacity:
         state.trigger_states = <int64_t*> grow(
@@ -232,7 +232,7 @@ cdef int _reserve_entries(TriggeredWindows* state) except -1 nogil:
 
 
 cdef void _triggered_add_firing(TriggeredWindows* state, Pane* pane, uint32_t key, uint32_t entry, bint late) noexcept nogil:
-    # A window of a key fires: its result comes with the next _triggered_emit_firing. There is room: whoever adds has seen to it.
+    # The window of a key fires: its result is emitted by the next _triggered_emit_firing. The caller has made room.
     cdef int64_t i = gather_firing(
         &state.fired, entry, pane.offsets[key + 1] - pane.offsets[key] if state.core.bytes_keys else 0
     )
@@ -243,7 +243,7 @@ cdef void _triggered_add_firing(TriggeredWindows* state, Pane* pane, uint32_t ke
 
 
 cdef bint _triggered_emit_firing(TriggeredWindows* state) except -1 nogil:
-    # Emits what has fired; false where results are full before all are out.
+    # Emits what has fired. Returns false if results are full before all are out.
     if state.fired.n == 0:
         return True
     pending_flush(&state.core.pending, state.core.table)
@@ -256,7 +256,7 @@ cdef bint _triggered_emit_firing(TriggeredWindows* state) except -1 nogil:
 
 
 cdef bint _emit_results(TriggeredWindows* state) except -1 nogil:
-    # As many as there is room for; false where there is none.
+    # Emits as many results as there is room for. Returns false without room.
     cdef int64_t i, n = emit_gathered(&state.core, &state.fired)
     cdef const Firing* firing
     cdef uint32_t entry
@@ -274,7 +274,7 @@ cdef bint _emit_results(TriggeredWindows* state) except -1 nogil:
 
 
 cdef bint _replace_result(TriggeredWindows* state) except -1 nogil:
-    # Withdraws the last result of the next window that has fired, and gives the new one; false where there is no room.
+    # Withdraws the last result of the next window that has fired, and emits the new one. Returns false without room.
     cdef const Firing* firing = &state.firing[state.fired.n_emitted]
     cdef uint32_t entry = state.fired.entries[state.fired.n_emitted], given = pane_twin(firing.pane, firing.key)
     cdef RowKind kind = RowKind.UPDATE_BEFORE
@@ -296,7 +296,7 @@ cdef int _fire_timer(TriggeredWindows* state, PaneTimer timer, int64_t time) exc
     cdef int64_t last = _max_timestamp(state, timer.pane)
     core_turn(&state.core)
     if state.trigger.kind == TriggerKind.ON_END_OF_STREAM:
-        state.trigger_states[entry] = INT64_MIN  # a row behind the end registers it again
+        state.trigger_states[entry] = INT64_MIN  # a late row registers it again
     elif time != last and not (_is_global(state) and state.core.cursor.watermark == INT64_MAX):
         state.trigger_states[entry] = next_firing(state.trigger.every, time, last)
         _pane_timer_add(&state.timers, state.trigger_states[entry], timer.pane, timer.key)
@@ -312,7 +312,7 @@ cdef int _retire_due(TriggeredWindows* state) except -1 nogil:
 
 
 cdef bint _fire_due(void* windows) except -1 nogil:
-    # Emits what has fired, and goes on firing where a watermark has come; false where results are full before.
+    # Emits what has fired, and fires further timers if a watermark has come. Returns false if results are full before.
     cdef TriggeredWindows* state = <TriggeredWindows*> windows
     cdef TimerBucket* bucket
     state.core.due = True
@@ -352,13 +352,13 @@ cdef bint _step(void* windows) except -1 nogil:
 
 
 cdef inline Pane* _pane(TriggeredWindows* state, int64_t start, int64_t end) except NULL nogil:
-    # The window with these bounds, opened where it is not.
+    # Returns the window with these bounds, opened if necessary.
     cdef Pane* pane = pane_list_find(&state.live, end)
     return pane if pane != NULL else pane_list_open(&state.live, &state.store, start, end)
 
 
 cdef int64_t _assign(TriggeredWindows* state, int64_t timestamp, Pane** panes) except -1 nogil:
-    # The windows of a row that are not late, in the order of Flink's assigners; how many.
+    # Finds the windows of a row that are not late, in the order of Flink's assigners. Returns how many.
     cdef int64_t n = 0
     cdef Pane* pane
     cdef WindowVisit visit
@@ -399,7 +399,7 @@ cdef int _on_element(
 
 
 cdef bint _take_row(TriggeredWindows* state, const InputRows* input, uint32_t row) except -1 nogil:
-    # WindowOperator.processElement, for one row; false where results are full before it.
+    # WindowOperator.processElement for one row. Returns false if results are full before it.
     cdef Pane* panes[MOST_WINDOWS]
     cdef uint32_t numbers[MOST_WINDOWS]
     cdef uint32_t entries[MOST_WINDOWS]
@@ -418,6 +418,7 @@ cdef bint _take_row(TriggeredWindows* state, const InputRows* input, uint32_t ro
             state.trigger_states[entries[i]] = 0 if state.trigger.kind == TriggerKind.ON_COUNT else INT64_MIN
             state.flags[entries[i]] = 0
         firing |= (state.flags[entries[i]] & Progress.FIRING) != 0
+    # A gathered result is that of its firing: it goes out before a further row of its window changes the entry.
     if (firing or state.fired.n + n > MOST_GATHERED) and not _triggered_emit_firing(state):
         return False
     for i in range(n):
@@ -453,7 +454,7 @@ cdef int64_t _process(void* windows, const InputRows* input, int64_t first) exce
 
 
 cdef inline bint _is_armed(const TriggeredWindows* state, const Pane* pane, uint32_t entry) noexcept nogil:
-    # Whether the trigger of a key in a window has a timer.
+    # Returns true if the trigger of a key in a window has a timer.
     return (
         state.trigger.kind != TriggerKind.ON_COUNT
         and state.trigger_states[entry] != INT64_MIN
@@ -481,7 +482,7 @@ cdef int _add_window(const TriggeredWindows* state, WindowRows* rows, const Pane
 
 
 cdef int _windows(const void* windows, WindowRows* rows) except -1 nogil:
-    # Windows with timers in the order in which these fire: restored in it, those of equal time fire in it again.
+    # Appends windows with timers in the order in which these fire: restored in it, timers of equal time fire in it again.
     cdef const TriggeredWindows* state = <const TriggeredWindows*> windows
     cdef const TimerBucket* bucket
     cdef const Pane* pane
@@ -500,7 +501,7 @@ cdef int _windows(const void* windows, WindowRows* rows) except -1 nogil:
 
 
 cdef bint _can_be(const TriggeredWindows* state, const LiveWindow* window) noexcept nogil:
-    # Whether a window of a checkpoint is one of these, and its trigger stands where it can stand.
+    # Returns true if a window of a checkpoint can be one of these, with a possible state of its trigger.
     cdef int64_t last = INT64_MAX if _is_global(state) else window.end - 1
     if _is_global(state):
         if window.start != INT64_MIN or window.end != INT64_MAX:
@@ -509,7 +510,7 @@ cdef bint _can_be(const TriggeredWindows* state, const LiveWindow* window) noexc
         return False
     if state.trigger.kind == TriggerKind.ON_COUNT:
         return 0 <= window.trigger_state < state.trigger.every
-    # A timer does not lie outside of its window. It may be due already: a row behind the watermark has registered it.
+    # A timer lies within its window. It may be due already: a late row has registered it.
     return window.trigger_state == INT64_MIN or window.start <= window.trigger_state <= last
 
 
@@ -548,7 +549,7 @@ cdef int _start(void* windows) except -1:
     state.store.table = state.core.table
     check_retracts(&state.core, state.trigger.purges)
     if state.trigger.kind == TriggerKind.ON_END_OF_STREAM:
-        state.trigger.purges = not state.core.retracts  # which remembers what it gave
+        state.trigger.purges = not state.core.retracts  # a withdrawing window remembers its result
     state.store.twins = state.core.retracts
     state.core.unbounded_windows = _is_global(state)
     return 0
@@ -661,7 +662,7 @@ def global_windows(*, str trigger, int64_t every=1, bint purges=False):
     Parameters
     ----------
     trigger : str
-        "event_time": fires at the maximum watermark, and at every row behind it; "end_of_stream": only at the maximum
+        "event_time": fires at the maximum watermark, and at every row after it; "end_of_stream": only at the maximum
         watermark, and empties the window; "count" or "continuous_event_time".
     every : int
         Rows of a count, or milliseconds of a continuous trigger.

@@ -61,6 +61,7 @@ cdef inline int _emit_minimum(Valve* valve, int64_t* emitted) noexcept nogil:
 
 
 cdef inline int _input_watermark(Valve* valve, int32_t channel, int64_t timestamp, int64_t* emitted) noexcept nogil:
+    # As in Flink, an idle channel must turn active before its watermarks count, and a channel's watermark never goes back.
     if valve.idle_channels[channel] or timestamp <= valve.watermarks[channel]:
         return 0
     valve.watermarks[channel] = timestamp
@@ -70,6 +71,7 @@ cdef inline int _input_watermark(Valve* valve, int32_t channel, int64_t timestam
         heap_sift_down(
             valve.aligned, valve.n_aligned, valve.positions[channel], make_entry(timestamp, 0, channel), valve.positions
         )
+    # markWatermarkAligned: the channel has caught up after idleness. Only from here on can it hold the watermark back.
     elif timestamp >= valve.last_output:
         _align(valve, channel)
     return _emit_minimum(valve, emitted)
@@ -83,10 +85,13 @@ cdef int _input_idle(Valve* valve, int32_t channel, int64_t* emitted) noexcept n
     valve.n_active -= 1
     _unalign(valve, channel)
     if valve.n_active == 0:
+        # Only if this channel held the watermark back does its idleness flush: the others turned idle before it, and Flink then
+        # lets the furthest of all channels count. Idleness comes after that watermark.
         if valve.watermarks[channel] == valve.last_output:
             output = _emit(valve, valve.maximum, emitted)
         valve.idle = True
         return output | ValveOutput.EMITS_IDLE
+    # A channel ahead of the last watermark was not the least one, so the minimum over the others is still the same.
     if valve.watermarks[channel] == valve.last_output:
         return _emit_minimum(valve, emitted)
     return 0
@@ -97,6 +102,8 @@ cdef int _input_active(Valve* valve, int32_t channel) noexcept nogil:
         return 0
     valve.idle_channels[channel] = 0
     valve.n_active += 1
+    # A channel that is behind stays unaligned until its watermarks catch up: it must not pull the valve back. An active channel
+    # emits no watermark by itself.
     if valve.watermarks[channel] >= valve.last_output:
         _align(valve, channel)
     if valve.idle:
@@ -160,7 +167,7 @@ cdef int _input_batch(
 
 
 cdef int64_t _first_bad_row(int32_t n_channels, const int32_t* channels, const int8_t* kinds, int64_t n) noexcept nogil:
-    # The first row whose channel or kind does not exist, or n.
+    # Return the first row whose channel or kind does not exist, or n.
     cdef int64_t i
     for i in range(n):
         if channels[i] < 0 or channels[i] >= n_channels or kinds[i] < 0 or kinds[i] > ElementKind.ACTIVE:
@@ -172,9 +179,9 @@ cdef int64_t _first_bad_row(int32_t n_channels, const int32_t* channels, const i
 cdef class StatusWatermarkValve:
     """The watermark and status of several channels taken together.
 
-    The watermark is the minimum over the channels that are active and *aligned*: a channel that comes back from
-    idleness counts only once it has caught up with the last watermark emitted. The last active channel that turns
-    idle flushes the maximum over all channels, if the watermark stood at that channel's.
+    The watermark is the minimum over the channels that are active and *aligned*: a channel that resumes after idleness counts
+    only once it has caught up with the last watermark emitted. When the last active channel turns idle and it was the one that
+    held the watermark back, the maximum over all channels is emitted.
 
     O(log channels) for each watermark and each status: aligned channels are an indexed heap. The maximum over
     all channels is kept as they advance (a channel's watermark never goes back), so that the flush is O(1).
@@ -189,7 +196,7 @@ cdef class StatusWatermarkValve:
     Raises
     ------
     ConfigurationError
-        If there is no channel, or there are 2**31 or more.
+        If the number of channels is below 1 or above 2**31 - 1.
     """
 
     def __cinit__(self, object channels):
@@ -228,17 +235,18 @@ cdef class StatusWatermarkValve:
         channel : int
             0 ≤ channel < channels.
         timestamp_ms : int
-            64 bits; a watermark that is not greater than the channel's last, or on an idle channel, has no effect.
+            64 bits. A watermark that is not greater than the channel's last one, or that comes on an idle channel, has no
+            effect.
 
         Returns
         -------
         list of tuple
-            What is emitted: nothing, or `[("watermark", timestamp_ms)]`.
+            The emitted elements: none, or `[("watermark", timestamp_ms)]`.
 
         Raises
         ------
         DataError
-            If there is no such channel.
+            If the channel does not exist.
         """
         check_no_call(&self.guard, self)
         return _input_one(&self.valve, channel, ElementKind.WATERMARK, timestamp_ms)
@@ -251,18 +259,18 @@ cdef class StatusWatermarkValve:
         channel : int
             0 ≤ channel < channels.
         status : str
-            "idle" or "active"; the status that the channel already has is without effect.
+            "idle" or "active". The status that the channel already has is without effect.
 
         Returns
         -------
         list of tuple
-            What is emitted, in order: `("watermark", timestamp_ms)`, then `("status", "idle" | "active")`; each may be
+            The emitted elements in order: `("watermark", timestamp_ms)`, then `("status", "idle" | "active")`; each may be
             missing.
 
         Raises
         ------
         DataError
-            If there is no such channel or status.
+            If the channel or the status does not exist.
         """
         check_no_call(&self.guard, self)
         if status not in ("idle", "active"):
@@ -288,13 +296,13 @@ cdef class StatusWatermarkValve:
         Returns
         -------
         tuple of numpy.ndarray
-            What is emitted, in order: `(rows int64, kinds int8, timestamps_ms int64)`, each of shape (n_outputs,);
-            `rows` is the input that caused it, and the timestamp of a status is 0.
+            The emitted elements in order: `(rows int64, kinds int8, timestamps_ms int64)`, each of shape (n_outputs,). `rows`
+            is the input that caused the element. The timestamp of a status is 0.
 
         Raises
         ------
         DataError
-            If the columns differ in length, or a channel or kind does not exist; no row is taken in then.
+            If the columns differ in length, or a channel or kind does not exist. The valve is then unchanged.
         """
         cdef Call call = begin_call(&self.guard, self)
         import numpy as np
@@ -310,6 +318,7 @@ cdef class StatusWatermarkValve:
             )
         if n == 0:
             return np.empty(0, np.int64), np.empty(0, np.int8), np.empty(0, np.int64)
+        # Checked before anything is taken in, so that a bad row leaves the valve unchanged.
         bad = _first_bad_row(self.valve.n_channels, &channels[0], &kinds[0], n)
         if bad < n:
             raise DataError(
@@ -341,16 +350,16 @@ cdef class StatusWatermarkValve:
         Parameters
         ----------
         watermarks_ms : numpy.ndarray of int64, shape (channels,)
-            The last watermark of each channel. A new channel that is to hold the valve back has the valve's.
+            The last watermark of each channel. To let a new channel hold the valve back, pass the valve's watermark for it.
         idle : numpy.ndarray of uint8, shape (channels,)
-            1 for a channel that is idle.
+            1 for an idle channel.
         watermark_ms : int
             The last watermark emitted.
 
         Raises
         ------
         DataError
-            If the columns have not a value for each channel.
+            If a column does not have one value per channel.
         """
         cdef Call call = begin_call(&self.guard, self)
         cdef int32_t i
@@ -371,10 +380,11 @@ cdef class StatusWatermarkValve:
         for i in range(valve.n_channels):
             if not valve.idle_channels[i] and valve.watermarks[i] >= watermark_ms:
                 _align(valve, i)
+        # The status was emitted before the checkpoint; restoring emits nothing.
         valve.idle = valve.n_active == 0
 
     def state(self):
-        """What `restore` takes: `(watermarks_ms int64, idle uint8, watermark_ms int)`."""
+        """Return the arguments of `restore`: `(watermarks_ms int64, idle uint8, watermark_ms int)`."""
         cdef Call call = begin_call(&self.guard, self)
         import numpy as np
 
@@ -398,7 +408,7 @@ cdef class StatusWatermarkValve:
 
     @property
     def is_idle(self):
-        """Whether the last status emitted is idle; active at first."""
+        """True if the last status emitted is idle; a new valve is active."""
         return bool(self.valve.idle)
 
     def _check(self):

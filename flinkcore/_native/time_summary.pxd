@@ -6,8 +6,9 @@ from flinkcore._native.memory cimport Buffer
 
 
 cdef inline int64_t tick_of(int64_t arrival, int64_t interval) noexcept nogil:
-    # The first tick that sees an arrival: the smallest multiple of the interval that is not before it; 2**63 - 1, after
-    # all arrivals, if there are no ticks. An arrival out of bounds, which is refused elsewhere, may wrap around.
+    # Returns the first tick that sees an arrival: the smallest multiple of the interval that is not before it; without ticks
+    # 2**63 - 1, which is after all arrivals. C's remainder truncates towards zero, so a negative one means that the multiple
+    # above is nearer. An arrival out of bounds, which callers reject, may wrap around.
     cdef int64_t rest
     if interval == 0:
         return INT64_MAX
@@ -17,7 +18,7 @@ cdef inline int64_t tick_of(int64_t arrival, int64_t interval) noexcept nogil:
     return arrival - rest
 
 
-# ConfigurationError where it is not from 0 to 2**60 ms.
+# Raises ConfigurationError unless it is from 0 to 2**60 ms.
 cdef int64_t checked_interval(object interval_ms) except? -1
 
 
@@ -42,7 +43,7 @@ cdef enum RecordKind:
 
 
 cdef struct PackedRecord:
-    # As it leaves the chunk, ordered by split. Ticks lie within 2**62, which leaves a bit for the kind.
+    # A record as it leaves the chunk, ordered by split. Ticks lie within 2**62, which leaves a bit for the kind.
     int64_t place  # twice `first`, and the kind
     int64_t value  # `second`
 

@@ -12,7 +12,7 @@ cdef enum ElementKind:
 
 
 cdef enum ValveOutput:
-    # What one input gave; the watermark, where there is one, comes before the status.
+    # Flags of the output of one input. The watermark, if any, comes before the status.
     EMITS_WATERMARK = 1
     EMITS_IDLE = 2
     EMITS_ACTIVE = 4
@@ -24,14 +24,15 @@ cdef struct Valve:
     int32_t n_aligned
     bint idle                # the last status emitted
     int64_t last_output      # the last watermark emitted
-    int64_t maximum          # over the watermarks of all channels, idle ones too
+    int64_t maximum          # over the watermarks of all channels, including idle ones
     int64_t* watermarks      # (n_channels,)
     uint8_t* idle_channels   # (n_channels,)
     uint32_t* positions      # (n_channels,): index in `aligned`, or 2**32 - 1
     HeapEntry* aligned       # (n_aligned,): heap by watermark; the slot is the channel
 
 
-# One watermark or status on a channel; ValveOutput flags, and the watermark emitted in *emitted. O(log n_channels).
+# Takes in a watermark or status on a channel. Returns ValveOutput flags; writes the watermark to *emitted if one is emitted.
+# O(log n_channels).
 cdef int valve_input(Valve* valve, int32_t channel, int kind, int64_t timestamp, int64_t* emitted) noexcept nogil
 
 

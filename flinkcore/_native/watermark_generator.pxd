@@ -3,7 +3,7 @@ from libc.stdint cimport int64_t
 
 
 cdef struct Generator:
-    bint generates            # false: no watermarks at all
+    bint generates            # false: emits no watermarks
     int64_t delay
     int64_t max_timestamp     # never below -2**63 + delay + 1, so that max - delay - 1 cannot wrap
     bint detects_idleness
@@ -18,10 +18,10 @@ cdef enum GeneratorOutput:
     MARKS_IDLE = 2
 
 
-# None for no watermarks, or no idleness; checks the ranges.
+# Sets a generator up, after checking the ranges. None stands for no watermarks, or no idleness.
 cdef int generator_set_up(Generator* generator, object out_of_orderness_ms, object idleness_ms) except -1
 cdef void generator_on_event(Generator* generator, int64_t timestamp) noexcept nogil
-# GeneratorOutput; the watermark in *watermark. The clock counts from when the operator was opened.
+# Returns a GeneratorOutput and writes the watermark to *watermark. The clock counts from when the operator was opened.
 cdef int generator_on_periodic_emit(Generator* generator, int64_t clock, int64_t* watermark) noexcept nogil
 
 
