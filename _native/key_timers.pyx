@@ -29,7 +29,7 @@ cdef const char* _WHAT = b"the timers of keys"
 
 
 cdef inline uint32_t _place(const LaterTimers* timers, int64_t time_ms) noexcept nogil:
-    # Where the time is, or is to be put.
+    # Returns the place of the time, or where it is to be inserted.
     cdef uint32_t low = timers.begin, high = timers.end, middle
     if low < high and timers.times_ms[high - 1] < time_ms:
         return high
@@ -244,7 +244,7 @@ cdef class KeyTimers:
         Returns
         -------
         int
-            How many were added: a key that has an equal timer keeps that.
+            Number of timers added. A key that has an equal timer keeps it.
 
         Raises
         ------
@@ -266,7 +266,7 @@ cdef class KeyTimers:
         Returns
         -------
         int
-            How many there were.
+            Number of timers that were there.
         """
         cdef Call call = begin_call(&self.guard, self)
         cdef int64_t i, removed = 0
@@ -283,7 +283,7 @@ cdef class KeyTimers:
         Returns
         -------
         int
-            How many there were.
+            Number of timers that were there.
         """
         cdef Call call = begin_call(&self.guard, self)
         cdef int64_t i, before = self.n_timers
@@ -440,7 +440,7 @@ cdef struct KeyProgress:
     int64_t floor_ms        # watermark in force at the key's last call; where that was of an event-time timer, the one before
     int64_t passed_ms       # watermark in force after the key's last call
     int64_t clock_ms        # processing time of the key's last call
-    int64_t limit_ms        # of the batch at hand: an element under a higher watermark has to wait
+    int64_t limit_ms        # of the current batch: an element under a higher watermark has to wait
     int64_t clock_limit_ms  # likewise, for one that arrives later
     int64_t least_ms        # the earliest time for which its elements in the batch may register an event-time timer
     int64_t least_clock_ms  # likewise, a processing-time timer
@@ -462,7 +462,7 @@ cdef inline int64_t _before(int64_t time_ms) noexcept nogil:
 
 @cython.final
 cdef class BatchCuts:
-    """What every key has seen, and which elements may come together in one batch.
+    """Progress of every key, and the choice of elements that may come together in one batch.
 
     An element of a key goes into the batch unless a timer fires between the key's elements before it and itself: one that is
     registered, or one that those elements in the batch may register, as far as is known of the function. The rows that are
@@ -472,11 +472,11 @@ cdef class BatchCuts:
     ----------
     event_time_timers, processing_time_timers : KeyTimers
     one_element_per_key : bool
-        Whether no key may come twice in a batch; then the delays say nothing.
+        True if a key may come only once in a batch; the delays then have no effect.
     event_time_delay_ms : int or None
-        Elements register event-time timers no earlier than their timestamp and this; None: for any time.
+        Elements register event-time timers no earlier than their timestamp plus this delay, or at any time if None.
     processing_time_delay_ms : int or None
-        Elements register processing-time timers no earlier than their arrival and this; None: none at all.
+        Elements register processing-time timers no earlier than their arrival plus this delay, or none if None.
     """
 
     cdef CallGuard guard
@@ -579,7 +579,7 @@ cdef class BatchCuts:
         Parameters
         ----------
         keys, watermarks_ms, arrivals_ms : int64 array (n_rows,)
-            Of elements in total order: their key, the watermark in force, and their arrival.
+            Key, watermark in force and arrival of elements in total order.
 
         Returns
         -------
@@ -608,7 +608,7 @@ cdef class BatchCuts:
         return found[:n_found]
 
     cdef inline bint _admit(self, int64_t key, int64_t timestamp_ms, int64_t watermark_ms, int64_t arrival_ms) noexcept nogil:
-        # Whether the key's next element goes into the batch at hand; then its key has seen it.
+        # Returns true if the key's next element goes into the current batch; its key has then seen it.
         cdef KeyProgress* seen = &self.keys[key]
         cdef bint is_first = seen.batch != self.batch
         cdef int64_t least_ms
@@ -649,7 +649,7 @@ cdef class BatchCuts:
         Parameters
         ----------
         keys, timestamps_ms, watermarks_ms, arrivals_ms : int64 array (n_rows,)
-            Of elements in total order.
+            Columns of elements in total order.
 
         Returns
         -------
@@ -694,11 +694,11 @@ cdef class BatchCuts:
         Parameters
         ----------
         keys, timestamps_ms, watermarks_ms, arrivals_ms : int64 array (n_rows,)
-            Of elements in total order.
+            Columns of elements in total order.
         rows : int64 array
-            Of those that wait, key after key, each key's ascending.
+            Rows of the elements that wait, key after key, ascending within a key.
         begins, ends : int64 array (n_keys,)
-            The places of each key in `rows`. What is taken is left out: the begins are moved.
+            Range of each key in `rows`. The begins are moved past the rows that are taken.
 
         Returns
         -------
@@ -737,8 +737,8 @@ cdef class BatchCuts:
         Parameters
         ----------
         keys, floors_ms, watermarks_ms, clocks_ms : int64 array (n_rows,)
-            What the keys have seen before; the watermark in force; the processing time. A timer that is registered now for
-            a time up to the watermark is due at once where that is above the floor.
+            Floor of each key, up to which it has seen watermarks; the watermark in force; the processing time. A timer that is
+            now registered for a time up to the watermark is due at once if that is above the floor.
         """
         cdef Call call = begin_call(&self.guard, self)
         cdef int64_t i
@@ -770,7 +770,7 @@ cdef class BatchCuts:
         return columns[0], columns[1], columns[2]
 
     def first_foreign(self, const int64_t[::1] keys not None):
-        """Return the first row whose key has no part in the batch at hand, or -1; ids may be any numbers."""
+        """Return the first row whose key is not in the current batch, or -1. The ids may be any numbers."""
         cdef Call call = begin_call(&self.guard, self)
         cdef int64_t i, key
         for i in range(keys.shape[0]):
@@ -784,7 +784,7 @@ cdef class BatchCuts:
     ):
         """Return the first row with a timer earlier than the function may register, or -1, and the earliest time there.
 
-        The keys have a part in the batch at hand.
+        The keys must be in the current batch.
         """
         cdef Call call = begin_call(&self.guard, self)
         cdef int64_t i, least_ms

@@ -129,7 +129,7 @@ cdef Pane* _pane(TimeWindows* state, int64_t start, int64_t end) except NULL nog
     cdef Pane* pane = pane_list_find(&state.live, end)
     if pane == NULL:
         pane = pane_list_open(&state.live, &state.store, start, end)
-        # Opened by a late row: its end has passed, so it fires with each row (EventTimeTrigger.onElement) and not at its end.
+        # If a late row opens it, its end has passed: it fires with each row (EventTimeTrigger.onElement), not at its end.
         pane.fired = end - 1 <= state.core.cursor.watermark
         state.n_fired += pane.fired
         _time_plan_next(state)
@@ -880,8 +880,7 @@ cdef inline int64_t _next_start(const SlicedWindows* state, int64_t end) noexcep
 
 
 cdef int64_t _next_firing(const SlicedWindows* state) noexcept nogil:
-    # Returns the last moment of the next window to fire, or INT64_MAX: of the windows that have not fired, the first that has a
-    # slice.
+    # Returns the last moment of the first window that has not fired and has a slice, or INT64_MAX.
     cdef int64_t low = 0, high = state.slices.n, middle
     while low < high:
         middle = (low + high) >> 1

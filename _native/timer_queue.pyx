@@ -37,7 +37,7 @@ cdef enum:
     DIGIT_BITS = 11  # of a radix digit, at most
 
 
-# ---- sorting entries --------------------------------------------------------------------------------------------------
+# ---- sorting entries ---------------------------------------------------------------------------------------------
 
 
 cdef void _insertion_sort(HeapEntry* entries, int64_t n) noexcept nogil:
@@ -53,7 +53,7 @@ cdef void _insertion_sort(HeapEntry* entries, int64_t n) noexcept nogil:
 
 
 cdef void _radix_sort(HeapEntry* entries, int64_t n, HeapEntry* spare, int shift) noexcept nogil:
-    # By the 64 bits from `shift` on, least significant digit first, over just the bits in which entries can differ.
+    # Sorts by the 64 bits from `shift` on, least significant digit first, over just the bits in which entries can differ.
     cdef uint32_t counts[1 << DIGIT_BITS]
     cdef uint64_t low = <uint64_t> (entries[0] >> shift), high = low, value
     cdef int bits, passes, digit_bits, digit
@@ -93,7 +93,7 @@ cdef void _radix_sort(HeapEntry* entries, int64_t n, HeapEntry* spare, int shift
 
 
 cdef void _sort_entries(HeapEntry* entries, int64_t n, HeapEntry* spare) noexcept nogil:
-    # Ascending; `spare` has room for n entries too.
+    # Sorts ascending; `spare` has room for n entries.
     cdef int64_t first = 0, end
     cdef uint64_t timestamp
     cdef bint ordered
@@ -139,7 +139,7 @@ cdef inline uint32_t _map_home(const DedupMap* map, uint32_t hash) noexcept nogi
 
 
 cdef inline uint32_t _map_probe(const DedupMap* map, uint32_t hash, uint32_t i) noexcept nogil:
-    # The first bucket from i on that is empty or has the hash.
+    # Returns the first bucket from i on that is empty or has the hash.
     cdef uint32_t mask = (<uint32_t> 1 << (32 - map.shift)) - 1
     while map.buckets[i] and <uint32_t> (map.buckets[i] >> 32) != hash:
         i = (i + 1) & mask
@@ -155,8 +155,8 @@ cdef inline int64_t _map_find(
     int64_t key,
     int64_t namespace_id,
 ) noexcept nogil:
-    # The bucket of the timer, or ~(the empty bucket where it would be put). The map must have buckets; the search begins
-    # at bucket i: the hash's own, or one before which the timer is known not to be.
+    # Returns the bucket of the timer, or ~(the empty bucket for it). The map must have buckets. The search begins at bucket i:
+    # the hash's own, or a later one before which the timer is known not to be.
     cdef uint32_t mask = (<uint32_t> 1 << (32 - map.shift)) - 1
     cdef const Timer* timer
     while True:
@@ -221,7 +221,7 @@ cdef bint _grow_map(TimerQueue* queue, DedupMap* map) noexcept nogil:
 
 
 cdef inline bint _map_is_full(const DedupMap* map) noexcept nogil:
-    # At three quarters.
+    # Maps grow when three quarters of their buckets are full.
     return map.buckets == NULL or <uint64_t> map.size * 4 >= (<uint64_t> 3 << (32 - map.shift))
 
 
@@ -298,8 +298,8 @@ cdef void timer_queue_free(TimerQueue* queue) noexcept nogil:
 
 
 cdef bint _grow(TimerQueue* queue) noexcept nogil:
-    # Makes room for more entries; a full heap has no free slots to keep. Fourfold, since room that is never touched costs
-    # address space only, and copying does cost.
+    # Makes room for more entries. A full heap has no free slots to keep. Fourfold, since memory that is never touched costs
+    # only address space, and copying costs time.
     cdef uint64_t capacity = <uint64_t> queue.capacity * 4 if queue.capacity else FIRST_CHUNK
     cdef HeapEntry* heap
     cdef uint32_t* positions
@@ -335,7 +335,8 @@ cdef bint _grow(TimerQueue* queue) noexcept nogil:
 
 
 cdef bint _grow_chunks(TimerQueue* queue) noexcept nogil:
-    # Makes room for slot number slots_used.
+    # Makes room for slot number slots_used. Chunks other than the first never move, so that large queues grow without copying
+    # timers.
     cdef Timer* chunk
     cdef Timer** chunks
     cdef uint32_t capacity
@@ -387,7 +388,7 @@ cdef inline void _queue_release(TimerQueue* queue, uint32_t slot) noexcept nogil
 
 
 cdef inline uint32_t _queue_take_out(TimerQueue* queue, DedupMap* map, int64_t bucket) noexcept nogil:
-    # Frees the bucket and its timer's slot; returns the index of its entry, which is still in the heap.
+    # Frees the bucket and its timer's slot. Returns the index of its entry, which is still in the heap.
     cdef uint32_t slot = <uint32_t> map.buckets[bucket] - 1
     _map_erase(map, <uint32_t> bucket)
     _queue_release(queue, slot)
@@ -395,7 +396,7 @@ cdef inline uint32_t _queue_take_out(TimerQueue* queue, DedupMap* map, int64_t b
 
 
 cdef bint _renumber(TimerQueue* queue) noexcept nogil:
-    # Sequences have run out (once in 2**32 registrations): number the live timers anew, in their order.
+    # Called when sequences have run out (once in 2**32 registrations): numbers the live timers again, in their order.
     cdef uint32_t i, n = queue.size
     cdef HeapEntry* entries = <HeapEntry*> malloc((<uint64_t> n + 1) * 2 * sizeof(HeapEntry))
     cdef HeapEntry entry
@@ -424,8 +425,8 @@ cdef int _queue_insert(
     int64_t namespace_id,
     HeapEntry* entry,
 ) noexcept nogil:
-    # Gives an unknown timer a slot, a sequence and a bucket: 1, and *entry is still to be put into the heap, whose size is as
-    # before; 0: an equal timer is in; -1: no memory, and nothing changed. `probed`: where _map_find may begin.
+    # Assigns an unknown timer a slot, a sequence and a bucket. Returns 1, and the caller puts *entry into the heap, whose size
+    # is as before; 0 if an equal timer is in; -1 without memory, and nothing has changed. `probed`: where _map_find may begin.
     cdef int64_t bucket = -1
     cdef uint32_t slot
     cdef Timer* timer
@@ -464,7 +465,7 @@ cdef int _queue_insert(
 
 
 cdef void _queue_remove_at(TimerQueue* queue, uint32_t i) noexcept nogil:
-    # Takes the entry at index i out of the heap.
+    # Removes the entry at index i from the heap.
     heap_remove(queue.heap, queue.size, i, queue.positions)
     queue.size -= 1
 
@@ -648,9 +649,9 @@ cdef const char* timer_queue_find_fault(const TimerQueue* queue) noexcept nogil:
 
 
 # ---- timers as columns -------------------------------------------------------------------------------------------
-# The loops run over blocks of rows in stages, each of which only prefetches what the next one reads; the last stage does
-# the work and trusts nothing that it cannot check. Where a batch is large beside the heap, the heap is ordered anew as a
-# whole instead of entry by entry; where it is small, nothing of the heap's size is done.
+# The loops run over blocks of rows in stages. Each stage only prefetches the memory that the next one reads; the last stage
+# does the work and trusts only what it can check. If a batch is large beside the heap, the whole heap is ordered again instead
+# of entry by entry; if it is small, nothing takes time proportional to the heap.
 
 
 cdef enum:
@@ -772,7 +773,8 @@ cdef int64_t timer_queue_delete(
     cdef uint64_t position, bucket
     cdef uint32_t slot, kept, hash
     cdef DedupMap* map
-    # Of a large part of the heap, entries are only marked, and the rest is ordered anew: O(size) instead of O(n log size).
+    # If a large part of the heap is deleted, entries are only marked, and the rest is ordered again: O(size) instead of O(n log
+    # size).
     cdef bint build = n > BLOCK and n > <int64_t> (queue.size >> 2)
     first = 0
     while first < n:
@@ -899,13 +901,14 @@ cdef void _retire(
     int32_t* key_groups,
     int64_t* namespace_ids,
 ) noexcept nogil:
-    # Copies the timers of the entries out and frees their slots and buckets; the heap is the caller's.
+    # Copies the timers of the entries to the columns and frees their slots and buckets. The caller removes the entries from the
+    # heap.
     cdef int64_t i
     cdef uint32_t slot
     cdef const Timer* timer
     cdef const DedupMap* map
     cdef uint64_t n_maps = queue.last_key_group - queue.first_key_group + 1
-    # Where all go, wiping the maps costs less than to close every gap, unless they are almost empty.
+    # If all timers go, wiping the maps costs less than closing every gap, unless the maps are almost empty.
     cdef bint wipe = n == queue.size and <uint64_t> n * 16 >= queue.n_buckets + n_maps
     for i in range(n):
         if i + 2 * AHEAD < n:
@@ -933,7 +936,7 @@ cdef void _retire(
 
 
 cdef void _refill(TimerQueue* queue, const uint32_t* holes, int64_t n_holes) noexcept nogil:
-    # Closes the holes, a tree at the root: the entries beyond the new size sink in from the lowest hole upwards.
+    # Fills the holes, a tree at the root: the entries beyond the new size sift down from the lowest hole upwards.
     cdef int64_t last = n_holes - 1, i
     cdef uint32_t size = queue.size - <uint32_t> n_holes, end = queue.size
     i = last
@@ -952,8 +955,8 @@ cdef void _refill(TimerQueue* queue, const uint32_t* holes, int64_t n_holes) noe
 
 
 cdef void _first(TimerQueue* queue, int64_t n, HeapEntry* entries, HeapEntry* candidates) noexcept nogil:
-    # The n first timers in firing order, and in queue.due their positions, ascending: they are a tree at the root, whose
-    # neighbours are the candidates for the next one, at most 3 n + 1.
+    # Finds the n first timers in firing order, and writes their positions to queue.due, ascending. They are a tree at the root,
+    # whose neighbours are the candidates for the next timer, at most 3 n + 1.
     cdef int64_t i, n_candidates = 1
     cdef uint64_t child, end
     cdef uint32_t position
