@@ -1052,7 +1052,7 @@ cdef bint _are_alike(const ArrowSchema* field, const ArrowSchema* other) noexcep
 
 
 cdef RecordBatch _empty_batch(object schema, list columns):
-    # A batch without rows of the columns named, with their types in the schema. SchemaError where one is missing or unsupported.
+    # A batch without rows of the columns named, with their types in the schema. Raises SchemaError if one is missing or unsupported.
     cdef ArrowSchema* fields
     export = getattr(schema, "__arrow_c_schema__", None)
     if export is None:

@@ -45,11 +45,14 @@ cdef inline uint32_t _place(const LaterTimers* timers, int64_t time_ms) noexcept
 cdef int _insert(LaterTimers* timers, uint32_t at, int64_t time_ms) except -1 nogil:
     cdef uint32_t n = timers.end - timers.begin, grown
     cdef int64_t* times_ms
+    # Timers leave at the front, so a new first one finds room there.
     if at == timers.begin and at > 0:
         timers.begin -= 1
         timers.times_ms[timers.begin] = time_ms
         return 0
     if timers.end == timers.capacity:
+        # If half of the memory is free at the front, the timers move there: O(1) amortised, and a key whose timers come and go keeps
+        # its memory.
         if timers.begin > timers.capacity >> 1:
             memmove(timers.times_ms, timers.times_ms + timers.begin, n * sizeof(int64_t))
         else:
@@ -73,10 +76,10 @@ cdef int _insert(LaterTimers* timers, uint32_t at, int64_t time_ms) except -1 no
 cdef class KeyTimers:
     """Timers of one domain by dense key id: each (key, time) once.
 
-    Made for keys with few timers, most with one, whose next timer is asked for all the time. A key takes 16 bytes with
-    no timer or one; a second one 32 more. Registering and deleting take O(log n) in the timers of the *key*, and a
-    move of those that are later; finding the due keys reads one number per 1,024 keys, and the keys of the blocks that
-    may have one. For one thread at a time.
+    Made for keys with few timers, mostly one, whose next timer is requested all the time. A key takes 16 bytes with at most one
+    timer; a second one 32 more. Registering and deleting take O(log n) in the timers of the *key*, and a move of those that are
+    later; finding the due keys reads one number per 1,024 keys, and the keys of the blocks that may have one. For one thread at
+    a time.
 
     Examples
     --------
@@ -152,7 +155,7 @@ cdef class KeyTimers:
         return &self.lists[number]
 
     cdef void _free_list(self, int64_t key) noexcept nogil:
-        # Its memory is kept for the next key that needs a list.
+        # The list's memory is kept for the next key that needs one.
         cdef uint32_t number = self.later[key] - 1
         self.lists[number].begin = self.lists[number].end = 0
         self.free_lists[self.n_free] = number
@@ -176,6 +179,7 @@ cdef class KeyTimers:
                 if at < timers.end and timers.times_ms[at] == time_ms:
                     return 0
                 _insert(timers, at, time_ms)
+        # A block's time is a lower bound of its keys' timers: removing a timer does not raise it, the search for due keys does.
         if time_ms < self.block_ms[key >> BLOCK_SHIFT]:
             self.block_ms[key >> BLOCK_SHIFT] = time_ms
         self.counts[key] += 1
@@ -304,7 +308,7 @@ cdef class KeyTimers:
         Returns
         -------
         times_ms : int64 array (n_rows,)
-            2**63 - 1 where there is none.
+            2**63 - 1 without one.
         exists : bool array (n_rows,)
         """
         cdef Call call = begin_call(&self.guard, self)
@@ -449,6 +453,7 @@ cdef struct KeyProgress:
 
 
 cdef inline int64_t _plus(int64_t time_ms, int64_t delay_ms) noexcept nogil:
+    # Saturates: a limit beyond int64 means "never", and must not wrap to the other end.
     if delay_ms > 0 and time_ms > INT64_MAX - delay_ms:
         return INT64_MAX
     if delay_ms < 0 and time_ms < INT64_MIN - delay_ms:
@@ -515,7 +520,7 @@ cdef class BatchCuts:
         free(self.keys)
 
     def grow(self, int64_t n_keys):
-        """Know the key ids below `n_keys`, and make room for their timers; amortised O(1) per key."""
+        """Add the key ids below `n_keys`, and make room for their timers; amortised O(1) per key."""
         cdef Call call = begin_call(&self.guard, self)
         cdef Call of_event_time = begin_call(&self.event_time.guard, self.event_time)
         cdef Call of_processing_time = begin_call(&self.processing_time.guard, self.processing_time)

@@ -198,8 +198,8 @@ cdef int64_t _cut_of(const AlignedWindows* windows) noexcept nogil:
 
 
 # ---- counting ----------------------------------------------------------------------------------------------------
-# Events that arrive between two steps of the timeline meet the same watermark. So they are counted in runs, and those of a run that
-# are in the same slice, and therefore equally late for its windows, at once.
+# Events that arrive between two steps of the timeline meet the same watermark. So they are counted in runs, and those of a run
+# that are in the same slice, and therefore equally late for its windows, are counted at once.
 
 
 cdef int64_t _steps_before(const int64_t* clocks, int64_t n, int64_t near, int64_t arrival) noexcept nogil:
@@ -250,6 +250,7 @@ cdef void _count_run(
         least = min(least, timestamp)
         is_late = timestamp <= watermark
         behind = <uint64_t> watermark - <uint64_t> timestamp if is_late else <uint64_t> LISTED
+        # `&` instead of `and`: one branch, which is nearly never taken, instead of one on lateness, which cannot be predicted.
         if is_late & (behind >= LISTED):
             n_bounds = _bounds_up_to(&counter.bounds, _behind(watermark, timestamp, 0))
         else:
@@ -287,7 +288,7 @@ cdef void _count_waiting(WindowCounts* counts, const Bounds* bounds, RecentSlice
 cdef RecentSlice* _recent_slice(
     WindowCounts* counts, const Bounds* bounds, int64_t timestamp, int64_t watermark
 ) except NULL nogil:
-    # The slice of a timestamp, in place of another one if it was not met lately.
+    # Returns the slice of a timestamp, which replaces another recent one if it is not recent itself.
     cdef const AlignedWindows* windows = &counts.windows
     cdef int64_t per_slide = 1 if counts.cut == windows.slide else 2, since, start, number
     cdef RecentSlice* recent
@@ -333,7 +334,7 @@ cdef bint _count_recent(WindowCounts* counts, const int64_t* timestamps, int64_t
         if left and recent.slice != NULL:
             start, length = <uint64_t> recent.from_ms, <uint64_t> recent.until_ms - <uint64_t> recent.from_ms
             for i in range(n):
-                met += <uint64_t> timestamps[i] - start < length
+                met += <uint64_t> timestamps[i] - start < length  # unsigned: one comparison checks both bounds
             waiting[number] = met
             left -= met
     if left:
@@ -346,7 +347,7 @@ cdef bint _count_recent(WindowCounts* counts, const int64_t* timestamps, int64_t
 cdef int _count_windows(
     WindowCounts* counts, const Bounds* bounds, const int64_t* timestamps, int64_t n, int64_t watermark
 ) except -1 nogil:
-    # Events that meet the same watermark.
+    # Counts events that meet the same watermark.
     cdef RecentSlice* recent = &counts.recent[0]
     cdef int64_t i
     if not _count_recent(counts, timestamps, n):

@@ -37,8 +37,8 @@ from flinkcore._native.window_operator cimport (
 
 
 # ---- keys in order of their hashes -------------------------------------------------------------------------------
-# And of their bytes where hashes are equal: windows in this order merge without an index. Hashes are well mixed: buckets by their first
-# bits hold a few keys each, and what is left is next to nothing.
+# Keys of equal hashes are ordered by their bytes: windows in this order merge without an index. Hashes are well mixed, so
+# buckets by their first bits hold a few keys each, and the insertion sort that finishes has next to nothing to do.
 
 
 cdef enum:
@@ -52,7 +52,7 @@ cdef inline bint _is_before(const KeyBatch* keys, HashedKey key, HashedKey other
 
 
 cdef int _hash_order(HashOrder* scratch, const KeyBatch* keys, uint32_t n, HashedKey* order) except -1 nogil:
-    # Puts the n keys of a batch into `order`. They differ from one another.
+    # Sorts the n keys of a batch, which are distinct, into `order`.
     cdef int bits = 1
     cdef int64_t i, at
     cdef uint32_t count, place = 0
@@ -191,7 +191,7 @@ cdef int _pane_add_block(PaneStore* store, Pane* pane) except -1 nogil:
 cdef int64_t pane_insert(
     PaneStore* store, Pane* pane, const KeyBatch* keys, int64_t row, uint64_t at
 ) except -1 nogil:
-    # Number of the new key, whose empty slot is `at`.
+    # Memory is taken before the key is counted, so that an error leaves the pane consistent.
     cdef uint32_t k = pane.n_keys
     cdef int64_t length, needed
     if (<uint64_t> k + 1) * 3 > (pane.mask + 1) * 2:
@@ -237,6 +237,7 @@ cdef Pane* pane_open(PaneStore* store, int64_t start, int64_t end) except NULL n
             n_slots *= 2
         _pane_reserve_keys(store, pane, 32)
         _pane_resize_index(store, pane, n_slots)
+    # Only now does the pane leave the store: if memory ran out above, the store would still own and free it.
     store.n_spare -= 1
     pane.start = start
     pane.end = end
@@ -263,10 +264,10 @@ cdef void pane_empty(PaneStore* store, Pane* pane) noexcept nogil:
 
 cdef void _pane_close(PaneStore* store, Pane* pane) noexcept nogil:
     cdef uint32_t n_keys = pane.n_keys
-    store.expected_keys = n_keys
+    store.expected_keys = n_keys  # the next window probably has as many: its index begins at that size
     pane_empty(store, pane)
     if store.n_spare == MOST_SPARE or pane.mask > 4 * <uint64_t> n_keys + 64:
-        pane_free(pane)  # what one crowded window took is not kept for ever
+        pane_free(pane)  # the memory of one crowded window is not kept for ever
         return
     store.spare[store.n_spare] = pane
     store.n_spare += 1
@@ -281,7 +282,7 @@ cdef Pane* pane_open_plain() except NULL nogil:
 
 
 cdef void _give_blocks(PaneStore* store, Pane* pane, uint32_t n_blocks) noexcept nogil:
-    # All but so many, emptied whole.
+    # Returns all blocks except the first n_blocks to the store, emptied as a whole.
     while pane.n_blocks > n_blocks:
         pane.n_blocks -= 1
         _give_block(store, pane.blocks[pane.n_blocks], ENTRY_BLOCK)
@@ -289,7 +290,7 @@ cdef void _give_blocks(PaneStore* store, Pane* pane, uint32_t n_blocks) noexcept
 
 cdef int pane_make_room(PaneStore* store, Pane* pane, uint32_t n_keys, int64_t n_bytes) except -1 nogil:
     cdef uint32_t n_blocks = <uint32_t> ((<int64_t> n_keys + ENTRY_BLOCK - 1) // ENTRY_BLOCK)
-    cdef int64_t roomy = 4 * <int64_t> n_keys + 1024  # what one crowded window took is not kept for ever
+    cdef int64_t roomy = 4 * <int64_t> n_keys + 1024  # the memory of one crowded window is not kept for ever
     if pane.keys_capacity == 0 or n_keys > pane.keys_capacity or pane.keys_capacity > roomy:
         _pane_reserve_keys(store, pane, <uint32_t> min(n_keys + (<int64_t> n_keys >> 2) + 32, <int64_t> UINT32_MAX))
     if n_bytes > pane.data_capacity or pane.data_capacity > 4 * n_bytes + 4096:

@@ -806,7 +806,7 @@ cdef int64_t timer_queue_delete(
                 continue
             hash = hashes[row - first]
             i = probed[row - first]
-            # Removals move buckets: what was probed holds only where the bucket is still the same.
+            # Removals move buckets: what was probed holds only if the bucket is still the same.
             i = _map_find(
                 queue,
                 map,

@@ -381,7 +381,7 @@ cdef class TimerHeap:
         Returns
         -------
         bool array (n_rows,)
-            True where the row's timer was not registered yet, neither before nor by an earlier row.
+            True if the row's timer was not registered yet, neither before nor by an earlier row.
 
         Raises
         ------
@@ -400,7 +400,7 @@ cdef class TimerHeap:
         Returns
         -------
         bool array (n_rows,)
-            True where the row's timer was registered; rows of unknown timers change nothing.
+            True if the row's timer was registered; rows of unknown timers change nothing.
         """
         return self._change(True, timestamps_ms, keys, key_groups, namespaces)
 

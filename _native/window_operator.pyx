@@ -698,7 +698,7 @@ cdef class WindowOperator:
         Returns
         -------
         bool
-            False where results are full before that: take them, and call again.
+            False if results are full before that: take them, and call again.
         """
         return self._advance(steps_before, False)
 
@@ -708,7 +708,7 @@ cdef class WindowOperator:
         Returns
         -------
         bool
-            False where results are full before that: take them, and call again.
+            False if results are full before that: take them, and call again.
         """
         return self._advance(INT64_MAX, True)
 

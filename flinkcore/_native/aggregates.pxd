@@ -136,7 +136,7 @@ cdef int accumulators_emit_range(AccumulatorTable* table, uint32_t first, uint32
 # Empties the entries and frees what they own.
 cdef void accumulators_clear(AccumulatorTable* table, const uint32_t* entries, int64_t n) noexcept nogil
 cdef void accumulators_clear_range(AccumulatorTable* table, uint32_t first, uint32_t n) noexcept nogil
-# Raises ConfigurationError but where results are the same in whatever order elements are added up: counts, sums of whole
+# Raises ConfigurationError unless results are the same in whatever order elements are added up: counts, sums of whole
 # numbers and decimals, means of decimals, least and greatest values of fixed width. The others need their elements in the order
 # in which they came, or own what a slice would share.
 cdef int require_shareable(const AccumulatorTable* table) except -1
@@ -172,7 +172,7 @@ cdef class Accumulators:
     cdef int _add(self, str function, str column, str by, object percentage) except -1
     # The batch that accumulators_update reads from; it is kept until the next bind.
     cdef int bind(self, RecordBatch batch) except -1
-    # Makes entries of the other one mergeable into entries of this one; SchemaError where the aggregates differ.
+    # Makes entries of the other one mergeable into entries of this one; raises SchemaError if the aggregates differ.
     cdef int liken(self, Accumulators other) except -1
     # Row of a result so far that does not fit its type; -1: none.
     cdef int64_t unfit_result(self) noexcept

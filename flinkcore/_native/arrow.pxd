@@ -135,7 +135,7 @@ cdef struct Column:
     ColumnType type
     int64_t length
     int64_t null_count       # never negative; 0 exactly when validity is NULL
-    const uint8_t* validity  # bitmap, or NULL where no value is null; bit of row i is at bit_offset + i
+    const uint8_t* validity  # bitmap, or NULL if no value is null; bit of row i is at bit_offset + i
     int64_t bit_offset       # for validity, and for values where type is BOOL
     const void* values       # fixed width: first row's value (offset applied; bitmap for BOOL); else the bytes
     const void* offsets      # int32 or int64 by type, first row's offset (offset applied); NULL for fixed width
@@ -148,10 +148,10 @@ cdef struct Column:
     int64_t parent_offset    # row i is row parent_offset + i of the array, without the array's own offset
 
 
-# The type of a format's values, and their bytes; 0 where these are bits or not of one size. False where columns of the format are not
+# The type of a format's values, and their bytes; 0 where these are bits or not of one size. False if columns of the format are not
 # supported.
 cdef bint find_column_type(const char* format, ColumnType* type, int32_t* byte_width) noexcept nogil
-# The same; SchemaError where they are not supported.
+# The same; raises SchemaError if they are not supported.
 cdef int column_type(const char* format, ColumnType* type, int32_t* byte_width) except -1
 # Advice for a string or binary column that is too small for its values: a log's own large columns are read as small ones.
 cdef str advise_large(str name, bint is_text)

@@ -97,7 +97,7 @@ cdef inline bint decimal_sum_is_less(const DecimalSum* a, const DecimalSum* b) n
 
 # The decimal of 16 bytes, little endian, without its decimal point.
 cdef double decimal_to_double(const uint8_t* value) noexcept nogil
-# Writes total * 10**shift / count, rounded half up (away from zero) to a whole number, as 16 bytes, little endian. False where it
+# Writes total * 10**shift / count, rounded half up (away from zero) to a whole number, as 16 bytes, little endian. False if it
 # has more than `precision` digits, at most 38. 0 <= shift <= 4, count > 0.
 cdef bint decimal_quotient(
     const DecimalSum* total, int shift, int64_t count, int precision, uint8_t* value
@@ -115,7 +115,7 @@ cdef struct ValueType:
     ValueType* children       # (n_children,)
 
 
-# The type of a field. SchemaError where values of such a type, or of one within it, cannot be kept; nothing is to be freed then.
+# The type of a field. Raises SchemaError if values of such a type, or of one within it, cannot be kept; nothing is to be freed then.
 cdef int value_type_set(ValueType* type, const ArrowSchema* field) except -1
 cdef void value_type_free(ValueType* type) noexcept
 # Appends the bytes of a value that is not null; `row` counts without the array's own offset.
@@ -143,7 +143,7 @@ cdef void value_column_free(ValueColumn* column) noexcept
 cdef int64_t value_column_memory(const ValueColumn* column) noexcept nogil
 # Counts what a value, or a null where `data` is NULL, will take.
 cdef void value_column_measure(ValueColumn* column, const uint8_t* data) noexcept nogil
-# Makes room for all that was measured: what is appended then does not fail. DataError where it is more than Arrow's offsets reach.
+# Makes room for all that was measured: what is appended then does not fail. Raises DataError if it is more than Arrow's offsets reach.
 cdef int value_column_reserve(ValueColumn* column) except -1 nogil
 cdef int value_column_append(ValueColumn* column, const uint8_t* data) except -1 nogil
 # Returns the column so far, and begins a new one.

@@ -1,7 +1,7 @@
 # A 4-ary min-heap of 16-byte entries that compare as numbers: the timers of a queue, the aligned channels of a valve.
 #
 # The children of the entry at index i are at 4i + 1 to 4i + 4. A heap that keeps `positions` knows the index of each slot's entry, so
-# that a caller can replace or remove an entry without a search; `positions` may be NULL where nobody asks.
+# that a caller can replace or remove an entry without a search; `positions` may be NULL if nobody asks.
 #
 # "Sift up" moves an entry towards the root, "sift down" away from it.
 from libc.stdint cimport int64_t, uint32_t, uint64_t

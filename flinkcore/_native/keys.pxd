@@ -24,7 +24,7 @@ cdef struct KeyBatch:
     const uint8_t* data      # KEY_BYTES: row i has the bytes from offsets[i] to offsets[i + 1]
     const int64_t* offsets   # KEY_BYTES: (length + 1,), not necessarily from 0
     const uint64_t* hashes   # (length,), well mixed in all bits; not Java's hash
-    const uint8_t* is_null   # (length,) 1 where a single-column key is null, or NULL where none is; a null row's
+    const uint8_t* is_null   # (length,) 1 if a single-column key is null, or NULL if none is; a null row's
                              # value and hash mean nothing
 
 

@@ -16,7 +16,7 @@ cdef struct Timer:
 
 
 cdef struct DedupMap:
-    # Open addressing, linear probing; a bucket is hash << 32 | slot + 1, or 0 where empty.
+    # Open addressing, linear probing; a bucket is hash << 32 | slot + 1, or 0 if empty.
     uint64_t* buckets  # NULL until the first timer
     uint32_t size
     uint32_t shift     # a hash belongs to bucket hash >> shift, of 2**(32 - shift)

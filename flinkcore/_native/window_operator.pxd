@@ -68,7 +68,7 @@ cdef struct Firings:
     Buffer end
     BitBuffer late
     Buffer watermark
-    Buffer kinds        # a byte each, of RowKind; only where results are withdrawn
+    Buffer kinds        # a byte each, of RowKind; only if results are withdrawn
     Buffer emitted      # int64; only if results have their time of emission
 
 
