@@ -335,7 +335,7 @@ cdef bint _count_take_row(CountWindows* state, const InputRows* input, uint32_t 
     cdef int64_t id, phase
     cdef uint32_t entry
     cdef bint is_full
-    if not core_reach_row_emitted(&state.core, &COUNT_VERBS, input, row):
+    if not core_reach_row_emitted(&state.core, &COUNT_VERBS, input, row, state.fired.gathered.n > 0):
         return False
     id = _count_key(state, input.keys, row)
     key = &state.counted[id]
@@ -687,7 +687,9 @@ cdef bint _sliced_take_row(SlicedCountWindows* state, const InputRows* input, ui
     # WindowOperator.processElement for one row. Returns false if results are full before it.
     cdef SlicedKey* key
     cdef int64_t id
-    if not core_reach_row_emitted(&state.core, &SLICED_VERBS, input, row):
+    if not core_reach_row_emitted(
+        &state.core, &SLICED_VERBS, input, row, state.n_completed > 0 or state.fired.gathered.n > 0
+    ):
         return False
     id = _sliced_key(state, input.keys, row)
     key = &state.sliced[id]

@@ -406,7 +406,7 @@ cdef bint _take_row(TriggeredWindows* state, const InputRows* input, uint32_t ro
     cdef uint32_t known
     cdef int64_t timestamp = input.timestamps[row], i, n
     cdef bint firing = False
-    if not core_reach_row_emitted(&state.core, &VERBS, input, row):
+    if not core_reach_row_emitted(&state.core, &VERBS, input, row, state.fired.n > 0):
         return False
     n = _assign(state, timestamp, panes)
     for i in range(n):

@@ -349,13 +349,13 @@ cdef inline bint core_reach_row(
 
 
 cdef inline bint core_reach_row_emitted(
-    WindowCore* core, const WindowVerbs* verbs, const InputRows* input, uint32_t row
+    WindowCore* core, const WindowVerbs* verbs, const InputRows* input, uint32_t row, bint gathered
 ) except -1 nogil:
-    # The same for kernels that gather firings: those of an earlier clock are emitted before it changes.
+    # The same for kernels that gather firings: if there are any, those of an earlier clock are emitted before it changes.
     if not core_advance(core, verbs, input.steps_before[row], False):
         return False
     if input.clocks != NULL and input.clocks[row] != core.cursor.clock:
-        if not verbs.fire_due(core):
+        if gathered and not verbs.fire_due(core):
             return False
         core.cursor.clock = input.clocks[row]
     return True
