@@ -31,12 +31,14 @@ MODULES = (
     "memory",
     "panes",
     "session_windows",
+    "time_summary",
     "time_windows",
     "timeline",
     "timer_queue",
     "timers",
     "triggered_windows",
-    "watermarks",
+    "valve",
+    "watermark_generator",
     "window_operator",
 )
 

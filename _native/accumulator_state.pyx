@@ -1,6 +1,6 @@
-"""What accumulators hold for some entries, as columns, and back.
+"""Contents of accumulators for some entries as columns, and back.
 
-Every aggregate gives its parts, each a column over the entries::
+Every aggregate has parts, each a column over the entries::
 
     words, counts, keys, states         numbers
     deviations                          floating numbers
@@ -62,7 +62,7 @@ from flinkcore._native.memory cimport Buffer, buffer_append_bytes, buffer_append
 
 
 cdef struct Parts:
-    # Of entries that own values: where those of each end, where the bytes of each value end, and the values.
+    # For entries that own values: the end of each entry's values, the end of each value's bytes, and the values.
     Buffer ends
     Buffer value_ends
     Buffer values
@@ -215,7 +215,7 @@ cdef int _check_entries(const AccumulatorTable* table, const uint32_t[::1] entri
 
 
 def accumulator_parts(Accumulators accumulators not None, const uint32_t[::1] entries not None):
-    """What the aggregates hold for entries.
+    """Return the contents of the aggregates for entries.
 
     Parameters
     ----------
@@ -401,12 +401,12 @@ cdef int _refuse_value(int64_t row) except -1:
 
 
 cdef inline bint _has_any_bytes(const Aggregate* aggregate) noexcept:
-    # Whether any bytes are a value of its column: those of text, whose encoding others check.
+    # Returns true if any bytes are a value of its column: those of text, whose encoding others check.
     return aggregate.nested == NULL and aggregate.result.width == 0
 
 
 cdef inline bint _is_own_value(const Aggregate* aggregate, ByteView view):
-    # Whether bytes are a value of its column: those of values of one width are read without a look at their length.
+    # Returns true if bytes are a value of its column: values of one width are read without a check of their length.
     if aggregate.nested != NULL:
         return is_value(aggregate.nested, view.data, view.length)
     return aggregate.result.width == 0 or view.length == aggregate.result.width
@@ -425,7 +425,7 @@ cdef int _check_values(Aggregate* aggregate, const uint32_t[::1] entries, const 
 
 
 cdef int _check_keys(Aggregate* aggregate, const uint32_t[::1] entries, const uint8_t[::1] states) except -1:
-    # What is compared: of bytes any, of decimals their 16.
+    # The bytes to compare: any bytes, or the 16 of a decimal.
     cdef int64_t i
     if aggregate.by_type != ColumnType.DECIMAL128:
         return 0
@@ -480,11 +480,11 @@ def restore_accumulator_parts(
     Parameters
     ----------
     accumulators : Accumulators
-        Of the same aggregates over the same types.
+        Accumulators of the same aggregates over the same types.
     entries : numpy.ndarray of uint32, shape (n,)
-        Each once.
+        Distinct entries.
     touched : numpy.ndarray of uint8, shape (n,)
-        As of `touched_entries`.
+        As from `touched_entries`.
     parts : list of dict of str to numpy.ndarray, or tuple of these
 
     Raises
@@ -542,7 +542,7 @@ def restore_accumulator_parts(
                     aggregate.deviations[entries[j]] = deviations[j]
             if aggregate.parts & Part.BYTES_PART:
                 _set_strings(aggregate.strings, entries, part["strings"])
-                if aggregate.parts & Part.STATE_PART:  # else they are no values
+                if aggregate.parts & Part.STATE_PART:  # otherwise they are not values
                     _check_values(aggregate, entries, part["states"])
             if aggregate.parts & Part.KEY_BYTES_PART:
                 _set_strings(aggregate.key_strings, entries, part["key_strings"])

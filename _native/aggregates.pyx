@@ -675,7 +675,7 @@ cdef int64_t _elements(const Aggregate* aggregate, const uint32_t* entries, uint
 
 
 cdef int64_t _data_bytes(const Aggregate* aggregate, const uint32_t* entries, uint32_t first, int64_t n) noexcept nogil:
-    # Of strings, also as elements of lists.
+    # Returns the bytes of strings, including elements of lists.
     cdef int64_t i, e, data = 0
     for i in range(n):
         e = _entry(entries, first, i)
@@ -687,7 +687,7 @@ cdef int64_t _data_bytes(const Aggregate* aggregate, const uint32_t* entries, ui
 
 
 cdef inline bint _has_strings(const Aggregate* aggregate) noexcept nogil:
-    # Whether results are strings, and not what sketches and distributions are made of.
+    # Returns true if results are strings, and not the byte strings of sketches and distributions.
     return (
         aggregate.strings != NULL
         and aggregate.function != Function.APPROX_DISTINCT
@@ -704,7 +704,7 @@ cdef int64_t aggregate_result_bytes(
 
 
 cdef int64_t _result_length(const Aggregate* aggregate) noexcept nogil:
-    # Of COLLECT the elements.
+    # Returns the number of results so far, or of elements for COLLECT.
     return aggregate.nested_result.length if aggregate.nested != NULL else aggregate.result.length
 
 
@@ -828,7 +828,7 @@ cdef int _emit_words(
 
 
 cdef int _emit_variances(Aggregate* aggregate, const uint32_t* entries, int64_t first, int64_t n) except -1 nogil:
-    # A sample of one has none, as in Spark.
+    # The variance of a sample of one is null, as in Spark.
     cdef uint64_t[BLOCK_ROWS] words
     cdef uint8_t[BLOCK_ROWS] states
     cdef int64_t i, e, freedom
@@ -957,7 +957,7 @@ cdef int _emit_lists(Aggregate* aggregate, const uint32_t* entries, int64_t firs
 cdef int _aggregate_emit(
     Aggregate* aggregate, const uint8_t* touched, const uint32_t* entries, uint32_t first, int64_t n
 ) except -1 nogil:
-    # Appends them; `touched` says which entries have a value where the aggregate has no states.
+    # Appends the results; `touched` marks the entries that have a value if the aggregate has no states.
     cdef int64_t done = 0, part
     cdef const uint32_t* chosen = NULL
     while done < n:
@@ -985,11 +985,11 @@ cdef str _decimal_name(str format):
 
 
 cdef NativeArray _aggregate_take(Aggregate* aggregate, str format, int64_t rows):
-    # The results so far, `rows` of them; they start anew. `format` is that of the elements for COLLECT.
+    # Returns the results so far, `rows` of them, and begins new ones. `format` is that of the elements for COLLECT.
     cdef NativeArray values
     if aggregate.nested != NULL:
         values = value_column_take(&aggregate.nested_result)
-        values.schema.flags |= 2  # results may be null, whatever the column says
+        values.schema.flags |= 2  # results may be null, even of a column without nulls
     else:
         values = result_take(&aggregate.result, format)
     if aggregate.function != Function.COLLECT:
@@ -1052,7 +1052,7 @@ cdef bint _are_alike(const ArrowSchema* field, const ArrowSchema* other) noexcep
 
 
 cdef RecordBatch _empty_batch(object schema, list columns):
-    # A batch without rows of the columns named, with their types in the schema. SchemaError where one is missing or unsupported.
+    # A batch without rows of the columns named, with their types in the schema. Raises SchemaError if one is missing or unsupported.
     cdef ArrowSchema* fields
     export = getattr(schema, "__arrow_c_schema__", None)
     if export is None:
@@ -1077,7 +1077,7 @@ cdef RecordBatch _empty_batch(object schema, list columns):
 
 
 cdef NativeArray _empty_array(const ArrowSchema* field):
-    # SchemaError where there is no array of such a type whose values could be kept.
+    # Raises SchemaError if values of this type cannot be kept in an array.
     cdef ValueType type
     cdef ValueColumn values
     value_type_set(&type, field)
@@ -1091,7 +1091,7 @@ cdef NativeArray _empty_array(const ArrowSchema* field):
 
 
 cdef int _check_spec(str function, object column, object by, object percentage) except -1:
-    # Raises ConfigurationError where there is no such function, or it takes other columns; each is a str or None.
+    # Raises ConfigurationError if the function does not exist, or takes other columns; each is a str or None.
     if function not in _FUNCTIONS:
         raise ConfigurationError(f"no aggregate {function!r}; there are {', '.join(_FUNCTIONS)}")
     if column is None and function != "count":
@@ -1111,7 +1111,7 @@ cdef int _check_spec(str function, object column, object by, object percentage) 
 
 
 cdef inline bint _is_nested(ColumnType type) noexcept nogil:
-    # Whether values are encoded, to be kept as they are.
+    # Returns true if values are encoded, to be kept unread.
     return type == ColumnType.STRUCT or type == ColumnType.OTHER_TYPE
 
 
@@ -1134,7 +1134,7 @@ cdef int _refuse(str function, str name, const Column* column, str advice) excep
 
 
 cdef int _check_values(str function, str name, const Column* column, bint compares) except -1:
-    # Whether values of this type can be kept, and compared, or added up for sum and mean.
+    # Returns true if values of this type can be kept, and compared or, for sum and mean, added up.
     cdef ColumnType type = column.type
     if function == "count" or (function.endswith("count_distinct") and type == ColumnType.NULL_TYPE):
         return 0
@@ -1199,9 +1199,9 @@ cdef str _start_decimals(Aggregate* aggregate, const Column* values):
 cdef str _start_aggregate(
     Aggregate* aggregate, str function, object name, const Column* values, object by_name, const Column* by
 ):
-    # Sets all but what refers to a table: column, selection, values, by; the result has its name. The columns are NULL where
-    # the function has none. Gives the result's Arrow format, of COLLECT that of the elements. SchemaError where the types
-    # do not fit.
+    # Sets all fields except those that refer to a table: column, selection, values, by; the result has its name. The columns
+    # are NULL if the function has none. Returns the result's Arrow format (for COLLECT that of the elements). Raises
+    # SchemaError if the types do not fit.
     if values != NULL:
         _check_values(function, name, values, by == NULL and function not in ("first", "last", "collect"))
         aggregate.type = values.type
@@ -1492,8 +1492,8 @@ cdef void accumulators_subtract(
 
 
 cdef bint _merges_exactly(const Aggregate* aggregate) noexcept nogil:
-    # Whether it holds the same, bit for bit, however its elements are divided, if parts are merged in the order of the first
-    # elements of each, and of LAST in that of their last ones.
+    # Returns true if its state is the same, bit for bit, however its elements are divided, if parts are merged in the order of
+    # their first elements (for LAST, of their last ones).
     cdef Function function = aggregate.function
     cdef bint adds_decimals = (aggregate.parts & Part.DECIMAL_PART) != 0
     if function == Function.SUM:
@@ -1582,7 +1582,7 @@ cdef class Accumulators:
     ConfigurationError
         If a function does not exist, or its columns are missing or too many.
     SchemaError
-        If a column is missing or its type has no such aggregate.
+        If a column is missing, or the aggregate does not support its type.
     """
 
     def __cinit__(self, schema, specs):
@@ -1778,7 +1778,7 @@ cdef class Accumulators:
         Raises
         ------
         MemoryError
-            If there is no room; nothing has changed then.
+            If memory runs out. Nothing has changed then.
         """
         cdef Call call = begin_call(&self.guard, self)
         if not 0 <= n_entries <= UINT32_MAX:
@@ -1793,11 +1793,11 @@ cdef class Accumulators:
         Parameters
         ----------
         batch : RecordBatch or object with `__arrow_c_array__`
-            With the columns of the schema that the aggregates read.
+            Batch with the columns of the schema that the aggregates read.
         entries : numpy.ndarray of uint32, shape (n,)
             The entry of each row.
         rows : numpy.ndarray of uint32, shape (n,), or None
-            The rows to take in, any number of times; None: all, as they lie.
+            The rows to take in, any number of times each, or None for all in the order of the batch.
 
         Raises
         ------
@@ -1924,17 +1924,18 @@ cdef class Accumulators:
 
 
 def are_shareable(Accumulators accumulators not None):
-    """Whether overlapping windows can share the accumulators of slices of time.
+    """True if overlapping windows can share the accumulators of slices of time.
 
-    They can where results are the same in whatever order elements are added up: of counts, sums of whole numbers and decimals,
-    means of decimals, least and greatest values of fixed width.
+    They can if results do not depend on the order in which elements are added up: counts, sums of whole numbers and decimals, means
+    of decimals, least and greatest values of fixed width.
     """
     return _are_shareable(accumulators.table)
 
 
 def inexact_merges(Accumulators accumulators not None):
-    """Numbers of the aggregates that may differ, in a bit or more, where parts of an entry are made apart and merged.
+    """Return the numbers of the aggregates that may differ, in a bit or more, if parts of an entry are added up apart and merged.
 
-    Those of floating numbers do, as sums round after each element, and those whose ties or order count: min_by, max_by, collect.
+    Sums of floating-point numbers may, since they round after each element; and aggregates whose ties or order count: min_by,
+    max_by, collect.
     """
     return [i for i in range(accumulators.table.n_aggregates) if not _merges_exactly(&accumulators.table.aggregates[i])]

@@ -4,8 +4,8 @@ The structs of the C data interface are bare pointers. A producer that fills the
 whoever takes a capsule takes it through here. A pass over the offsets of strings and the bits of nulls is part of it, for the rows
 that are read.
 
-What the interface does not say has to be trusted: the sizes of buffers and of lists of children, and that nobody changes them as
-long as the capsules live.
+Two things cannot be checked through the interface, and are trusted: the sizes of buffers and of lists of children, and that
+nobody changes them as long as the capsules live.
 """
 
 import cython
@@ -32,7 +32,7 @@ cdef int64_t MOST_BITS = <int64_t> 1 << 50  # of one buffer: what a process can 
 
 
 cdef struct Place:
-    # Where in an array something is.
+    # A place in an array, for messages.
     const Place* outer
     const ArrowSchema* field
     int depth
@@ -46,7 +46,7 @@ cdef str field_name(const ArrowSchema* field):
 
 
 cdef bint _take_number(const char** at, int64_t* number) noexcept nogil:
-    # Of at most nine digits.
+    # Reads a number of at most nine digits, and moves past it. Returns false without one.
     cdef int digits = 0
     number[0] = 0
     while b"0" <= at[0][0] <= b"9" and digits < 10:
@@ -57,7 +57,7 @@ cdef bint _take_number(const char** at, int64_t* number) noexcept nogil:
 
 
 cdef bint _is_decimal(const char* at, int64_t* bits) noexcept nogil:
-    # What follows "d:".
+    # Reads the bits of a decimal after "d:", which are 128 by default. Returns false if the text is malformed.
     cdef int64_t number
     bits[0] = 128
     if not _take_number(&at, &number) or at[0] != b",":
@@ -75,7 +75,7 @@ cdef bint _is_decimal(const char* at, int64_t* bits) noexcept nogil:
 
 
 cdef int64_t _temporal_bits(const char* format) noexcept nogil:
-    # Of the formats that begin with "t"; 0 of others.
+    # Returns the bits of a format that begins with "t", or 0 if there is no such format.
     cdef char kind = format[1], unit = format[2] if format[1] else <char> 0
     if unit == 0:
         return 0
@@ -95,7 +95,7 @@ cdef int64_t _temporal_bits(const char* format) noexcept nogil:
 
 
 cdef bint _nested_layout(const char* format, Layout* layout) noexcept nogil:
-    # Of the formats that begin with "+".
+    # Finds the layout of a format that begins with "+". Returns false if there is no such format.
     cdef const char* at = format + 3
     cdef char kind = format[1]
     layout.n_buffers = 1
@@ -279,7 +279,7 @@ ctypedef fused Offset:
 
 
 cdef int64_t _first_wrong(const Offset* offsets, int64_t n) noexcept nogil:
-    # The first of n + 1 offsets that is negative or less than the one before it; -1 where there is none.
+    # Returns the first of n + 1 offsets that is negative or less than the one before it, or -1.
     cdef Offset signs = offsets[0]
     cdef int64_t i
     for i in range(n):  # a difference of two that are not negative cannot overflow
@@ -315,7 +315,7 @@ cdef int _check_validity(const ArrowArray* array, int64_t first, int64_t n, cons
 cdef int _check_offsets(
     const Layout* layout, const ArrowArray* array, int64_t start, int64_t n, const Place* place, object exporter
 ) except -1:
-    # Of strings and lists, for the n rows from `start` on in the buffers.
+    # Checks offsets of strings and lists, for the n rows from `start` on in the buffers.
     cdef const void* offsets = <const uint8_t*> array.buffers[1] + start * layout.offset_width
     cdef int64_t wrong, reach
     if layout.offset_width == 4:
@@ -342,7 +342,7 @@ cdef int _check_offsets(
 cdef int _check_sizes(
     const Layout* layout, const ArrowArray* array, int64_t start, int64_t n, const Place* place, object exporter
 ) except -1:
-    # Of lists that may lie anywhere among the elements.
+    # Checks list views, which may lie anywhere among the elements.
     cdef int64_t i, offset, size, length = array.children[0].length
     if array.buffers[2] == NULL:
         _broken(place, exporter, "the sizes of its lists are missing")
@@ -390,14 +390,15 @@ cdef int _check_children(
 
 
 cdef bint _may_have_buffers(const ArrowSchema* schema, const Layout* layout, int64_t number) noexcept nogil:
-    # Of another number than the layout says: views have buffers of bytes, and old Arrow and polars give nulls a validity.
+    # Returns true if an array may have another number of buffers than its layout: views have buffers of bytes, and old Arrow
+    # and polars add a validity to nulls.
     return number > layout.n_buffers if layout.has_views else schema.format[0] == b"n" and number == 1
 
 
 cdef int _check_array_at(
     const ArrowSchema* schema, const ArrowArray* array, int64_t first, int64_t n, const Place* place, object exporter
 ) except -1:
-    # For the n rows from `first` on that are read, of an array that agrees with its schema as far as its parent can tell.
+    # Checks the n rows from `first` on that are read, of an array that agrees with its schema as far as its parent can check.
     cdef Layout layout
     cdef Place inner
     cdef int64_t i, start
@@ -493,7 +494,7 @@ cdef tuple _checked_capsules(object exporter):
 # ---- columns -----------------------------------------------------------------------------------------------------
 
 
-# Of the formats of one letter.
+# The formats of one letter and, in the same order, their types.
 cdef const char* _LETTERS = b"nbcCsSiIlLfguUzZ"
 cdef ColumnType[16] _TYPES = [
     ColumnType.NULL_TYPE,
@@ -565,7 +566,7 @@ cdef str advise_large(str name, bint is_text):
 cdef int _read_column(
     ArrowSchema* schema, ArrowArray* array, int64_t parent_offset, int64_t length, bint any_type, Column* column
 ) except -1:
-    # Of structs that have been checked.
+    # Reads a column from structs that have been checked.
     cdef int64_t offset = parent_offset + array.offset, i
     if schema.dictionary != NULL:
         raise SchemaError("a dictionary column is not supported here; cast it to the type of its values")
@@ -582,7 +583,7 @@ cdef int _read_column(
     column.validity = NULL
     column.null_count = 0
     if column.type == ColumnType.NULL_TYPE:
-        # The format has no bitmap for what is always null. This one is freed as children are.
+        # In the format, a column of type null does not have a bitmap. This one is freed as children are.
         column.null_count = length
         column.bit_offset = 0
         if length:
@@ -608,7 +609,7 @@ cdef int _read_column(
             _read_column(schema.children[i], array.children[i], offset, length, any_type, &column.children[i])
     elif column.type == ColumnType.BOOL:
         column.values = array.buffers[1]
-    elif column.byte_width or column.type == ColumnType.FIXED_BINARY:  # whose values may have no bytes at all
+    elif column.byte_width or column.type == ColumnType.FIXED_BINARY:  # whose values may be empty
         column.values = <const uint8_t*> array.buffers[1] + offset * column.byte_width
     else:
         column.values = array.buffers[2]
@@ -616,7 +617,7 @@ cdef int _read_column(
             column.offsets = <const uint8_t*> array.buffers[1] + offset * 8
         else:
             column.offsets = <const uint8_t*> array.buffers[1] + offset * 4
-        if length == 0:  # the format lets an empty array have no offset at all
+        if length == 0:  # the format allows an empty array without offsets
             column.offsets = <const void*> _NO_OFFSETS
     return 0
 
@@ -640,7 +641,7 @@ cdef void _free_children(Column* column) noexcept:
 
 
 cdef tuple _capsules(object exporter):
-    # Of as many rows as kernels can number.
+    # Returns the checked capsules of an object, with as many rows as kernels can number.
     capsules = _checked_capsules(exporter)
     cdef const ArrowArray* array = <const ArrowArray*> PyCapsule_GetPointer(capsules[1], "arrow_array")
     if array.length > UINT32_MAX:
@@ -655,9 +656,9 @@ cdef class RecordBatch:
     Parameters
     ----------
     batch
-        Any object with `__arrow_c_array__` whose type is a struct without null rows.
+        An object with `__arrow_c_array__` whose type is a struct without null rows.
     any_type : bool
-        Whether columns may be of types that no kernel reads, such as lists: their values can be kept as they are.
+        True if columns may have types that no kernel reads, such as lists: their values can be kept unread.
 
     Raises
     ------
@@ -926,7 +927,7 @@ def checked_batch(batch):
     Raises
     ------
     SchemaError, DataError
-        Which column is broken, and how.
+        If a column is broken; names the column and the fault.
     """
     capsules = _checked_capsules(batch)
     cdef NativeArray taken = _unfilled_array()
@@ -941,9 +942,9 @@ def checked_batch(batch):
 
 @cython.final
 cdef class CheckedStream:
-    """Record batches of a stream of another library, each checked before it is given.
+    """Record batches of a stream of another library, each checked before it is returned.
 
-    Iterating gives a NativeArray per batch, once; the stream can be asked for its schema before.
+    Iterating yields a NativeArray per batch, once. The schema of the stream can be requested before.
 
     Parameters
     ----------
@@ -953,7 +954,7 @@ cdef class CheckedStream:
     Raises
     ------
     TypeError
-        If that does not give an Arrow stream.
+        If the object does not return an Arrow stream.
     DataError
         If the stream was taken over before, or a batch contradicts itself.
     SchemaError

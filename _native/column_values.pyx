@@ -1,8 +1,8 @@
 """Values of columns: gathered from a batch in blocks, kept per entry, and written to result columns.
 
-A value is a word, where its type has at most 8 bytes, or a byte string. The loops that gather blocks and write results are the only
-ones that know a column's type. What a block holds lies side by side in a few kilobytes: an aggregate's own loop has neither a null to
-test nor a type to ask for, and aggregates over one column share it.
+A value is a word, if its type has at most 8 bytes, or a byte string. Only the loops that gather blocks and write results know a
+column's type. A block's values lie side by side in a few kilobytes: an aggregate's own loop tests neither nulls nor types, and
+aggregates over one column share the block.
 """
 
 from libc.math cimport ceil, fabs, floor, sqrt
@@ -102,8 +102,8 @@ cdef bint decimal_quotient(
 # ---- values of any type ------------------------------------------------------------------------------------------
 
 
-# What is within a value follows it: a struct's fields, a list's number of elements and the elements, a text's length and bytes. Each
-# value within another has a byte before it that says whether it is there or null.
+# The contents of a value follow it: a struct's fields, a list's number of elements and the elements, a text's length and bytes.
+# Each inner value has a byte before it that marks whether it is there or null.
 
 
 cdef enum Kind:
@@ -225,7 +225,7 @@ cdef int64_t _after_inner(const ValueType* type, const uint8_t* data, int64_t le
 
 
 cdef int64_t _after_value(const ValueType* type, const uint8_t* data, int64_t length) except -2:
-    # How many of the bytes are those of the value; -1 where it is none.
+    # Returns how many of the bytes are those of the value, or -1 if they are not a value.
     cdef Kind kind = _kind(type)
     cdef int64_t at = 0, i, n, inner
     if kind == Kind.BIT:
@@ -302,7 +302,7 @@ cdef const uint8_t* _measure_inner(ValueColumn* column, const uint8_t* data) noe
 
 
 cdef const uint8_t* _measure(ValueColumn* column, const uint8_t* data, const uint8_t* after) noexcept nogil:
-    # Where the value ends; `after`, if it is null.
+    # Returns the end of the value, or `after` if it is null.
     cdef const ValueType* type = column.type
     cdef Kind kind = _kind(type)
     cdef int64_t i, n
@@ -378,7 +378,7 @@ cdef int _append_end(ValueColumn* column, int64_t end) except -1 nogil:
 
 
 cdef const uint8_t* _append_to(ValueColumn* column, const uint8_t* data, const uint8_t* after) except? NULL nogil:
-    # Where the value ends; `after`, if it is null.
+    # Returns the end of the value, or `after` if it is null.
     cdef const ValueType* type = column.type
     cdef Kind kind = _kind(type)
     cdef int64_t i, n, width = type.layout.bits >> 3
@@ -973,7 +973,7 @@ cdef void* _new_slots(uint64_t n_slots, size_t size) except NULL nogil:
 
 
 cdef inline uint64_t* _word_slot(const WordSet* words, uint64_t word) noexcept nogil:
-    # Where the word (not 0) is, or the empty slot where it belongs.
+    # Returns the slot of the word (not 0), or the empty slot for it.
     cdef uint64_t at = (word ^ (word >> 32)) * <uint64_t> 0x9E3779B97F4A7C15
     at = (at ^ (at >> 32)) & words.mask
     while words.slots[at] != 0 and words.slots[at] != word:
@@ -1101,7 +1101,7 @@ cdef inline ByteView _stored(const ByteSet* strings, const ByteSlot* slot) noexc
 
 
 cdef ByteSlot* _byte_slot(const ByteSet* strings, uint64_t hash, ByteView view) noexcept nogil:
-    # Where the byte string is, or the empty slot where it belongs.
+    # Returns the slot of the byte string, or the empty slot for it.
     cdef uint64_t at = hash & strings.mask
     cdef ByteSlot* slot
     cdef ByteView stored
@@ -1353,9 +1353,10 @@ cdef bint sketch_is_sound(const WordSet* hashes, const OwnedBytes* registers) no
 # ---- distributions -----------------------------------------------------------------------------------------------
 
 
-# Ordered words of doubles in buckets that share their high bits, each with the number of its numbers; ascending. Low bits are
-# dropped one by one as there are more buckets than wanted, down to 8 of a double's 52 bits of precision: a bucket is then 0.4 %
-# wide. How many are dropped follows from the set of numbers, so that the order of numbers and of merges does not matter.
+# Ordered words of doubles in buckets that share their high bits, each with the count of its numbers; ascending. If there are
+# more buckets than wanted, low bits are dropped one by one, down to 8 of a double's 52 bits of precision: a bucket is then 0.4
+# % wide. The number of dropped bits follows from the set of numbers, so that the order of numbers and of merges does not
+# matter.
 
 
 cdef struct Bucket:
@@ -1459,7 +1460,7 @@ cdef int distribution_add(OwnedBytes* distribution, double number) except -1 nog
 
 
 cdef int distribution_merge(OwnedBytes* into, OwnedBytes* other) except -1 nogil:
-    # From the last bucket to the first, in the room behind those of `into`.
+    # Merges from the last bucket to the first, in the room after those of `into`, so that nothing is overwritten unread.
     cdef Bucket* merged
     cdef const Bucket* others
     cdef int64_t i, j, at, n, dropped_bits
@@ -1496,7 +1497,7 @@ cdef int distribution_merge(OwnedBytes* into, OwnedBytes* other) except -1 nogil
 
 
 cdef double distribution_quantile(const OwnedBytes* distribution, double fraction) noexcept nogil:
-    # Of a bucket the number that is nearest to zero, so that short numbers come out as they are.
+    # Returns the number of a bucket that is nearest to zero, so that short numbers come out unchanged.
     cdef const Distribution* head = _head(distribution)
     cdef const Bucket* buckets = _buckets(distribution)
     cdef int64_t i = 0, word, dropped_bits = head.dropped_bits

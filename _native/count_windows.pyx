@@ -1,7 +1,7 @@
-"""Windows of so many elements of a key, which may overlap: kernels of window operators.
+"""Windows of a number of elements of a key, which may overlap: kernels of window operators.
 
-`count_windows` has an entry for each open window; `sliced_count_windows` lets overlapping windows share slices. The results are the same
-for accumulators that are shareable.
+`count_windows` has an entry for each open window; `sliced_count_windows` lets overlapping windows share slices. The results are
+the same for shareable accumulators.
 """
 
 from libc.stdint cimport INT64_MAX, INT64_MIN, UINT32_MAX, int64_t, uint32_t
@@ -20,8 +20,10 @@ from flinkcore._native.key_dictionary cimport KeyTable, key_table_add, key_table
 from flinkcore._native.keys cimport KeyBatch
 from flinkcore._native.memory cimport grow, prefetch
 from flinkcore._native.window_operator cimport (
+    MOST_GATHERED,
     NO_ENTRY,
     Firings,
+    GatheredFirings,
     InputRows,
     LiveWindow,
     RowKind,
@@ -30,16 +32,15 @@ from flinkcore._native.window_operator cimport (
     WindowRows,
     WindowVerbs,
     check_retracts,
-    core_advance,
     core_append_firings,
-    core_clock_moves,
     core_count,
-    core_emit,
     core_is_full,
-    core_set_clock,
+    core_reach_row_emitted,
     cursor_step,
+    emit_gathered,
     firings_append_bytes_keys,
     firings_append_int64_keys,
+    gather_firing,
     input_row,
     pending_add,
     pending_flush,
@@ -50,25 +51,30 @@ from flinkcore._native.window_operator cimport (
 
 cdef enum:
     LOOK_AHEAD = 16
-    FURTHER_ROW = 64  # flag of a checkpoint's row: of the key of the row before
+    FURTHER_ROW = 64  # flag of a checkpoint's row: it has the key of the row before
 
 cdef int64_t MOST_ELEMENTS = 1 << 62  # of a window or a slide: sums of two do not overflow
 
 
+cdef inline void _prefetch_key(const KeyTable* keys, const InputRows* input, int64_t i) noexcept nogil:
+    if i < input.n and keys.slots != NULL:
+        prefetch(&keys.slots[input.keys.hashes[input_row(input, i)] & keys.mask])
+
+
 # ---- entries in lists --------------------------------------------------------------------------------------------
-# Such as those of the windows that each key has open.
+# Lists of entries, such as those of the open windows of a key.
 
 
 cdef enum:
     END_OF_LIST = 0xFFFFFFFF
-    EMPTY_ENTRY = 0  # is never taken, and holds nothing
+    EMPTY_ENTRY = 0  # is never taken, and always empty
 
 
 cdef struct EntryLists:
     AccumulatorTable* table
     uint32_t* following  # by entry: the next one of its list, or the next free one; END_OF_LIST
     int64_t capacity
-    uint32_t n_entries   # ever taken, and the empty one
+    uint32_t n_entries   # entries ever taken, and the empty one
     uint32_t n_free
     uint32_t free_entry
 
@@ -78,7 +84,7 @@ cdef inline int64_t _entries_taken(const EntryLists* lists) noexcept nogil:
 
 
 cdef int _entry_lists_start(EntryLists* lists, AccumulatorTable* table) except -1:
-    # Of zeroed lists, over accumulators without entries.
+    # Starts zeroed lists over accumulators without entries.
     lists.table = table
     lists.free_entry = END_OF_LIST
     _entry_take(lists)
@@ -86,7 +92,7 @@ cdef int _entry_lists_start(EntryLists* lists, AccumulatorTable* table) except -
 
 
 cdef int64_t _entry_take(EntryLists* lists) except -1 nogil:
-    # An empty entry, whose list ends with it.
+    # Takes an empty entry, which ends its list. Returns it.
     cdef uint32_t entry = lists.free_entry
     cdef int64_t capacity
     if entry != END_OF_LIST:
@@ -110,7 +116,7 @@ cdef int64_t _entry_take(EntryLists* lists) except -1 nogil:
 
 
 cdef void _entry_give(EntryLists* lists, uint32_t entry) noexcept nogil:
-    # Empties an entry that is in no list any more.
+    # Empties and frees an entry that has left its list.
     accumulators_clear_range(lists.table, entry, 1)
     lists.following[entry] = lists.free_entry
     lists.free_entry = entry
@@ -123,7 +129,7 @@ cdef void _entry_lists_free(EntryLists* lists) noexcept nogil:
 
 
 cdef int64_t _entry_list_check(const EntryLists* lists, uint32_t first) except -1:
-    # How many entries the list has; raises AssertionError where an entry cannot be.
+    # Returns the number of entries of a list; raises AssertionError if an entry is impossible.
     cdef int64_t n = 0
     cdef uint32_t entry = first
     while entry != END_OF_LIST:
@@ -135,55 +141,36 @@ cdef int64_t _entry_list_check(const EntryLists* lists, uint32_t first) except -
 
 
 # ---- results that are emitted together ---------------------------------------------------------------------------
-# Of windows that the elements of keys have fired.
-
-
-cdef enum:
-    MOST_FIRINGS = 1024
+# Results of windows that elements of keys have fired.
 
 
 cdef struct CountFirings:
-    int64_t n
-    int64_t n_emitted  # so many have their results out
-    uint32_t[MOST_FIRINGS] keys            # ids
-    uint32_t[MOST_FIRINGS] entries         # of the accumulators
-    int64_t[MOST_FIRINGS + 1] key_offsets  # KEY_BYTES: where the keys would lie, one after the other
+    GatheredFirings gathered
+    uint32_t[MOST_GATHERED] keys  # ids
 
 
 cdef void _count_firing_add(CountFirings* fired, const KeyTable* keys, uint32_t id, uint32_t entry) noexcept nogil:
-    # There is room for it.
-    cdef int64_t i = fired.n
     cdef const int64_t* offsets = <const int64_t*> keys.offsets.data
-    fired.keys[i] = id
-    fired.entries[i] = entry
-    if keys.bytes_keys:
-        fired.key_offsets[i + 1] = fired.key_offsets[i] + offsets[id + 1] - offsets[id]
-    fired.n = i + 1
+    fired.keys[gather_firing(&fired.gathered, entry, offsets[id + 1] - offsets[id] if keys.bytes_keys else 0)] = id
 
 
 cdef int64_t _count_firings_emit(CountFirings* fired, const KeyTable* keys, WindowCore* core) except -1 nogil:
-    # Emits as many results as there is room for, at the watermark now in force; how many. The entries stay as they are.
+    # Emits as many results as there is room for at the watermark in force. Returns how many. The entries stay as they are.
     cdef bint late = core.cursor.watermark == INT64_MAX
-    cdef int64_t i, first = fired.n_emitted
-    cdef int64_t n = core_emit(
-        core,
-        fired.entries + first,
-        0,
-        fired.n - first,
-        fired.key_offsets + first if keys.bytes_keys else NULL,
-    )
+    cdef GatheredFirings* gathered = &fired.gathered
+    cdef int64_t i, first = gathered.n_emitted, n = emit_gathered(core, gathered)
     for i in range(first, first + n):
         _append_counted_key(&core.firings, keys, fired.keys[i])
         core_count(core, RowKind.INSERT, late)
     core_append_firings(core, INT64_MIN, INT64_MAX, late, n)
-    fired.n_emitted += n
-    if fired.n_emitted == fired.n:
-        fired.n = fired.n_emitted = 0
+    gathered.n_emitted += n
+    if gathered.n_emitted == gathered.n:
+        gathered.n = gathered.n_emitted = 0
     return n
 
 
 cdef int _append_counted_key(Firings* firings, const KeyTable* keys, uint32_t id) except -1 nogil:
-    # A key of the table.
+    # Appends a key of the table.
     cdef const int64_t* offsets = <const int64_t*> keys.offsets.data
     if keys.bytes_keys:
         return firings_append_bytes_keys(firings, keys.data.data, &offsets[id], 1)
@@ -201,32 +188,32 @@ cdef int _append_counted_key(Firings* firings, const KeyTable* keys, uint32_t id
 #                   [1 2 3 4 5]
 #                       [3 4 5 6 7]
 #
-# Follows Flink's `WindowOperator` with PyFlink's `CountSlidingWindowAssigner`, where full windows only fire; and
-# `EvictingWindowOperator` with `GlobalWindows`, a `CountTrigger` of the slide and a `CountEvictor` of the size, where at every
-# `slide` elements the last `size` ones are given, or all where there have been fewer. That operator keeps elements; here each
-# open window has accumulators, which overlapping windows do not share.
+# Follows Flink's `WindowOperator` with PyFlink's `CountSlidingWindowAssigner` if only full windows fire. Otherwise follows
+# `EvictingWindowOperator` with `GlobalWindows`, a `CountTrigger` of the slide and a `CountEvictor` of the size: at every
+# `slide` elements it emits the last `size` ones, or all if there have been fewer. That operator keeps elements; here each open
+# window has accumulators of its own.
 #
-# The windows that one key starts with, and fires before they are full, begin with the same element: they are one.
+# The windows that a key fires before they are full begin with the same element: they are one window, which stays open.
 #
-# Windows that fire are gathered, and their results emitted together: before one that stays open gets a further element, and
-# before the watermark moves.
+# Windows that fire are gathered, and their results emitted together: before a window that stays open gets a further element,
+# and before the watermark moves.
 
 
 cdef struct CountedKey:
     int64_t count   # of its elements so far
-    int64_t phase   # of the next one: how far behind the last element that a window starts with
+    int64_t phase   # of the next element: its distance from the last element that starts a window
     uint32_t first  # its open windows by start, a list of entries
     uint32_t last
-    bint firing     # its first window, which stays open, has fired, and the result is still to be emitted
+    bint firing     # its first window, which stays open, has fired, and the result is not out
 
 
 cdef struct CountWindows:
     WindowCore core
     int64_t size
     int64_t slide
-    int64_t first_start  # number of the element, from 0 on, that the first window starts with; below 0 where it is shorter
+    int64_t first_start  # number of the element, from 0 on, that starts the first window; below 0 if that window is shorter
     int64_t fires_at     # phase of the elements that fire a window
-    bint fires_short     # also where fewer elements than the size have come
+    bint fires_short     # true if windows fire before they are full
     KeyTable keys
     CountedKey* counted  # by id of the key
     int64_t n_counted
@@ -242,7 +229,7 @@ cdef struct CountWindows:
 
 
 cdef int _open(CountWindows* state, CountedKey* key) except -1 nogil:
-    # A window of the key, its last one.
+    # Opens a window at the end of the key's list.
     cdef uint32_t entry = <uint32_t> _entry_take(&state.lists)
     if key.first == END_OF_LIST:
         key.first = entry
@@ -254,7 +241,7 @@ cdef int _open(CountWindows* state, CountedKey* key) except -1 nogil:
 
 
 cdef inline int64_t _open_windows(const CountWindows* state, int64_t count) noexcept nogil:
-    # How many are open behind so many elements of a key: those that have started, less those that were full.
+    # Returns the number of open windows after so many elements of a key: those that have started minus those that were full.
     cdef int64_t started = 0, full = 0
     if count > max(state.first_start, 0):
         started = (count - 1 - state.first_start) // state.slide + 1
@@ -264,13 +251,13 @@ cdef inline int64_t _open_windows(const CountWindows* state, int64_t count) noex
 
 
 cdef inline int64_t _phase(const CountWindows* state, int64_t count) noexcept nogil:
-    # Of the element with this number.
+    # Returns the phase of the element with this number.
     cdef int64_t phase = (count - state.first_start) % state.slide
     return phase + state.slide if phase < 0 else phase
 
 
 cdef int64_t _count_key(CountWindows* state, const KeyBatch* keys, int64_t row) except -1 nogil:
-    # Id of the row's key; a new key has had no element.
+    # Returns the id of the row's key; a new key has had no element.
     cdef int64_t id = key_table_add(&state.keys, keys, row), capacity
     cdef CountedKey* key
     if id == state.counted_capacity:
@@ -291,7 +278,7 @@ cdef int64_t _count_key(CountWindows* state, const KeyBatch* keys, int64_t row) 
 
 
 cdef void _fire(CountWindows* state, uint32_t id, bint is_full) noexcept nogil:
-    # The first window of a key: its result comes with the next _emit_firing. There is room for it.
+    # Fires the first window of a key: its result is emitted by the next _emit_firing. The caller has made room.
     cdef CountedKey* key = &state.counted[id]
     _count_firing_add(&state.fired, &state.keys, id, key.first)
     if is_full:
@@ -302,12 +289,13 @@ cdef void _fire(CountWindows* state, uint32_t id, bint is_full) noexcept nogil:
 
 
 cdef bint _emit_firing(CountWindows* state) except -1 nogil:
-    # False where results are full before all are out.
-    cdef int64_t i, first, n = state.fired.n
+    # Returns false if results are full before all are out.
+    cdef int64_t i, first, n
     cdef uint32_t id
-    pending_flush(&state.core.pending, state.core.table)
-    while state.fired.n:
-        first = state.fired.n_emitted
+    if state.fired.gathered.n:
+        pending_flush(&state.core.pending, state.core.table)
+    while state.fired.gathered.n:
+        first = state.fired.gathered.n_emitted
         n = _count_firings_emit(&state.fired, &state.keys, &state.core)
         if n == 0:
             state.core.due = True
@@ -317,7 +305,7 @@ cdef bint _emit_firing(CountWindows* state) except -1 nogil:
             if state.counted[id].firing:
                 state.counted[id].firing = False
             else:
-                _entry_give(&state.lists, state.fired.entries[i])
+                _entry_give(&state.lists, state.fired.gathered.entries[i])
     return True
 
 
@@ -342,20 +330,16 @@ cdef bint _count_step(void* windows) except -1 nogil:
 
 
 cdef bint _count_take_row(CountWindows* state, const InputRows* input, uint32_t row) except -1 nogil:
-    # WindowOperator.processElement, for one row; false where results are full before it.
+    # WindowOperator.processElement for one row. Returns false if results are full before it.
     cdef CountedKey* key
     cdef int64_t id, phase
     cdef uint32_t entry
     cdef bint is_full
-    if not core_advance(&state.core, &COUNT_VERBS, input.steps_before[row], False):
+    if not core_reach_row_emitted(&state.core, &COUNT_VERBS, input, row, state.fired.gathered.n > 0):
         return False
-    if core_clock_moves(&state.core, input, row):
-        if state.fired.n and not _emit_firing(state):
-            return False
-        core_set_clock(&state.core, input, row)
     id = _count_key(state, input.keys, row)
     key = &state.counted[id]
-    if (key.firing or state.fired.n == MOST_FIRINGS) and not _emit_firing(state):
+    if (key.firing or state.fired.gathered.n == MOST_GATHERED) and not _emit_firing(state):
         return False
     phase = key.phase
     if (phase == 0 and key.count >= state.first_start) or (key.count == 0 and state.first_start < 0):
@@ -381,14 +365,14 @@ cdef int64_t _count_process(void* windows, const InputRows* input, int64_t first
     cdef CountWindows* state = <CountWindows*> windows
     cdef int64_t i = first
     while i < input.n:
-        if i + LOOK_AHEAD < input.n and state.keys.slots != NULL:
-            prefetch(&state.keys.slots[input.keys.hashes[input_row(input, i + LOOK_AHEAD)] & state.keys.mask])
+        _prefetch_key(&state.keys, input, i + LOOK_AHEAD)
         if not _count_take_row(state, input, input_row(input, i)):
             break
         i += 1
-        if state.core.table.rows + state.fired.n >= state.core.row_limit or core_is_full(&state.core):
+        if state.core.table.rows + state.fired.gathered.n >= state.core.row_limit or core_is_full(&state.core):
             break
     _emit_firing(state)
+    pending_flush(&state.core.pending, state.core.table)
     return i
 
 
@@ -396,7 +380,7 @@ cdef int64_t _count_process(void* windows, const InputRows* input, int64_t first
 
 
 cdef int _count_state(const void* windows, WindowRows* rows) except -1 nogil:
-    # A row per key and open window, at least one per key; each has the number of elements of the key so far.
+    # Appends a row per key and open window, at least one per key. Each has the number of elements of the key so far.
     cdef const CountWindows* state = <const CountWindows*> windows
     cdef LiveWindow window
     cdef uint32_t id, entry
@@ -471,7 +455,7 @@ cdef int _count_check(const void* windows) except -1:
     cdef const CountedKey* key
     cdef int64_t i, n_open, all_open = 0, emptied = 0
     cdef uint32_t id
-    assert state.core.due or state.fired.n == 0, "results were left behind"
+    assert state.core.due or state.fired.gathered.n == 0, "results were left behind"
     assert state.n_counted == state.keys.n_keys
     for id in range(state.keys.n_keys):
         key = &state.counted[id]
@@ -482,7 +466,7 @@ cdef int _count_check(const void* windows) except -1:
         assert n_open == 0 or state.lists.following[key.last] == END_OF_LIST, "a window was lost"
         all_open += n_open
     assert all_open == state.n_open
-    for i in range(state.fired.n_emitted, state.fired.n):
+    for i in range(state.fired.gathered.n_emitted, state.fired.gathered.n):
         emptied += not state.counted[state.fired.keys[i]].firing
     assert all_open + emptied == _entries_taken(&state.lists), "an entry was lost"
     assert _entry_list_check(&state.lists, state.lists.free_entry) == state.lists.n_free
@@ -501,10 +485,10 @@ def count_windows(*, int64_t size, int64_t slide, bint full_only):
     Parameters
     ----------
     size, slide : int
-        Elements of a window, and from the start of one to that of the next; 1 to 2**62.
+        Elements of a window, and elements from the start of one window to the next; 1 to 2**62.
     full_only : bool
-        Whether windows start with the elements 0, `slide` and so on of a key, and fire when they are full; else the last
-        `size` elements fire at every `slide`-th one, or all where there have been fewer.
+        True if windows start with the elements 0, `slide` and so on of a key, and fire when they are full. Otherwise the last
+        `size` elements fire at every `slide`-th one, or all if there have been fewer.
 
     Returns
     -------
@@ -542,26 +526,26 @@ def count_windows(*, int64_t size, int64_t slide, bint full_only):
 #                     [ 1   2   3   4 ]
 #                         [ 2   3   4   5 ]
 #
-# A window that does not fill a block is made of the rest of the block before and of the slices of its own block so far. Those are
-# added up as they come; the rests, when their block is complete, from its end on. So each slice is added three times, however
-# many windows it is in.
+# A window that does not fill a block consists of the rest of the block before and of the slices of its own block so far. The
+# latter are added up as they come; the rests when their block is complete, from its end backwards. So each slice is added three
+# times, however many windows contain it.
 
 
 cdef struct SlicedKey:
     int64_t count      # of its elements so far
-    int64_t phase      # of the next one, within its slice
-    int64_t place      # of that slice, within its block
-    uint32_t rests     # of the block before, a list of entries: that behind this slice first
-    uint32_t slices    # of this block, a list of entries: the latest one first
-    uint32_t together  # the complete ones of them; END_OF_LIST: there is none
-    bint completed     # the latest slice is complete, and nothing has come of it yet
+    int64_t phase      # of the next element, within its slice
+    int64_t place      # of that slice within its block
+    uint32_t rests     # of the block before, a list of entries: first the one after this slice
+    uint32_t slices    # of this block, a list of entries: the latest first
+    uint32_t together  # sum of the complete ones of them; END_OF_LIST without one
+    bint completed     # the latest slice is complete, and not yet added up
 
 
 cdef struct SlicedCountWindows:
     WindowCore core
     int64_t slide          # elements of a slice
     int64_t window_slices  # of a window, and of a block
-    bint fires_short       # also where there are fewer slices
+    bint fires_short       # true if windows fire before they are full
     KeyTable keys
     SlicedKey* sliced      # by id of the key
     int64_t n_sliced
@@ -571,12 +555,12 @@ cdef struct SlicedCountWindows:
     uint32_t restored_key
     bint restoring_rests
     int64_t n_completed
-    uint32_t[MOST_FIRINGS] completed  # keys, whose slices are added up together: before a further element of one of them
+    uint32_t[MOST_GATHERED] completed  # keys whose slices are added up together, before a further element of one of them
     CountFirings fired                # of them
 
 
 cdef int64_t _sliced_key(SlicedCountWindows* state, const KeyBatch* keys, int64_t row) except -1 nogil:
-    # Id of the row's key; a new key has had no element.
+    # Returns the id of the row's key; a new key has had no element.
     cdef int64_t id = key_table_add(&state.keys, keys, row), capacity
     cdef SlicedKey* key
     if id == state.sliced_capacity:
@@ -603,7 +587,7 @@ cdef int _add_slice(SlicedCountWindows* state, SlicedKey* key) except -1 nogil:
 
 
 cdef void _end_block(SlicedCountWindows* state, SlicedKey* key) noexcept nogil:
-    # Makes rests of the slices, from the last one back; the first slice is in none.
+    # Turns the slices into rests, from the last one back; the first slice is in none of them.
     cdef uint32_t* following = state.lists.following
     cdef uint32_t later = key.slices, entry = following[later], earlier
     following[later] = END_OF_LIST
@@ -620,9 +604,9 @@ cdef void _end_block(SlicedCountWindows* state, SlicedKey* key) noexcept nogil:
 
 
 cdef int _add_up(SlicedCountWindows* state) except -1 nogil:
-    # Takes in the slices that are complete, and fires the windows that end with them.
-    cdef uint32_t[MOST_FIRINGS] into
-    cdef uint32_t[MOST_FIRINGS] others
+    # Adds up the complete slices, and fires the windows that end with them.
+    cdef uint32_t[MOST_GATHERED] into
+    cdef uint32_t[MOST_GATHERED] others
     cdef int64_t i, n = 0
     cdef uint32_t id, entry
     cdef SlicedKey* key
@@ -664,18 +648,18 @@ cdef int _add_up(SlicedCountWindows* state) except -1 nogil:
 
 
 cdef bint _settle(SlicedCountWindows* state) except -1 nogil:
-    # Adds up what is complete, and emits the results; false where these are full before all are out.
+    # Adds up the complete slices, and emits the results. Returns false if results are full before all are out.
     cdef int64_t i, first, n
     if state.n_completed:
         _add_up(state)
-    while state.fired.n:
-        first = state.fired.n_emitted
+    while state.fired.gathered.n:
+        first = state.fired.gathered.n_emitted
         n = _count_firings_emit(&state.fired, &state.keys, &state.core)
         if n == 0:
             state.core.due = True
             return False
         for i in range(first, first + n):
-            _entry_give(&state.lists, state.fired.entries[i])
+            _entry_give(&state.lists, state.fired.gathered.entries[i])
     return True
 
 
@@ -700,18 +684,16 @@ cdef bint _sliced_step(void* windows) except -1 nogil:
 
 
 cdef bint _sliced_take_row(SlicedCountWindows* state, const InputRows* input, uint32_t row) except -1 nogil:
-    # WindowOperator.processElement, for one row; false where results are full before it.
+    # WindowOperator.processElement for one row. Returns false if results are full before it.
     cdef SlicedKey* key
     cdef int64_t id
-    if not core_advance(&state.core, &SLICED_VERBS, input.steps_before[row], False):
+    if not core_reach_row_emitted(
+        &state.core, &SLICED_VERBS, input, row, state.n_completed > 0 or state.fired.gathered.n > 0
+    ):
         return False
-    if core_clock_moves(&state.core, input, row):
-        if (state.n_completed or state.fired.n) and not _settle(state):
-            return False
-        core_set_clock(&state.core, input, row)
     id = _sliced_key(state, input.keys, row)
     key = &state.sliced[id]
-    if (key.completed or state.n_completed == MOST_FIRINGS) and not _settle(state):
+    if (key.completed or state.n_completed == MOST_GATHERED) and not _settle(state):
         return False
     if key.phase == 0:
         _add_slice(state, key)
@@ -731,12 +713,11 @@ cdef int64_t _sliced_process(void* windows, const InputRows* input, int64_t firs
     cdef SlicedCountWindows* state = <SlicedCountWindows*> windows
     cdef int64_t i = first
     while i < input.n:
-        if i + LOOK_AHEAD < input.n and state.keys.slots != NULL:
-            prefetch(&state.keys.slots[input.keys.hashes[input_row(input, i + LOOK_AHEAD)] & state.keys.mask])
+        _prefetch_key(&state.keys, input, i + LOOK_AHEAD)
         if not _sliced_take_row(state, input, input_row(input, i)):
             break
         i += 1
-        # Not every slice gives a result.
+        # Not every slice fires a window.
         if state.core.table.rows + state.n_completed >= state.core.row_limit and not _settle(state):
             break
         if core_is_full(&state.core):
@@ -759,7 +740,8 @@ cdef int _add_rows(const SlicedCountWindows* state, WindowRows* rows, uint32_t i
 
 
 cdef int _sliced_state(const void* windows, WindowRows* rows) except -1 nogil:
-    # For each key a row of the complete slices together, then its rests and slices; each has the number of its elements so far.
+    # Appends for each key a row with the sum of its complete slices, then its rests and slices. Each row has the number of its
+    # elements so far.
     cdef const SlicedCountWindows* state = <const SlicedCountWindows*> windows
     cdef const SlicedKey* key
     cdef LiveWindow window
@@ -779,12 +761,12 @@ cdef int _sliced_state(const void* windows, WindowRows* rows) except -1 nogil:
 
 
 cdef inline int64_t _count_rests(const SlicedCountWindows* state, const SlicedKey* key) noexcept nogil:
-    # Of a block that is complete there is one rest less than there are slices, and each window takes one.
+    # A complete block has one rest less than slices, and each window uses up one rest.
     return state.window_slices - 1 - key.place if key.count // state.slide >= state.window_slices else 0
 
 
 cdef int _open_key(SlicedCountWindows* state, SlicedKey* key, int64_t count) except -1 nogil:
-    # What a key has that has had so many elements, all of it empty.
+    # Opens the entries of a key that has had so many elements, all of them empty.
     cdef int64_t i
     cdef uint32_t entry
     key.count = count
@@ -840,7 +822,7 @@ cdef int _sliced_start(void* windows) except -1:
 
 
 cdef int64_t _sliced_live_windows(const void* windows) noexcept nogil:
-    # What is kept of them, which is not more.
+    # The entries that are kept; there are never more than live windows.
     return _entries_taken(&(<const SlicedCountWindows*> windows).lists)
 
 
@@ -855,10 +837,10 @@ cdef void _sliced_free(void* windows) noexcept nogil:
 cdef int _sliced_check(const void* windows) except -1:
     cdef const SlicedCountWindows* state = <const SlicedCountWindows*> windows
     cdef const SlicedKey* key
-    cdef int64_t entries = state.fired.n - state.fired.n_emitted
+    cdef int64_t entries = state.fired.gathered.n - state.fired.gathered.n_emitted
     cdef uint32_t id
     assert state.n_completed == 0, "a slice was left behind"
-    assert state.core.due or state.fired.n == 0, "results were left behind"
+    assert state.core.due or state.fired.gathered.n == 0, "results were left behind"
     assert state.n_sliced == state.keys.n_keys
     for id in range(state.keys.n_keys):
         key = &state.sliced[id]
@@ -886,20 +868,20 @@ def sliced_count_windows(*, int64_t size, int64_t slide, bint full_only):
     Parameters
     ----------
     size, slide : int
-        Elements of a window, and from the start of one to that of the next; 1 to 2**62. The size is a multiple of the slide,
-        at least twice that.
+        Elements of a window, and elements from the start of one window to the next; 1 to 2**62. The size is a multiple of the
+        slide, at least twice the slide.
     full_only : bool
-        Whether windows fire only when they are full.
+        True if windows fire only when they are full.
 
     Returns
     -------
     WindowKernel
-        For accumulators that are shareable.
+        A kernel for shareable accumulators.
 
     Raises
     ------
     ConfigurationError
-        If a number of elements is out of its range, or the size is no such multiple.
+        If a number of elements is out of its range, or the size is not such a multiple.
     """
     cdef WindowKernel kernel
     cdef SlicedCountWindows* state

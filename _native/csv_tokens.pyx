@@ -89,11 +89,11 @@ cdef class CsvTokens:
     separator : str
         One character.
     quote, escape : str or None
-        One character; None: there is none.
+        One character, or None without one.
     allow_comments : bool
         Skip lines that begin with "#", empty lines, and spaces before the first value of a line.
     skip_after : int
-        How many rows come before a line that is skipped as it is; -1: none is.
+        Number of rows before a line that is skipped unread, or -1.
 
     Raises
     ------
@@ -102,8 +102,8 @@ cdef class CsvTokens:
 
     Notes
     -----
-    Follows ``CsvDecoder`` of Jackson's CSV format. A line ends with a line feed, a carriage return or both. Only a value
-    that begins with a quote is quoted; behind its end are only spaces. An escaped n, r, t or 0 is a control character.
+    Follows ``CsvDecoder`` of Jackson's CSV format. A line ends with a line feed, a carriage return or both. Only a value that
+    begins with a quote is quoted, and only spaces follow its end. An escaped n, r, t or 0 is a control character.
     """
 
     cdef Py_UCS4 _separator

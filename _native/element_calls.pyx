@@ -1,8 +1,8 @@
-"""What each element of a job that runs element by element goes through: the calls of its operators, with context and keyed state.
+"""Calls of the operators of element jobs, which process each element by itself, with context and keyed state.
 
-A call of an operator takes a record, calls a function of the user, and gives the record to what comes next: any callable, such as
-the call of the next operator of the chain. The methods that are called once for each record are not bound as Python functions are,
-since that takes longer than what they do.
+A call of an operator takes a record, calls a function of the user, and passes the result to any callable, such as the call of
+the next operator of the chain. Methods that are called once per record are not bound as Python functions are, since binding
+would take longer than their work.
 """
 
 from types import GeneratorType, GenericAlias
@@ -37,7 +37,7 @@ cdef class StreamRecord:
     ----------
     value : object
     timestamp : int or None
-        In ms since the epoch; None if it has none.
+        Event time in ms since the epoch, or None without one.
 
     Notes
     -----
@@ -83,7 +83,7 @@ def kept_context(str method):
 
 
 cdef class CallContext:
-    """The context that a process function is called with, one object for all its calls.
+    """Context of a process function, one object for all its calls.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ cdef class CallContext:
     Attributes
     ----------
     subject : StreamRecord, InternalTimer or None
-        The element or timer that the function is called for; None outside of a call.
+        The element or timer of the current call, or None outside of a call.
     """
 
     cdef public object subject
@@ -108,7 +108,7 @@ cdef class CallContext:
 
     @cython.binding(False)
     def timestamp(self):
-        """Return the timestamp of the element, -2**63 if it has none, or of the timer; in ms since the epoch."""
+        """Return the timestamp of the element (-2**63 without one) or of the timer, in ms since the epoch."""
         cdef object subject = self.subject
         cdef object timestamp
         if type(subject) is StreamRecord:
@@ -123,17 +123,18 @@ cdef class CallContext:
 
 
 cdef class ExtractedTimestamps:
-    """The timestamps that a user's assigner gives, which are to be ints of 64 bits.
+    """Timestamps of a user's assigner, which must be ints of 64 bits.
 
     Parameters
     ----------
     extract_timestamp : callable
-        From an element and its timestamp before to its event time, in ms since the epoch.
+        Takes an element and its previous timestamp, and returns its event time in ms since the epoch.
 
     Notes
     -----
-    A subclass has `failed`, which returns the error of the assigner, from the element, its timestamp before and the exception; and
-    `converted`, which returns another integer as an int, or raises, from the timestamp, the element and its timestamp before.
+    A subclass has `failed`, which returns the error of the assigner for the element, its previous timestamp and the exception;
+    and `converted`, which returns another integer as an int, or raises, from the timestamp, the element and its previous
+    timestamp.
     """
 
     cdef object _extract_timestamp
@@ -177,7 +178,7 @@ def new_extracted_timestamps(cls, extract_timestamp):
 
 
 cdef class LargestTimestamp:
-    """The largest timestamp that a generator of watermarks has seen.
+    """Largest timestamp that a generator of watermarks has seen.
 
     Attributes
     ----------
@@ -228,7 +229,7 @@ cdef class LargestTimestamp:
 
 
 cdef class CurrentKeyValues:
-    """The values of one namespace of a state, by key id, of which the current key's is read and set.
+    """Values of one namespace of a state, by key id. Methods read and set the value of the current key.
 
     Parameters
     ----------
@@ -237,7 +238,7 @@ cdef class CurrentKeyValues:
     Attributes
     ----------
     refuse : callable or None
-        Called with a value of :meth:`replace` that `accepts` is false for; None: all values are accepted.
+        Called with a value of :meth:`replace` for which `accepts` is false, or None if all values are accepted.
     accepts : callable
 
     Notes
@@ -277,13 +278,13 @@ cdef class CurrentKeyValues:
         return 0
 
     def select_values(self, values):
-        """Take the values of another namespace: a list, or a mapping that gives None for a key that has none."""
+        """Take the values of another namespace: a list, or a mapping that returns None for a key without a value."""
         self._values = values
         self._list = values if type(values) is list else None
 
     @cython.binding(False)
     def get_internal(self):
-        """Return the held object itself, of the current key and namespace; None if there is none."""
+        """Return the held object itself for the current key and namespace, or None."""
         return self._value()
 
     @cython.binding(False)
@@ -293,7 +294,7 @@ cdef class CurrentKeyValues:
 
     @cython.binding(False)
     def replace(self, value):
-        """Hold another value, which is checked, for the current key and namespace; None removes it."""
+        """Check and hold another value for the current key and namespace; None removes the value."""
         if value is None:
             self.clear()
             return
@@ -304,14 +305,14 @@ cdef class CurrentKeyValues:
 
 @cython.final
 cdef class MapKeys:
-    """The keys of a map state as its dictionaries hold them: keys that are equal in Java are one, as keys of streams are.
+    """Keys of a map state as its dictionaries hold them: keys that are equal in Java are one, as keys of streams are.
 
     Parameters
     ----------
     state_name : str
         Name of the state in errors.
     conversion : callable, optional
-        Conversion to the declared type, in which keys are compared. A key that it refuses is compared as it is.
+        Conversion to the declared type, in which keys are compared. A key that it refuses is compared unconverted.
     plain_classes : frozenset of type
         Classes whose direct instances the conversion does not change.
 
@@ -330,11 +331,12 @@ cdef class MapKeys:
         self._plain_classes = plain_classes
 
     def __call__(self, key):
-        """Return what stands for a key in a dictionary; a key that can be neither hashed nor pickled is a SchemaError."""
+        """Return the representative of a key in a dictionary. A key that can be neither hashed nor pickled raises a
+        SchemaError."""
         return self.held(key)
 
     def hold_all(self, entries, check=None):
-        """Return a new dictionary of entries, by what stands for their keys.
+        """Return a new dictionary of entries by the representatives of their keys.
 
         Parameters
         ----------
@@ -345,7 +347,7 @@ cdef class MapKeys:
         Raises
         ------
         SchemaError
-            If these are no entries, or a key can be neither hashed nor pickled.
+            If these are not entries, or a key can be neither hashed nor pickled.
         """
         cdef dict found = {}
         cdef list pairs
@@ -382,18 +384,18 @@ cdef class MapKeys:
 
 
 cdef class MapEntries:
-    """Entries of a map, by what stands for their keys.
+    """Entries of a map by the representatives of their keys.
 
     Parameters
     ----------
     entries : dict
-        By what `keys` returns for a key.
+        Values by the result of `keys` for a key.
     keys : MapKeys
 
     Attributes
     ----------
     check_entry : callable or None
-        Takes a key and a value, and returns the value to put; None: all entries are accepted.
+        Takes a key and a value, and returns the value to put; None if all entries are accepted.
     """
 
     cdef readonly dict _entries
@@ -406,7 +408,7 @@ cdef class MapEntries:
 
     @cython.binding(False)
     def get(self, key):
-        """Return the value of a key; None if there is none."""
+        """Return the value of a key, or None."""
         return _value_of(self._entries, self._keys, key)
 
     @cython.binding(False)
@@ -428,17 +430,17 @@ cdef inline object _value_of(dict entries, MapKeys keys, object key):
 
 
 cdef class CurrentKeyEntries(CurrentKeyValues):
-    """Maps of one namespace of a state, by key id, of which the current key's is read and changed.
+    """Maps of one namespace of a state, by key id. Methods read and change the map of the current key.
 
     Attributes
     ----------
     map_keys : MapKeys
     check_entry : callable or None
-        Takes a key and a value, and returns the value to put; None: all entries are accepted.
+        Takes a key and a value, and returns the value to put; None if all entries are accepted.
 
     Notes
     -----
-    The values are dictionaries, which are not empty, by what `map_keys` returns for a key.
+    The values are dictionaries that are never empty, by the result of `map_keys` for a key.
     """
 
     cdef public MapKeys map_keys
@@ -446,7 +448,7 @@ cdef class CurrentKeyEntries(CurrentKeyValues):
 
     @cython.binding(False)
     def get_entry(self, key):
-        """Return the value of a map key; None if there is none."""
+        """Return the value of a map key, or None."""
         cdef object entries = self._value()
         return None if entries is None else _value_of(<dict> entries, self.map_keys, key)
 
@@ -536,14 +538,15 @@ cdef class ResultCollector:
         Parameters
         ----------
         results : iterable
-            A pair of an `OutputTag` and an element goes to that side output. `waiting` continues a call before.
+            Results, of which a pair of an `OutputTag` and an element goes to that side output. Pass `waiting` to continue an
+            earlier call.
         timestamp : int or None
-            Of records of the main output, in ms since the epoch; None for none.
+            Timestamp of records of the main output, in ms since the epoch, or None without one.
         side_timestamp : int or None
-            Of records of side outputs, in ms since the epoch; None becomes -2**63, as in Flink.
+            Timestamp of records of side outputs, in ms since the epoch; None becomes -2**63, as in Flink.
         method : str
         subject : StreamRecord, InternalTimer or Window
-            The method that was called, and for what: named in errors.
+            Name of the method that was called, and its subject, for errors.
 
         Raises
         ------
@@ -592,14 +595,14 @@ cdef object _NO_RESULT = object()
 
 @cython.final
 cdef class ConversionUnless:
-    """Converts values, but for the direct instances of one class, which stay as they are.
+    """Converts values, except the direct instances of one class, which are kept.
 
     Parameters
     ----------
     kept : type
     convert : callable
     bits : int
-        Of the integers that stay, with their sign; 0: other values, or integers of any size.
+        Number of bits, with the sign, of integers that are kept; 0 for other values, or integers of any size.
     """
 
     cdef object _kept
@@ -630,14 +633,14 @@ cdef inline bint _is_kept(ConversionUnless unless, object value) except -1:
 
 @cython.final
 cdef class FieldsConversion:
-    """Converts values of several fields, but for tuples whose fields all stay as they are.
+    """Converts values of several fields, except tuples whose fields are all kept.
 
     Parameters
     ----------
     conversions : tuple of callable or None
-        By field; None if all values stay as they are.
+        Conversion of each field, or None if all its values are kept.
     convert : callable
-        From any other value.
+        Converts any other value.
     """
 
     cdef tuple _conversions
@@ -696,9 +699,9 @@ cdef class CallOfKey:
     cleanups : list of callable
         Called once for each record; always the same list.
     select_key : callable or None
-        From an element to its key; None: records come with their keys.
+        Takes an element and returns its key, or None if records come with their keys.
     key_failed : callable
-        From a record and the exception of `select_key` to the error to raise.
+        Takes a record and the exception of `select_key`, and returns the error to raise.
     """
 
     cdef CurrentKey _current_key
@@ -730,7 +733,7 @@ cdef class CallOfKey:
         self._process(key, record)
 
     cdef int _process(self, object key, StreamRecord record) except -1:
-        # What every call does: its key is the current one, and what was left from the last record is cleaned up.
+        # Begins every call: sets the current key, and cleans up what the last record has left.
         cdef object clean_up
         self._current_key.set_key(key)
         for clean_up in self._cleanups:
@@ -745,14 +748,14 @@ cdef class KeyedCall(CallOfKey):
     Parameters
     ----------
     current_key, cleanups, select_key, key_failed
-        As of :class:`CallOfKey`.
+        As for :class:`CallOfKey`.
     method : callable
         Takes an element and the context.
     context : CallContext
     emit : callable
-        Takes what the method gives, unless that is None, and the record.
+        Takes the result of the method, unless it is None, and the record.
     failed : callable
-        From a record and the exception of the method to the error to raise.
+        Takes a record and the exception of the method, and returns the error to raise.
     """
 
     cdef object _method
@@ -799,7 +802,7 @@ cdef class TimestampCall:
     Parameters
     ----------
     extract_timestamp : callable
-        From an element, and its timestamp or -2**63, to an int of 64 bits.
+        Takes an element and its timestamp or -2**63, and returns an int of 64 bits.
     collect : callable
     on_event : callable
         Takes an element, its timestamp and the output of watermarks.
@@ -831,13 +834,13 @@ cdef class TimestampCall:
 
 @cython.final
 cdef class MapCall:
-    """Replaces the value of each record by what a function gives.
+    """Replaces the value of each record by the result of a function.
 
     Parameters
     ----------
     function : callable
     conversion : callable or None
-        From what the function gives to a value of the declared type.
+        Takes the result of the function, and returns a value of the declared type.
     collect : callable
     failed, misfit : callable
         Return the error to raise after an exception of the function, from the method's name, the record and the exception; and of
@@ -876,7 +879,7 @@ cdef class MapCall:
 
 @cython.final
 cdef class FilterCall:
-    """Sends on the records for whose values a function gives true; parameters as of :class:`MapCall`."""
+    """Forwards the records for whose values a function returns true; parameters as for :class:`MapCall`."""
 
     cdef object _function
     cdef object _conversion
@@ -924,7 +927,7 @@ cdef class ReduceCall:
     conversion, collect, failed, misfit
         As of :class:`MapCall`.
     key_failed : callable
-        As of :class:`CallOfKey`.
+        As for :class:`CallOfKey`.
     """
 
     cdef CurrentKey _current_key
@@ -987,29 +990,29 @@ cdef class ReduceCall:
 
 @cython.final
 cdef class OpenPaneCall(CallOfKey):
-    """Adds elements to panes that are open: the contents, for one key, of the windows of a slot, which is a range of timestamps.
+    """Adds elements to open panes: the contents, for one key, of the windows of a slot, which is a range of timestamps.
 
     Parameters
     ----------
     current_key, cleanups, select_key, key_failed
-        As of :class:`CallOfKey`.
+        As for :class:`CallOfKey`.
     create : callable or None
-        From the first element of a pane to its contents; None: the element itself is.
+        Takes the first element of a pane, and returns its contents; None if the element itself is the contents.
     add : callable or None
-        From a further element and the contents to the contents; None: the contents are a list of all elements.
+        Takes a further element and the contents, and returns the contents; None if they are a list of all elements.
     contents_first : bool
-        Whether `add` takes the contents before the element.
+        True if `add` takes the contents before the element.
     register_timer : callable
         Takes a window and the time of a timer, in ms since the epoch.
     lateness_ms : int
-        Allowed lateness: a window that is open longer than to its end has a timer for that, too.
+        Allowed lateness: with one, a window has a timer after its end, too.
     process_elsewhere : callable
-        Takes the key and the record of an element of another slot, or without a time or value. Returns whether it has opened the
-        slot of the element, which is to be added to it, instead of processing it.
+        Takes the key and the record of an element of another slot, or without a time or value. Returns True if it has opened
+        the slot of the element, which is then added to it, and False if it has processed the element.
     drop : callable
-        Called with a window and a key id when an aggregation has given None.
+        Called with a window and a key id when an aggregation has returned None.
     failed : callable
-        From a record and the exception of a function to the error to raise.
+        Takes a record and the exception of a function, and returns the error to raise.
     """
 
     cdef object _create
@@ -1050,13 +1053,13 @@ cdef class OpenPaneCall(CallOfKey):
         self.close()
 
     def open(self, int64_t low_ms, int64_t high_ms, list panes not None):
-        """Add elements with timestamps from one time to before another to panes: window, its end and contents by key id."""
+        """Add elements with timestamps from `low_ms` to below `high_ms` to panes: window, its end and contents by key id."""
         self._low_ms = low_ms
         self._high_ms = high_ms
         self._panes = panes
 
     def close(self):
-        """Add elements to no panes, until some are opened."""
+        """Close the open panes."""
         self.open(0, 0, [])
 
     cdef bint _is_open(self, StreamRecord record) except -1:
@@ -1110,18 +1113,18 @@ cdef class OpenPaneCall(CallOfKey):
 
 
 cdef class ArrivalClock:
-    """What the clock of a job shows, in ms since the epoch.
+    """Clock of a job, in ms since the epoch.
 
     Attributes
     ----------
     now_ms : int
-        What it shows. May be set to the time of an arrival.
+        Current time. May be set to the time of an arrival.
     next_due_ms : int
-        No timer that waits is earlier; 2**63 - 1 where none does.
+        Lower bound of the times of waiting timers; 2**63 - 1 without one.
 
     Notes
     -----
-    A subclass has `fire_before`, which fires what is due before a time.
+    A subclass has `fire_before`, which fires all timers due before a time.
     """
 
     cdef public int64_t now_ms
@@ -1129,16 +1132,16 @@ cdef class ArrivalClock:
 
 
 def emit_elements(list values not None, arrivals, ArrivalClock clock not None, process):
-    """Let elements go on their way, each at its time.
+    """Process elements in order, each at its arrival.
 
     Parameters
     ----------
     values : list
     arrivals : iterable of int
-        When each arrives, in ms since the epoch.
+        Arrival of each element, in ms since the epoch.
     clock : ArrivalClock
     process : callable
-        Takes a record, the same one for all elements, which it may change.
+        Takes a record, the same object for all elements, which it may change.
     """
     cdef StreamRecord record = _new_record(None, None)
     cdef int64_t arrival_ms

@@ -1,4 +1,4 @@
-"""What reading an event log takes, column by column: splits by dense codes, positions and arrivals, hence the total order of events."""
+"""Columns of an event log while it is read: splits by dense codes, positions and arrivals, hence the total order of events."""
 
 from libc.stdint cimport INT64_MAX, INT64_MIN, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
@@ -46,9 +46,9 @@ def integer_codes(const Integer[::1] values not None, int64_t most_range):
     Parameters
     ----------
     values : numpy.ndarray of any integer type, shape (n_rows,)
-        At least one.
+        Values, at least one.
     most_range : int
-        How far apart the least and the greatest value may be; from 0 to 2**31 - 2.
+        Largest difference of the greatest and the least value; from 0 to 2**31 - 2.
 
     Returns
     -------
@@ -112,8 +112,8 @@ cdef int check_offsets(const int64_t[::1] offsets, int64_t n_groups, int64_t n_r
 cdef int64_t _number_rows(
     const int32_t* codes, int64_t n_rows, int64_t* next_position, int64_t n_codes, int64_t* positions
 ) noexcept nogil:
-    # Writes each row's position, and counts on in next_position (one per code). A code of -1 is no split: its position is -1.
-    # Returns -1, or the first row whose code is out of range; rows before it are counted then.
+    # Writes each row's position, and advances next_position (one per code). A code of -1 is not a split: its position is -1.
+    # Returns -1, or the first row whose code is out of range; the rows before it have then been counted.
     cdef int64_t row
     cdef int32_t code
     for row in range(n_rows):
@@ -192,9 +192,9 @@ def rows_by_split(
         Number of splits.
     arrivals_ms : numpy.ndarray of int64, shape (n_rows,)
     timestamps_ms : numpy.ndarray of int64, shape (n_rows,), or None
-        None: they are not wanted.
+        Timestamps to be ordered as well, or None.
     there : numpy.ndarray of int64, shape (2, at least n_rows), or None
-        Where the times are written, so that one batch after the other needs no new memory; None: into new columns.
+        Memory for the times, so that successive batches need no new memory; None for new columns.
 
     Returns
     -------
@@ -248,7 +248,7 @@ def rows_by_split(
 
 
 cdef inline uint64_t _mixed_with(uint64_t number, uint64_t word) noexcept nogil:
-    # Of two multiplications, that of Stafford's variant 13 of the finaliser of murmur.
+    # Hash of two multiplications: Stafford's variant 13 of the finaliser of murmur.
     number = (number ^ word) + <uint64_t> 0x9E3779B97F4A7C15
     number = (number ^ (number >> 30)) * <uint64_t> 0xBF58476D1CE4E5B9
     number = (number ^ (number >> 27)) * <uint64_t> 0x94D049BB133111EB
@@ -327,7 +327,7 @@ def mix_lists(
     ----------
     numbers : numpy.ndarray of uint64, shape (n_rows,)
     starts, lengths : numpy.ndarray of int64, shape (n_rows,)
-        Where the items of a row begin, and how many there are.
+        Start and number of the items of each row.
     items : numpy.ndarray of uint64
 
     Raises
@@ -373,7 +373,7 @@ def arrivals_by_rate(
     object arrival_start_ms,
     double rate,
 ):
-    """Arrivals of events that have none recorded: arrival_start_ms + floor(position in the split · 1000 / rate).
+    """Return the arrivals of events without recorded ones: arrival_start_ms + floor(position in the split · 1000 / rate).
 
     Parameters
     ----------
@@ -443,12 +443,12 @@ def running_maxima(
     places : numpy.ndarray of int32, shape (n_codes,)
         Indices of the splits into `running_arrivals_ms`.
     running_arrivals_ms : numpy.ndarray of int64, shape (n_splits,)
-        Maximum arrival of each split so far; it is carried on.
+        Maximum arrival of each split so far, which is updated.
 
     Returns
     -------
     numpy.ndarray of int64, shape (n_rows,)
-        The running maxima; the given array itself where no arrival goes back.
+        The running maxima; the array itself if no arrival goes back.
 
     Raises
     ------
@@ -511,7 +511,7 @@ def hold_back(
     offsets : numpy.ndarray of int64, shape (n_splits + 1,)
         Spans of split i: offsets[i] up to offsets[i + 1].
     from_ms, to_ms, read_ms : numpy.ndarray of int64, shape (n_spans,)
-        What arrives after `from_ms` and up to `to_ms` arrives at `read_ms`; ascending within a split.
+        Events that arrive after `from_ms` and up to `to_ms` arrive at `read_ms`; ascending within a split.
 
     Raises
     ------
@@ -578,7 +578,7 @@ cdef inline int64_t _differences_size(int64_t n, int64_t width) noexcept nogil:
 
 
 cdef int64_t _measure_block(const int64_t* values, int64_t n, BlockHeader* header) noexcept nogil:
-    # How many bytes the block will have.
+    # Returns the number of bytes that the block will have.
     cdef int64_t i, least = values[0], greatest = values[0]
     cdef uint64_t span
     for i in range(1, n):
@@ -614,7 +614,7 @@ cdef int64_t _pack_block(const int64_t* values, int64_t n, const BlockHeader* he
 
 
 cdef int64_t _unpack_block(const uint8_t* packed, int64_t size, int64_t n, int64_t* values) noexcept nogil:
-    # How many bytes the block has; -1: it is none.
+    # Returns the number of bytes of the block, or -1 if it is malformed.
     cdef const BlockHeader* header = <const BlockHeader*> packed
     cdef int64_t taken, i
     if size < <int64_t> sizeof(BlockHeader) or not 0 <= header.width <= 8:
@@ -649,7 +649,7 @@ def packed_integers(const int64_t[::1] values not None):
     Returns
     -------
     numpy.ndarray of uint8
-        For `unpacked_integers`.
+        Bytes for `unpacked_integers`.
 
     Examples
     --------
@@ -686,7 +686,7 @@ def unpacked_integers(const uint8_t[::1] packed not None, int64_t[::1] values no
     ----------
     packed : numpy.ndarray of uint8
     values : numpy.ndarray of int64, shape (n,)
-        Where they are written.
+        Memory for the values.
 
     Raises
     ------
@@ -725,7 +725,7 @@ def order_events(
     arrivals_ms : numpy.ndarray of int64, shape (n_rows,)
         As recorded.
     positions : numpy.ndarray of int64, shape (n_rows,), or None
-        Position of each row in its split within the chunk; None: they are not wanted.
+        Position of each row in its split within the chunk, or None if not wanted.
     codes : numpy.ndarray of int32, shape (n_rows,)
         Index into `places`.
     places : numpy.ndarray of int32, shape (n_codes,)
@@ -735,7 +735,7 @@ def order_events(
     bases : numpy.ndarray of int64, shape (n_splits,)
         Rows of each split in the chunks before.
     running_arrivals_ms : numpy.ndarray of int64, shape (n_splits,)
-        Maximum arrival of each split so far; it is carried on.
+        Maximum arrival of each split so far, which is updated.
 
     Returns
     -------
@@ -793,7 +793,7 @@ cdef inline uint64_t _mixed(uint64_t timestamp, uint64_t arrival) noexcept nogil
 
 
 cdef struct StepPlaces:
-    # Where the steps of a timeline lie in the total order.
+    # Places of the steps of a timeline in the total order.
     const int64_t* clocks
     const int64_t* splits
     const int64_t* positions
@@ -837,7 +837,7 @@ def steps_before(
     const int64_t[::1] positions not None,
     rows=None,
 ):
-    """How many steps of a timeline lie before each event in the total order (arrival, split, position).
+    """Return the number of steps of a timeline before each event in the total order (arrival, split, position).
 
     O(1) per event between two steps where events come in total order, O(log n_steps) else.
 
@@ -848,7 +848,7 @@ def steps_before(
     arrivals_ms, splits, positions : numpy.ndarray of int64, int32 and int64, shape (n_rows,)
         Places of the events.
     rows : numpy.ndarray of uint32, shape (n,), or None
-        The events to look at, best in total order; None: all, as they lie.
+        The events, preferably in total order, or None for all in the order of the columns.
 
     Returns
     -------
@@ -915,7 +915,7 @@ def add_to_checksum(
     Parameters
     ----------
     checksum : numpy.ndarray of uint64, shape (2,)
-        Of the events before; zeros at first.
+        Checksum of the events before; zeros at first.
     timestamps_ms, arrivals_ms : numpy.ndarray of int64, shape (n_rows,)
         As recorded.
     codes : numpy.ndarray of int32, shape (n_rows,)

@@ -229,20 +229,20 @@ def narrow_integers(const Integer[::1] values not None, rows=None):
     ----------
     values : numpy.ndarray of int32 or int64, shape (n_values,)
     rows : numpy.ndarray of uint32, shape (n_rows,), optional
-        Which values, in which order; by default all. At least one.
+        Rows of the values to pack, in order; by default all. At least one.
 
     Returns
     -------
     base : int
     running : bool
-        Steps are from the value before, not from the base.
+        True if steps are differences from the value before, not from the base.
     steps : numpy.ndarray of uint8, uint16, uint32 or uint64, shape (n_rows,), or None
-        Differences modulo 2**64; None: all values equal the base.
+        Differences modulo 2**64, or None if all values equal the base.
 
     Raises
     ------
     DataError
-        If there is no value, or a row beyond them.
+        If the values are empty, or a row is beyond them.
 
     Examples
     --------
@@ -338,7 +338,7 @@ cdef struct TotalOrder:
 
 
 cdef inline bint _precedes(const TotalOrder* order, int64_t a, int64_t b) noexcept nogil:
-    # Whether row a comes strictly before row b.
+    # Returns true if row a comes strictly before row b.
     if order.arrivals[a] != order.arrivals[b]:
         return order.arrivals[a] < order.arrivals[b]
     if order.splits[a] != order.splits[b]:
@@ -352,13 +352,14 @@ cdef struct Run:
 
 
 cdef inline bint _run_precedes(const TotalOrder* order, const Run* a, const Run* b) noexcept nogil:
-    # Equal events keep the order of their runs: the earlier run lies earlier.
+    # Equal events keep the order of their runs, which makes the merge stable: the earlier run has the lower rows.
     if _precedes(order, a.at, b.at):
         return True
     return not _precedes(order, b.at, a.at) and a.at < b.at
 
 
 cdef void _sift_down(const TotalOrder* order, Run* runs, int64_t n_runs, int64_t at) noexcept nogil:
+    # Moves the run at `at` away from the root of the binary heap of runs by their first rows.
     cdef Run moving = runs[at]
     cdef int64_t child
     while True:
@@ -424,12 +425,12 @@ cdef void _sort_many_tied(const int64_t* positions, int64_t n, uint32_t* rows, u
 
 
 cdef inline bint _are_tied(const TotalOrder* order, int64_t a, int64_t b) noexcept nogil:
-    # Whether two rows arrive together in one split.
+    # Returns true if two rows arrive together in one split.
     return (order.arrivals[a] == order.arrivals[b]) & (order.splits[a] == order.splits[b])
 
 
 cdef int64_t _count_tied_breaks(const TotalOrder* order, int64_t n, int64_t* most_tied) noexcept nogil:
-    # How many runs end within rows that are tied; and how many such rows lie together at most.
+    # Returns how many runs end among tied rows, and writes the largest number of rows that are tied together.
     cdef int64_t row, first = 0, breaks = 0
     most_tied[0] = 1
     for row in range(1, n):
@@ -478,10 +479,10 @@ cdef void _merge(const TotalOrder* order, int64_t n, Run* runs, int64_t n_runs, 
 def total_order(
     const int64_t[::1] arrivals not None, const int32_t[::1] splits not None, const int64_t[::1] positions not None
 ):
-    """Rows in the total order of a replay: by arrival, then split, then position in the split.
+    """Return the rows in the total order of a replay: by arrival, then split, then position in the split.
 
-    The rows are taken as the ascending runs that they form, and merged: O(n log runs), stable. Where most runs end
-    among rows that arrive together in one split, these are sorted first: O(n log rows that arrive together).
+    The ascending runs that the rows form are merged: O(n log runs), stable. If most runs end among rows that arrive together in
+    one split, these are sorted first: O(n log rows that arrive together).
 
     Parameters
     ----------
@@ -491,7 +492,7 @@ def total_order(
     Returns
     -------
     numpy.ndarray of uint32, shape (n_rows,), or None
-        Row numbers in total order; None where the rows already lie so.
+        Row numbers in total order, or None if the rows are in total order already.
 
     Examples
     --------

@@ -144,7 +144,7 @@ cdef int32_t _find(KeyTree* tree, int32_t parent, const uint8_t* key, int64_t le
 
 
 cdef inline int64_t _end_of_string(const uint8_t* text, int64_t at, int64_t n) noexcept nogil:
-    # Where a string ends that begins before `at`: at its quote, at a line break that cuts it off, or with the text.
+    # Returns the end of a string that begins before `at`: its quote, a line break that cuts it off, or the end of the text.
     cdef int plain
     while at < n:
         if at + 8 <= n:
@@ -219,9 +219,9 @@ cdef class JsonKeys:
     Parameters
     ----------
     known : list of tuple of (int, bytes, int)
-        Of each value within the lines: the number of the one that it is in, which comes before it, its key in UTF-8
-        (empty of items), and 0 if no key within it is looked at, 1 for an object, 2 for an array. The first stands for
-        the object of a line. None at all: no key is looked at.
+        For each value within the lines: the number of its enclosing value, which comes before it; its key in UTF-8 (empty for
+        items); and 0 if the keys within it are ignored, 1 for an object, 2 for an array. The first stands for the object of a
+        line. An empty list: all keys are ignored.
     """
 
     cdef KeyTree tree
@@ -269,9 +269,9 @@ cdef class JsonKeys:
         Returns
         -------
         levels : int
-            How deep arrays and objects are nested.
+            Depth to which arrays and objects are nested.
         has_null : bool
-            Whether a null stands outside of them.
+            True if there is a null outside of them.
         """
         cdef Call call = begin_call(&self.guard, self)
         cdef bint has_null = False
@@ -284,7 +284,7 @@ cdef class JsonKeys:
     def others(self):
         """Return the keys so far that are not known: (number of the value that has it, key as spelt, count, first line).
 
-        Lines count from 1. Of the keys within such a key, none is looked at.
+        Lines count from 1. Keys within such a key are ignored.
         """
         cdef int32_t number
         cdef list found = []
@@ -303,5 +303,5 @@ cdef class JsonKeys:
 
     @property
     def left_out(self):
-        """How many more there were, once many different ones were known."""
+        """Number of further ones, after many different ones were known."""
         return self.tree.left_out

@@ -7,7 +7,7 @@ for its type:
 |--------------------------------|---------------------------------------------------------------------------|
 | int8, int16, int32, int64      | Byte, Short, Integer, Long                                                |
 | uint8, uint16, uint32          | the next wider signed type                                                |
-| uint64                         | Long of the same bits, as `Long.parseUnsignedLong` gives                  |
+| uint64                         | Long of the same bits, as `Long.parseUnsignedLong` returns                |
 | bool                           | Boolean                                                                   |
 | float, double                  | Float, Double: every NaN alike, -0.0 unlike 0.0                           |
 | decimal128                     | BigDecimal with the column's scale                                        |
@@ -59,7 +59,7 @@ cdef inline uint32_t _polynomial(uint64_t word) noexcept nogil:
 
 
 cdef inline uint64_t _last_bytes(const uint8_t* base, const uint8_t* at, int64_t k, uint64_t flip) noexcept nogil:
-    # The k < 8 bytes at `at`, xored with `flip`, behind 8 - k zero bytes. Memory is readable from `base` on.
+    # Returns the k < 8 bytes at `at`, xored with `flip`, after 8 - k zero bytes. Memory is readable from `base` on.
     cdef uint64_t word = 0
     if k == 0:
         return 0
@@ -174,7 +174,7 @@ cdef void _instants_of_unit(const int64_t* values, int64_t n, char unit, uint32_
 
 
 cdef void _big_decimals(const uint64_t* values, int64_t n, uint32_t scale, uint32_t* out) noexcept nogil:
-    # BigInteger hashes its magnitude in 32-bit words, high ones first, and gives the hash its sign.
+    # BigInteger hashes its magnitude in 32-bit words, high ones first, and multiplies the hash by its sign.
     cdef uint64_t low, high
     cdef uint32_t hash
     cdef bint negative
@@ -325,8 +325,8 @@ cdef void _group_codes(const uint32_t* codes, int64_t n, uint32_t max_parallelis
             out[i] = _murmur(codes[i]) & (max_parallelism - 1)
         return
     for i in range(n):
-        # The remainder by way of doubles, which vectorises. Codes have 31 bits: the quotient is exact or, where the
-        # division leaves no remainder, possibly one too small.
+        # The remainder through doubles, which vectorises. Codes have 31 bits: the quotient is exact or, if the division leaves
+        # no remainder, possibly one too small.
         code = _murmur(codes[i])
         quotient = <uint32_t> <int32_t> (<double> <int32_t> code * inverse)
         beyond = code - quotient * max_parallelism - max_parallelism
@@ -484,20 +484,20 @@ def key_groups(array, max_parallelism):
 
 
 def key_group(key, max_parallelism):
-    """Key group of one Python value, as Flink assigns it to the Java object that stands for it; about 0.1 µs.
+    """Return the key group of one Python value, as Flink assigns it to the corresponding Java object; about 0.1 µs.
 
     Parameters
     ----------
     key : int, float, str, bytes or bool
-        Of just this type; Long, Double, String, byte[] or Boolean in Java.
+        A value of exactly one of these types; Long, Double, String, byte[] or Boolean in Java.
     max_parallelism : int
         Number of key groups, positive.
 
     Returns
     -------
     int or None
-        From 0 to max_parallelism - 1; None for a value of another type, and for an int beyond 64 bits: a column of
-        one row has its key group.
+        The key group from 0 to max_parallelism - 1, or None for a value of another type or an int beyond 64 bits: for these,
+        use a column of one row.
 
     Raises
     ------

@@ -61,7 +61,7 @@ cdef class KeyLists:
 
     @property
     def numbered(self):
-        """How many rows have a number, the cleared ones included."""
+        """Number of rows that have a number, including the cleared ones."""
         return self.n_rows
 
     def grow(self, int64_t n_keys):
@@ -128,7 +128,7 @@ cdef class KeyLists:
         -------
         rows : int64 array (n_found,)
         places : int64 array (n_found,)
-            For each row the place of its key in `keys`.
+            Place of each row's key in `keys`.
 
         Raises
         ------
@@ -165,12 +165,12 @@ cdef class KeyLists:
                 _make_empty(&self.lists[keys[i]])
 
     def renumber(self):
-        """Number the rows of all lists anew from 0 on, list after list, and forget the cleared ones. O(keys + rows).
+        """Renumber the rows of all lists from 0 on, list after list, and forget the cleared ones. O(keys + rows).
 
         Returns
         -------
         int64 array (n_rows,)
-            For each new number the old one.
+            The old number for each new one.
         """
         cdef Call call = begin_call(&self.guard, self)
         cdef int64_t key, row, n = 0

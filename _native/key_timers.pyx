@@ -29,7 +29,7 @@ cdef const char* _WHAT = b"the timers of keys"
 
 
 cdef inline uint32_t _place(const LaterTimers* timers, int64_t time_ms) noexcept nogil:
-    # Where the time is, or is to be put.
+    # Returns the place of the time, or where it is to be inserted.
     cdef uint32_t low = timers.begin, high = timers.end, middle
     if low < high and timers.times_ms[high - 1] < time_ms:
         return high
@@ -45,11 +45,14 @@ cdef inline uint32_t _place(const LaterTimers* timers, int64_t time_ms) noexcept
 cdef int _insert(LaterTimers* timers, uint32_t at, int64_t time_ms) except -1 nogil:
     cdef uint32_t n = timers.end - timers.begin, grown
     cdef int64_t* times_ms
+    # Timers leave at the front, so a new first one finds room there.
     if at == timers.begin and at > 0:
         timers.begin -= 1
         timers.times_ms[timers.begin] = time_ms
         return 0
     if timers.end == timers.capacity:
+        # If half of the memory is free at the front, the timers move there: O(1) amortised, and a key whose timers come and go keeps
+        # its memory.
         if timers.begin > timers.capacity >> 1:
             memmove(timers.times_ms, timers.times_ms + timers.begin, n * sizeof(int64_t))
         else:
@@ -73,10 +76,10 @@ cdef int _insert(LaterTimers* timers, uint32_t at, int64_t time_ms) except -1 no
 cdef class KeyTimers:
     """Timers of one domain by dense key id: each (key, time) once.
 
-    Made for keys with few timers, most with one, whose next timer is asked for all the time. A key takes 16 bytes with
-    no timer or one; a second one 32 more. Registering and deleting take O(log n) in the timers of the *key*, and a
-    move of those that are later; finding the due keys reads one number per 1,024 keys, and the keys of the blocks that
-    may have one. For one thread at a time.
+    Made for keys with few timers, mostly one, whose next timer is requested all the time. A key takes 16 bytes with at most one
+    timer; a second one 32 more. Registering and deleting take O(log n) in the timers of the *key*, and a move of those that are
+    later; finding the due keys reads one number per 1,024 keys, and the keys of the blocks that may have one. For one thread at
+    a time.
 
     Examples
     --------
@@ -152,7 +155,7 @@ cdef class KeyTimers:
         return &self.lists[number]
 
     cdef void _free_list(self, int64_t key) noexcept nogil:
-        # Its memory is kept for the next key that needs a list.
+        # The list's memory is kept for the next key that needs one.
         cdef uint32_t number = self.later[key] - 1
         self.lists[number].begin = self.lists[number].end = 0
         self.free_lists[self.n_free] = number
@@ -176,6 +179,7 @@ cdef class KeyTimers:
                 if at < timers.end and timers.times_ms[at] == time_ms:
                     return 0
                 _insert(timers, at, time_ms)
+        # A block's time is a lower bound of its keys' timers: removing a timer does not raise it, the search for due keys does.
         if time_ms < self.block_ms[key >> BLOCK_SHIFT]:
             self.block_ms[key >> BLOCK_SHIFT] = time_ms
         self.counts[key] += 1
@@ -244,7 +248,7 @@ cdef class KeyTimers:
         Returns
         -------
         int
-            How many were added: a key that has an equal timer keeps that.
+            Number of timers added. A key that has an equal timer keeps it.
 
         Raises
         ------
@@ -266,7 +270,7 @@ cdef class KeyTimers:
         Returns
         -------
         int
-            How many there were.
+            Number of timers that were there.
         """
         cdef Call call = begin_call(&self.guard, self)
         cdef int64_t i, removed = 0
@@ -283,7 +287,7 @@ cdef class KeyTimers:
         Returns
         -------
         int
-            How many there were.
+            Number of timers that were there.
         """
         cdef Call call = begin_call(&self.guard, self)
         cdef int64_t i, before = self.n_timers
@@ -304,7 +308,7 @@ cdef class KeyTimers:
         Returns
         -------
         times_ms : int64 array (n_rows,)
-            2**63 - 1 where there is none.
+            2**63 - 1 without one.
         exists : bool array (n_rows,)
         """
         cdef Call call = begin_call(&self.guard, self)
@@ -440,7 +444,7 @@ cdef struct KeyProgress:
     int64_t floor_ms        # watermark in force at the key's last call; where that was of an event-time timer, the one before
     int64_t passed_ms       # watermark in force after the key's last call
     int64_t clock_ms        # processing time of the key's last call
-    int64_t limit_ms        # of the batch at hand: an element under a higher watermark has to wait
+    int64_t limit_ms        # of the current batch: an element under a higher watermark has to wait
     int64_t clock_limit_ms  # likewise, for one that arrives later
     int64_t least_ms        # the earliest time for which its elements in the batch may register an event-time timer
     int64_t least_clock_ms  # likewise, a processing-time timer
@@ -449,6 +453,7 @@ cdef struct KeyProgress:
 
 
 cdef inline int64_t _plus(int64_t time_ms, int64_t delay_ms) noexcept nogil:
+    # Saturates: a limit beyond int64 means "never", and must not wrap to the other end.
     if delay_ms > 0 and time_ms > INT64_MAX - delay_ms:
         return INT64_MAX
     if delay_ms < 0 and time_ms < INT64_MIN - delay_ms:
@@ -462,7 +467,7 @@ cdef inline int64_t _before(int64_t time_ms) noexcept nogil:
 
 @cython.final
 cdef class BatchCuts:
-    """What every key has seen, and which elements may come together in one batch.
+    """Progress of every key, and the choice of elements that may come together in one batch.
 
     An element of a key goes into the batch unless a timer fires between the key's elements before it and itself: one that is
     registered, or one that those elements in the batch may register, as far as is known of the function. The rows that are
@@ -472,11 +477,11 @@ cdef class BatchCuts:
     ----------
     event_time_timers, processing_time_timers : KeyTimers
     one_element_per_key : bool
-        Whether no key may come twice in a batch; then the delays say nothing.
+        True if a key may come only once in a batch; the delays then have no effect.
     event_time_delay_ms : int or None
-        Elements register event-time timers no earlier than their timestamp and this; None: for any time.
+        Elements register event-time timers no earlier than their timestamp plus this delay, or at any time if None.
     processing_time_delay_ms : int or None
-        Elements register processing-time timers no earlier than their arrival and this; None: none at all.
+        Elements register processing-time timers no earlier than their arrival plus this delay, or none if None.
     """
 
     cdef CallGuard guard
@@ -515,7 +520,7 @@ cdef class BatchCuts:
         free(self.keys)
 
     def grow(self, int64_t n_keys):
-        """Know the key ids below `n_keys`, and make room for their timers; amortised O(1) per key."""
+        """Add the key ids below `n_keys`, and make room for their timers; amortised O(1) per key."""
         cdef Call call = begin_call(&self.guard, self)
         cdef Call of_event_time = begin_call(&self.event_time.guard, self.event_time)
         cdef Call of_processing_time = begin_call(&self.processing_time.guard, self.processing_time)
@@ -579,7 +584,7 @@ cdef class BatchCuts:
         Parameters
         ----------
         keys, watermarks_ms, arrivals_ms : int64 array (n_rows,)
-            Of elements in total order: their key, the watermark in force, and their arrival.
+            Key, watermark in force and arrival of elements in total order.
 
         Returns
         -------
@@ -608,7 +613,7 @@ cdef class BatchCuts:
         return found[:n_found]
 
     cdef inline bint _admit(self, int64_t key, int64_t timestamp_ms, int64_t watermark_ms, int64_t arrival_ms) noexcept nogil:
-        # Whether the key's next element goes into the batch at hand; then its key has seen it.
+        # Returns true if the key's next element goes into the current batch; its key has then seen it.
         cdef KeyProgress* seen = &self.keys[key]
         cdef bint is_first = seen.batch != self.batch
         cdef int64_t least_ms
@@ -649,7 +654,7 @@ cdef class BatchCuts:
         Parameters
         ----------
         keys, timestamps_ms, watermarks_ms, arrivals_ms : int64 array (n_rows,)
-            Of elements in total order.
+            Columns of elements in total order.
 
         Returns
         -------
@@ -694,11 +699,11 @@ cdef class BatchCuts:
         Parameters
         ----------
         keys, timestamps_ms, watermarks_ms, arrivals_ms : int64 array (n_rows,)
-            Of elements in total order.
+            Columns of elements in total order.
         rows : int64 array
-            Of those that wait, key after key, each key's ascending.
+            Rows of the elements that wait, key after key, ascending within a key.
         begins, ends : int64 array (n_keys,)
-            The places of each key in `rows`. What is taken is left out: the begins are moved.
+            Range of each key in `rows`. The begins are moved past the rows that are taken.
 
         Returns
         -------
@@ -737,8 +742,8 @@ cdef class BatchCuts:
         Parameters
         ----------
         keys, floors_ms, watermarks_ms, clocks_ms : int64 array (n_rows,)
-            What the keys have seen before; the watermark in force; the processing time. A timer that is registered now for
-            a time up to the watermark is due at once where that is above the floor.
+            Floor of each key, up to which it has seen watermarks; the watermark in force; the processing time. A timer that is
+            now registered for a time up to the watermark is due at once if that is above the floor.
         """
         cdef Call call = begin_call(&self.guard, self)
         cdef int64_t i
@@ -770,7 +775,7 @@ cdef class BatchCuts:
         return columns[0], columns[1], columns[2]
 
     def first_foreign(self, const int64_t[::1] keys not None):
-        """Return the first row whose key has no part in the batch at hand, or -1; ids may be any numbers."""
+        """Return the first row whose key is not in the current batch, or -1. The ids may be any numbers."""
         cdef Call call = begin_call(&self.guard, self)
         cdef int64_t i, key
         for i in range(keys.shape[0]):
@@ -784,7 +789,7 @@ cdef class BatchCuts:
     ):
         """Return the first row with a timer earlier than the function may register, or -1, and the earliest time there.
 
-        The keys have a part in the batch at hand.
+        The keys must be in the current batch.
         """
         cdef Call call = begin_call(&self.guard, self)
         cdef int64_t i, least_ms

@@ -203,7 +203,7 @@ cdef void _write_varying(
 cdef int64_t _row_beyond_day(
     const KeyField* fields, int64_t field, int64_t n, int64_t least, int64_t last
 ) noexcept nogil:
-    # The first row whose time is not in [least, last]; -1 if there is none.
+    # Returns the first row whose time is not in [least, last], or -1.
     cdef const Column* column = fields[field].column
     cdef int64_t row, value
     for row in range(n):
@@ -344,7 +344,7 @@ cdef int _read_varying(
     Buffer* starts,
     Buffer* bytes,
 ) except -1 nogil:
-    # Offsets of a varying field as int64 from 0, and its bytes; the cursors (n,) move behind them.
+    # Reads the offsets of a varying field as int64 from 0, and its bytes; moves the cursors (n,) past them.
     cdef int64_t i, length
     cdef uint32_t length_bits
     cdef int64_t* out
@@ -398,7 +398,7 @@ cdef void _hash_rows(const uint8_t* data, const int64_t* offsets, int64_t n, uin
 cdef NativeArray _varying_array(
     str format, str name, int64_t length, BitBuffer* validity, Buffer* offsets, Buffer* bytes
 ):
-    # From int64 offsets; takes the buffers.
+    # Makes the column from int64 offsets, and takes ownership of the buffers.
     cdef Buffer narrow
     cdef int64_t size = (<int64_t*> offsets.data)[length] if length else 0
     if format in "UZ":
@@ -432,7 +432,7 @@ cdef class KeyEncoder:
         Schema with the key columns, or an example batch: any object of the Arrow PyCapsule protocol, or a native
         RecordBatch.
     names : list of str
-        Key columns, in order; a struct column is a composite key of its own. None: all rows have the same key.
+        Key columns, in order, or None if all rows have the same key. A struct column is a composite key of its own.
 
     Raises
     ------
@@ -557,7 +557,8 @@ cdef class KeyEncoder:
         return 0
 
     cdef int _check_day(self, int64_t field, int64_t n) except -1:
-        # No file, and so no checkpoint, keeps a time that is of no day; nor has a date before the first a midnight.
+        # A time that is not within a day cannot be stored in a file, and so not in a checkpoint; and a date before the first
+        # one does not have a midnight.
         cdef const Column* column = self.fields[field].column
         cdef int64_t row, least = 0, last
         if column.type == ColumnType.DATE64:
@@ -729,7 +730,7 @@ cdef class KeyEncoder:
             buffer_free(&starts)
 
     def encode_batch(self, batch):
-        """Encode the keys of a batch, for the kernels that this encoder is given to next.
+        """Encode the keys of a batch, for the kernels that get this encoder next.
 
         Parameters
         ----------
@@ -760,9 +761,9 @@ cdef bint keys_are_alike(KeyEncoder a, KeyEncoder b):
 
 
 # ---- keys that are Python objects --------------------------------------------------------------------------------
-# Python's `==` would join 1, 1.0 and True, 0.0 and -0.0, and decimals of different scale, and part every NaN from itself; what can
-# change has no hash. Most keys are their own form; of others it is a tuple that begins with a class of this module, which no key
-# has, so that it equals no other key.
+# Python's `==` would join 1, 1.0 and True, 0.0 and -0.0, and decimals of different scale, and separate every NaN from itself;
+# and mutable objects cannot be hashed. Most keys are their own form. The form of others is a tuple that begins with a class of
+# this module, which is never a key, so that it equals no other key.
 
 
 class Float:
@@ -809,18 +810,18 @@ cpdef object canonical_key(object key):
     Parameters
     ----------
     key : object
-        Where its class has a method `__canonical_key__`, what that returns counts instead; the forms of parts of
-        tuples, lists, dictionaries and sets count.
+        The key. If its class has a method `__canonical_key__`, its result is used instead. Tuples, lists, dictionaries and sets
+        have the forms of their parts.
 
     Raises
     ------
     TypeError
-        If it has no hash, and cannot be pickled; or contains itself, or too many levels of others.
+        If it can be neither hashed nor pickled; or contains itself, or too many levels of others.
 
     Notes
     -----
     Dictionaries with the same entries in another order are different keys, as in PyFlink, which compares pickled bytes.
-    Objects of other classes are compared by their own `==` and hash; those that have none, by their :func:`key_bytes`.
+    Objects of other classes are compared by their own `==` and hash, or by their :func:`key_bytes` if they cannot be hashed.
 
     Examples
     --------
@@ -850,9 +851,9 @@ cdef class CanonicalKey:
     Attributes
     ----------
     key : object
-        As it was given.
+        The original key.
     form : hashable
-        Its :func:`canonical_key`.
+        The :func:`canonical_key` of the key.
     """
 
     cdef readonly object key
@@ -876,7 +877,7 @@ cdef class CanonicalKey:
 
 
 cpdef object dictionary_key(object key):
-    """Return what stands for a key in a dictionary, so that keys of equal canonical form are one.
+    """Return the representative of a key in a dictionary: keys of equal canonical form are one.
 
     :func:`given_keys` returns the key again.
 
@@ -894,13 +895,13 @@ cpdef object dictionary_key(object key):
 
 
 cdef object dictionary_key_as(object key, object converted):
-    # A key as what stands for its conversion to a type.
+    # Returns a key as the representative of its conversion to a type.
     cdef object form = canonical_key(converted)
     return key if form is key else CanonicalKey(key, form)
 
 
 cpdef list given_keys(object keys):
-    """Return the keys that were given, in a new list, from what stands for them in a dictionary."""
+    """Return the original keys, in a new list, of their representatives in a dictionary."""
     cdef list found = list(keys)
     cdef Py_ssize_t i
     for i in range(len(found)):
@@ -910,7 +911,7 @@ cpdef list given_keys(object keys):
 
 
 cpdef list given_items(dict entries):
-    """Return the entries of a dictionary as pairs of the key that was given and the value, in a new list."""
+    """Return the entries of a dictionary as pairs of the original key and the value, in a new list."""
     cdef list found = list(entries.items())
     cdef tuple entry
     cdef Py_ssize_t i
@@ -984,7 +985,7 @@ cdef object _of_class(object key, object kind):
     if isinstance(key, int):
         return int.__int__(key)
     if isinstance(key, Decimal):
-        # A BigDecimal has digits and a scale, but zero has no sign.
+        # A BigDecimal has digits and a scale; its zero is unsigned.
         return BigDecimal, str(key if key else abs(key))
     if isinstance(key, datetime):
         return _of_moment(key)
@@ -1026,7 +1027,7 @@ cdef object _of_moment(object key):
 
 
 cdef object _of_real(object key, object kind):
-    # Such as numpy's float32, which is a Float in Java.
+    # Types such as numpy's float32, which is a Float in Java.
     if key != key:
         return kind, "NaN"
     if key == 0 and signbit(<double> float(key)):

@@ -1,10 +1,11 @@
 """Lateness of events under every bound of out-of-orderness at once.
 
-The watermark of a bound is that of bound 0, less the bound: ticks, idleness and valve do not depend on it. So an event that meets the
-watermark w of bound 0 is late under all bounds up to w - t, where t is its timestamp, or the last moment of its window and the
-allowed lateness. How many events are late under which bound is how many of these differences are not below it.
+The watermark of a bound is that of bound 0 minus the bound: ticks, idleness and valve do not depend on it. So an event that
+meets the watermark w of bound 0 is late under all bounds up to w - t, where t is its timestamp, or the last moment of its
+window plus the allowed lateness. The number of late events under a bound is the number of these differences that are not below
+it.
 
-    bounds       0      10      20      30        w - t = 12: late under the bounds 0 and 10, under 20 no more
+    bounds       0      10      20      30        w - t = 12: late under the bounds 0 and 10, but not under 20
     counted      │   0   │   1   │   2   │ ...    by how many bounds it is late under
 """
 
@@ -24,7 +25,7 @@ from flinkcore._native.panes cimport AlignedWindows, aligned_start, checked_wind
 
 
 # ---- bounds ------------------------------------------------------------------------------------------------------
-# A number's magnitude is its first eight bits and how many follow: few bounds share one, in any list of bounds.
+# A number's magnitude is its first eight bits and the number of bits after them: few bounds share one, in any list of bounds.
 
 
 cdef extern from *:
@@ -37,8 +38,8 @@ cdef extern from *:
 cdef enum:
     SMALL = 256
     PER_DOUBLING = 128
-    MAGNITUDES = SMALL + 55 * PER_DOUBLING  # of numbers below 2**63
-    LISTED = 1 << 13  # so many numbers, behind which most events do not lie, are looked up by themselves
+    MAGNITUDES = SMALL + 55 * PER_DOUBLING  # magnitudes of numbers below 2**63
+    LISTED = 1 << 13  # numbers below this, which most differences are, have a table of their own
 
 
 cdef inline int64_t _magnitude(int64_t number) noexcept nogil:
@@ -85,7 +86,7 @@ cdef int _bounds_set_up(Bounds* bounds, const int64_t[::1] values) except -1:
 
 
 cdef inline int64_t _bounds_up_to(const Bounds* bounds, int64_t number) noexcept nogil:
-    # How many bounds are not above the number, which is not negative.
+    # Returns how many bounds are not above the number, which is not negative.
     cdef int64_t magnitude, low, high, middle
     if number < LISTED:
         return bounds.listed[number]
@@ -101,8 +102,8 @@ cdef inline int64_t _bounds_up_to(const Bounds* bounds, int64_t number) noexcept
 
 
 cdef inline int64_t _behind(int64_t watermark, int64_t time, int64_t lateness) noexcept nogil:
-    # How far a time and the lateness allowed after it lie behind a watermark that has reached the time, at most 2**63 - 1, as bounds
-    # do not go beyond; -1: the watermark has not reached the end of that.
+    # Returns the distance of a watermark from a time that it has reached plus the allowed lateness, or -1 if it has not reached
+    # the end of that. At most 2**63 - 1, as bounds go no further; unsigned, since the difference may pass that.
     cdef uint64_t behind = <uint64_t> watermark - <uint64_t> time
     if behind < <uint64_t> lateness:
         return -1
@@ -111,8 +112,8 @@ cdef inline int64_t _behind(int64_t watermark, int64_t time, int64_t lateness) n
 
 
 # ---- slices of event time ----------------------------------------------------------------------------------------
-# Which windows an event is in depends on its slice alone. Slices are numbered by their slide, which has one or, where windows
-# end amid a slide, two. Only those with events take memory.
+# The windows of an event depend on its slice alone. Slices are numbered by their slide, which has one slice, or two if windows
+# end within a slide. Only slices with events take memory.
 
 
 cdef enum:
@@ -152,7 +153,7 @@ cdef int _grow_pages(SliceTable* table) except -1 nogil:
 
 
 cdef Slice* _slice(SliceTable* table, int64_t number) except NULL nogil:
-    # The slice of a number, new if it is not there.
+    # Returns the slice with this number, created if necessary.
     cdef int64_t key = number >> 8, at, i
     cdef Slice* page
     if table.pages == NULL or 2 * table.n_pages > <int64_t> table.mask:
@@ -191,18 +192,19 @@ cdef inline int64_t _slide_start(const AlignedWindows* windows, int64_t number) 
 
 
 cdef int64_t _cut_of(const AlignedWindows* windows) noexcept nogil:
-    # How far from the start of a slide on a window ends.
+    # Returns the distance from the start of a slide to the end of a window.
     cdef int64_t cut = 0 if windows.cumulative else windows.size % windows.slide
     return cut if cut else windows.slide
 
 
 # ---- counting ----------------------------------------------------------------------------------------------------
-# Events that arrive between two steps of the timeline meet the same watermark. So they are counted in runs, and those of a run that
-# are in the same slice, and therefore equally late for its windows, at once.
+# Events that arrive between two steps of the timeline meet the same watermark. So they are counted in runs, and those of a run
+# that are in the same slice, and therefore equally late for its windows, are counted at once.
 
 
 cdef int64_t _steps_before(const int64_t* clocks, int64_t n, int64_t near, int64_t arrival) noexcept nogil:
-    # How many ticks come before an arrival: none of the same time does. O(log d) where the answer is d ticks from `near`.
+    # Returns how many ticks come before an arrival; ticks of the same time do not. O(log d) if the answer is d ticks from
+    # `near`.
     cdef int64_t low = near, high = near, reach = 1, middle
     while low > 0 and clocks[low - 1] >= arrival:
         high = low - 1
@@ -234,7 +236,8 @@ cdef void _count_silence(SplitCounts* split, const int64_t* arrivals, int64_t n)
 cdef void _count_run(
     LatenessCounter counter, SplitCounts* split, const int64_t* timestamps, int64_t n, int64_t watermark, bint leapt
 ) noexcept nogil:
-    # Events of one split that meet the same watermark. Those that are not late are counted, too, under no bound: a branch less.
+    # Counts events of one split that meet the same watermark. Events that are not late are counted under no bound, which saves
+    # a branch.
     cdef const int32_t* listed = counter.bounds.listed
     cdef const int32_t* groups = counter.groups
     cdef int64_t* late = counter.late
@@ -247,6 +250,7 @@ cdef void _count_run(
         least = min(least, timestamp)
         is_late = timestamp <= watermark
         behind = <uint64_t> watermark - <uint64_t> timestamp if is_late else <uint64_t> LISTED
+        # `&` instead of `and`: one branch, which is nearly never taken, instead of one on lateness, which cannot be predicted.
         if is_late & (behind >= LISTED):
             n_bounds = _bounds_up_to(&counter.bounds, _behind(watermark, timestamp, 0))
         else:
@@ -284,7 +288,7 @@ cdef void _count_waiting(WindowCounts* counts, const Bounds* bounds, RecentSlice
 cdef RecentSlice* _recent_slice(
     WindowCounts* counts, const Bounds* bounds, int64_t timestamp, int64_t watermark
 ) except NULL nogil:
-    # The slice of a timestamp, in place of another one if it was not met lately.
+    # Returns the slice of a timestamp, which replaces another recent one if it is not recent itself.
     cdef const AlignedWindows* windows = &counts.windows
     cdef int64_t per_slide = 1 if counts.cut == windows.slide else 2, since, start, number
     cdef RecentSlice* recent
@@ -304,7 +308,7 @@ cdef RecentSlice* _recent_slice(
     if since >= counts.cut:
         number += 1
         recent.from_ms, recent.until_ms = recent.until_ms, wrapping_add(start, windows.slide)
-    # What is in no window may reach beyond 64 bits.
+    # A slice that is in no window may reach beyond 64 bits.
     if recent.from_ms > timestamp:
         recent.from_ms = INT64_MIN
     if recent.until_ms <= timestamp:
@@ -317,7 +321,7 @@ cdef RecentSlice* _recent_slice(
 
 
 cdef bint _count_recent(WindowCounts* counts, const int64_t* timestamps, int64_t n) noexcept nogil:
-    # Whether all of these events are in slices met lately, and in windows: they wait there then, else none does.
+    # Returns true if all of these events are in recent slices, and in windows: they wait there then, otherwise none does.
     cdef int64_t[RECENT_SLICES] waiting
     cdef RecentSlice* recent
     cdef int64_t i, met, left = n
@@ -330,7 +334,7 @@ cdef bint _count_recent(WindowCounts* counts, const int64_t* timestamps, int64_t
         if left and recent.slice != NULL:
             start, length = <uint64_t> recent.from_ms, <uint64_t> recent.until_ms - <uint64_t> recent.from_ms
             for i in range(n):
-                met += <uint64_t> timestamps[i] - start < length
+                met += <uint64_t> timestamps[i] - start < length  # unsigned: one comparison checks both bounds
             waiting[number] = met
             left -= met
     if left:
@@ -343,7 +347,7 @@ cdef bint _count_recent(WindowCounts* counts, const int64_t* timestamps, int64_t
 cdef int _count_windows(
     WindowCounts* counts, const Bounds* bounds, const int64_t* timestamps, int64_t n, int64_t watermark
 ) except -1 nogil:
-    # Events that meet the same watermark.
+    # Counts events that meet the same watermark.
     cdef RecentSlice* recent = &counts.recent[0]
     cdef int64_t i
     if not _count_recent(counts, timestamps, n):
@@ -415,15 +419,15 @@ cdef class LatenessCounter:
     Parameters
     ----------
     clocks_ms, watermarks_ms : numpy.ndarray of int64, shape (n_steps,)
-        Ascending: when the watermarks of bound 0 come, each after all events that have arrived by then.
+        Ascending: the watermarks of bound 0, and the times at which they come, each after all events that have arrived by then.
     bounds_ms : numpy.ndarray of int64, shape (n_bounds,)
         Ascending, from 0 to 2**63 - 1.
     groups : numpy.ndarray of int32, shape (n_bounds + 1,)
-        What late events of a split are counted by: an index for each number of bounds under which an event is late,
-        ascending from 0 on.
+        Index by which late events of a split are counted, for each number of bounds under which an event is late; ascending
+        from 0 on.
     own : int
-        Number of the bound under which events are counted that are late after leaps: while a watermark is in force that
-        was an advance by more than this bound.
+        Number of the bound for counting events that are late after leaps: while a watermark is in force that advanced by more
+        than this bound.
     splits : int
         Number of splits.
 
@@ -502,7 +506,7 @@ cdef class LatenessCounter:
         Raises
         ------
         ConfigurationError
-            If there are no such windows, or an allowed lateness is negative.
+            If windows cannot have this size, or an allowed lateness is negative.
         """
         cdef Call call = begin_call(&self.guard, self)
         cdef int64_t i, n = allowed_lateness_ms.shape[0]
@@ -533,7 +537,7 @@ cdef class LatenessCounter:
             counts.lateness[i] = allowed_lateness_ms[i]
 
     def begin(self, const int32_t[::1] splits not None, const int64_t[::1] arrivals_ms not None):
-        """Say when the last events of splits have arrived, before the first of which `arrived` is told.
+        """Set the last arrivals of splits, before the first call of `arrived`.
 
         Parameters
         ----------
@@ -562,7 +566,7 @@ cdef class LatenessCounter:
         ----------
         splits : numpy.ndarray of int32, shape (n_codes,)
         offsets : numpy.ndarray of int64, shape (n_codes + 1,)
-            Where the events of each split begin, and the last ones end: see `rows_by_split`.
+            Start of each split's events, followed by the end of the last ones: see `rows_by_split`.
         arrivals_ms : numpy.ndarray of int64, shape (n_rows,)
 
         Raises
@@ -593,10 +597,10 @@ cdef class LatenessCounter:
         ----------
         splits : numpy.ndarray of int32, shape (n_codes,)
         offsets : numpy.ndarray of int64, shape (n_codes + 1,)
-            Where the events of each split begin, and the last ones end: see `rows_by_split`.
+            Start of each split's events, followed by the end of the last ones: see `rows_by_split`.
         arrivals_ms : numpy.ndarray of int64, shape (n_rows,)
         timestamps_ms : numpy.ndarray of int64, shape (n_rows,)
-            Such that no window of theirs overflows.
+            Timestamps whose windows do not overflow.
 
         Raises
         ------
@@ -616,7 +620,7 @@ cdef class LatenessCounter:
                     _count_split(self, &self.splits[splits[code]], &timestamps_ms[first], &arrivals_ms[first], n)
 
     def counts(self):
-        """What has been counted, as columns that `add` takes.
+        """Return the counts, as columns that `add` takes.
 
         Returns
         -------
@@ -685,7 +689,7 @@ cdef class LatenessCounter:
         Parameters
         ----------
         counts : dict of str to numpy.ndarray of int64
-            As `counts` gives it.
+            Counts as `counts` returns them.
 
         Raises
         ------
@@ -756,7 +760,7 @@ cdef inline int _append_window(Buffer* found, int64_t max_timestamp, int64_t lea
 cdef int _growing_windows(
     Buffer* found, const AlignedWindows* windows, const int64_t* slices, const int64_t* least, const int64_t* greatest, int64_t n
 ) except -1 nogil:
-    # From the first slice with an event on, each step is the end of a window.
+    # Each step from the first slice with an event on is the end of a window.
     cdef int64_t steps = windows.size // windows.slide, i = 0, first, step, of_least, of_greatest
     while i < n:
         first = aligned_start(slices[i], windows.offset // windows.slide, steps)
@@ -828,9 +832,9 @@ def windows_of_slices(
     Parameters
     ----------
     slices, least_ms, greatest_ms : numpy.ndarray of int64, shape (n_slices,)
-        As of `LatenessCounter.counts`, the slices ascending.
+        Columns as in `LatenessCounter.counts`, the slices ascending.
     size, slide, offset, cumulative
-        Of the windows.
+        Parameters of the windows.
 
     Returns
     -------
@@ -879,7 +883,7 @@ def first_clocks(
     const int64_t[::1] reached_ms not None,
     int64_t bound_ms,
 ):
-    """When the watermark of a bound reaches points of event time. O(n_steps + n_points).
+    """Return the times at which the watermark of a bound reaches points of event time. O(n_steps + n_points).
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
 """Memory of kernels: arrays that grow, and large blocks that are kept for the next arrays.
 
-All of it is of malloc, and may be given back in any thread.
+All of it comes from malloc, and any thread may free it.
 """
 
 from libc.stdint cimport int64_t, uint8_t
@@ -9,12 +9,12 @@ from libc.string cimport memcpy, memset
 
 
 # ---- blocks ------------------------------------------------------------------------------------------------------
-# Batches of results come and go, some megabytes each, and the system would clear every page anew: most of the time of a replay that
-# streams its results would go into page faults. So large blocks that have been given back are kept for the next ones. New blocks are
-# in huge pages where they can be, for the results that are all kept.
+# Batches of results of some megabytes are allocated and freed all the time, and the system would clear every page each time:
+# most of the time of a replay that streams its results would go into page faults. So large freed blocks are kept for the next
+# ones. New blocks are in huge pages if possible, for results that are all kept.
 #
-# A process may fork while its other threads take and give back blocks: the fork waits for them, so that what its child inherits is
-# whole, and free to use.
+# A process may fork while its other threads allocate and free blocks: the fork waits for them, so that the child inherits a
+# consistent list, and a free lock.
 
 
 cdef extern from *:
@@ -115,7 +115,8 @@ cdef void block_free(void* block) noexcept nogil:
     if size < LARGE_BLOCK or size > KEPT_BYTES:
         free(block)
         return
-    # The allocator may have given more than was asked for. Only what is asked for may be written, so all of it is, in place.
+    # The allocator may have returned more than was asked for. Only the requested bytes may be written, so exactly these are, in
+    # place.
     whole = realloc(block, size)
     if whole == NULL:
         free(block)
@@ -217,7 +218,7 @@ cdef int bits_append_many(BitBuffer* bits, bint value, int64_t count) except -1 
 def kept_bytes():
     """Bytes of memory that are kept for the next large blocks; at most 64 MiB."""
     cdef size_t size
-    with nogil:  # other threads may be amid taking a block
+    with nogil:  # other threads may be taking a block at this moment
         _lock()
         size = _bytes_kept
         _unlock()

@@ -11,6 +11,7 @@ from flinkcore._native.keys cimport KeyBatch
 from flinkcore._native.memory cimport grow
 from flinkcore._native.window_operator cimport (
     NO_ENTRY,
+    Firings,
     InputRows,
     LiveWindow,
     RowKind,
@@ -27,6 +28,7 @@ from flinkcore._native.window_operator cimport (
     firings_append_int64_keys,
     firings_append_kind,
     input_row,
+    is_over,
     pending_add,
     pending_flush,
     window_kernel,
@@ -35,12 +37,12 @@ from flinkcore._native.window_operator cimport (
 
 
 # ---- keys in order of their hashes -------------------------------------------------------------------------------
-# And of their bytes where hashes are equal: windows in this order merge without an index. Hashes are well mixed: buckets by their first
-# bits hold a few keys each, and what is left is next to nothing.
+# Keys of equal hashes are ordered by their bytes: windows in this order merge without an index. Hashes are well mixed, so
+# buckets by their first bits hold a few keys each, and the insertion sort that finishes has next to nothing to do.
 
 
 cdef enum:
-    MOST_BITS = 24  # of a hash, that tell the bucket
+    MOST_BITS = 24  # of a hash, which select the bucket
 
 
 cdef inline bint _is_before(const KeyBatch* keys, HashedKey key, HashedKey other) noexcept nogil:
@@ -50,7 +52,7 @@ cdef inline bint _is_before(const KeyBatch* keys, HashedKey key, HashedKey other
 
 
 cdef int _hash_order(HashOrder* scratch, const KeyBatch* keys, uint32_t n, HashedKey* order) except -1 nogil:
-    # Puts the n keys of a batch into `order`. They differ from one another.
+    # Sorts the n keys of a batch, which are distinct, into `order`.
     cdef int bits = 1
     cdef int64_t i, at
     cdef uint32_t count, place = 0
@@ -151,7 +153,7 @@ cdef int64_t _take_block(PaneStore* store) except -1 nogil:
     if store.n_blocks == UINT32_MAX // ENTRY_BLOCK:
         with gil:
             raise MemoryError("more than 4,294,967,040 live (key, window) entries in one task; use more partitions")
-    if store.n_blocks == store.free_blocks_capacity:  # room to give every block back without failing
+    if store.n_blocks == store.free_blocks_capacity:  # room to return every block without failing
         store.free_blocks = <uint32_t*> grow(
             store.free_blocks, (store.free_blocks_capacity * 2 + 64) * sizeof(uint32_t), _WHAT
         )
@@ -189,7 +191,7 @@ cdef int _pane_add_block(PaneStore* store, Pane* pane) except -1 nogil:
 cdef int64_t pane_insert(
     PaneStore* store, Pane* pane, const KeyBatch* keys, int64_t row, uint64_t at
 ) except -1 nogil:
-    # Number of the new key, whose empty slot is `at`.
+    # Memory is taken before the key is counted, so that an error leaves the pane consistent.
     cdef uint32_t k = pane.n_keys
     cdef int64_t length, needed
     if (<uint64_t> k + 1) * 3 > (pane.mask + 1) * 2:
@@ -235,6 +237,7 @@ cdef Pane* pane_open(PaneStore* store, int64_t start, int64_t end) except NULL n
             n_slots *= 2
         _pane_reserve_keys(store, pane, 32)
         _pane_resize_index(store, pane, n_slots)
+    # Only now does the pane leave the store: if memory ran out above, the store would still own and free it.
     store.n_spare -= 1
     pane.start = start
     pane.end = end
@@ -261,10 +264,10 @@ cdef void pane_empty(PaneStore* store, Pane* pane) noexcept nogil:
 
 cdef void _pane_close(PaneStore* store, Pane* pane) noexcept nogil:
     cdef uint32_t n_keys = pane.n_keys
-    store.expected_keys = n_keys
+    store.expected_keys = n_keys  # the next window probably has as many: its index begins at that size
     pane_empty(store, pane)
     if store.n_spare == MOST_SPARE or pane.mask > 4 * <uint64_t> n_keys + 64:
-        pane_free(pane)  # what one crowded window took is not kept for ever
+        pane_free(pane)  # the memory of one crowded window is not kept for ever
         return
     store.spare[store.n_spare] = pane
     store.n_spare += 1
@@ -279,7 +282,7 @@ cdef Pane* pane_open_plain() except NULL nogil:
 
 
 cdef void _give_blocks(PaneStore* store, Pane* pane, uint32_t n_blocks) noexcept nogil:
-    # All but so many, emptied whole.
+    # Returns all blocks except the first n_blocks to the store, emptied as a whole.
     while pane.n_blocks > n_blocks:
         pane.n_blocks -= 1
         _give_block(store, pane.blocks[pane.n_blocks], ENTRY_BLOCK)
@@ -287,7 +290,7 @@ cdef void _give_blocks(PaneStore* store, Pane* pane, uint32_t n_blocks) noexcept
 
 cdef int pane_make_room(PaneStore* store, Pane* pane, uint32_t n_keys, int64_t n_bytes) except -1 nogil:
     cdef uint32_t n_blocks = <uint32_t> ((<int64_t> n_keys + ENTRY_BLOCK - 1) // ENTRY_BLOCK)
-    cdef int64_t roomy = 4 * <int64_t> n_keys + 1024  # what one crowded window took is not kept for ever
+    cdef int64_t roomy = 4 * <int64_t> n_keys + 1024  # the memory of one crowded window is not kept for ever
     if pane.keys_capacity == 0 or n_keys > pane.keys_capacity or pane.keys_capacity > roomy:
         _pane_reserve_keys(store, pane, <uint32_t> min(n_keys + (<int64_t> n_keys >> 2) + 32, <int64_t> UINT32_MAX))
     if n_bytes > pane.data_capacity or pane.data_capacity > 4 * n_bytes + 4096:
@@ -333,6 +336,16 @@ cdef Pane* pane_list_open(PaneList* live, PaneStore* store, int64_t start, int64
     live.panes[i] = pane
     live.n += 1
     return pane
+
+
+cdef int64_t pane_list_retire(PaneList* live, PaneStore* store, WindowCore* core) except -1 nogil:
+    cdef int64_t over = 0
+    while over < live.n and is_over(core, live.panes[over].end):
+        over += 1
+    if over:
+        pending_flush(&core.pending, core.table)  # rows that wait for these windows must not reach entries that other windows have by then
+        pane_list_close(live, store, over)
+    return over
 
 
 cdef void pane_list_close(PaneList* live, PaneStore* store, int64_t n) noexcept nogil:
@@ -398,17 +411,17 @@ cdef AlignedWindows checked_windows(
 
 
 def aligned_timestamps(*, size, slide, offset):
-    """Timestamps of which all windows have a start and an end of 64 bits.
+    """Return the range of timestamps all of whose windows have a start and an end of 64 bits.
 
     Parameters
     ----------
     size, slide, offset : int
-        Milliseconds, as of `time_windows`; of cumulate windows, the slide is the size.
+        Milliseconds, as for `time_windows`. For cumulate windows the slide is the size.
 
     Returns
     -------
     (int, int)
-        The lowest and the highest, in ms since the epoch.
+        The lowest and the highest timestamp, in ms since the epoch.
 
     Examples
     --------
@@ -416,6 +429,7 @@ def aligned_timestamps(*, size, slide, offset):
     >>> lowest + 2**63, 2**63 - highest
     (8, 8)
     """
+    # Python's integers, since bounds beyond 64 bits are what this computes.
     cdef object least = INT64_MIN, greatest = INT64_MAX
     last_start_before = least - 1 - (least - 1 - offset) % slide
     first_end_beyond = greatest + 1 + (offset + size - greatest - 1) % slide
@@ -439,15 +453,20 @@ cdef WindowKernel aligned_kernel(
 # In order of registration.
 
 
+cdef int firings_append_pane_keys(
+    Firings* firings, bint bytes_keys, const Pane* pane, int64_t first, int64_t n
+) except -1 nogil:
+    if bytes_keys:
+        return firings_append_bytes_keys(firings, pane.data, &pane.offsets[first], n)
+    return firings_append_int64_keys(firings, &pane.keys[first], n)
+
+
 cdef int append_pane_keys(
     WindowCore* core, const Pane* pane, int64_t first, int64_t n, RowKind kind, bint late
 ) except -1 nogil:
     if core.retracts:
         firings_append_kind(&core.firings, kind, n)
-    if core.bytes_keys:
-        firings_append_bytes_keys(&core.firings, pane.data, &pane.offsets[first], n)
-    else:
-        firings_append_int64_keys(&core.firings, &pane.keys[first], n)
+    firings_append_pane_keys(&core.firings, core.bytes_keys, pane, first, n)
     return core_append_firings(core, pane.start, pane.end, late, n)
 
 
@@ -457,14 +476,6 @@ cdef int emit_late_key(WindowCore* core, const Pane* pane, int64_t k, RowKind ki
         core, pane_entry(pane, k), pane.offsets[k + 1] - pane.offsets[k] if core.bytes_keys else 0, kind, True
     )
     return append_pane_keys(core, pane, k, 1, kind, True)
-
-
-cdef int append_live_keys(
-    WindowRows* windows, bint bytes_keys, const Pane* pane, int64_t first, int64_t n
-) except -1 nogil:
-    if bytes_keys:
-        return firings_append_bytes_keys(&windows.firings, pane.data, &pane.offsets[first], n)
-    return firings_append_int64_keys(&windows.firings, &pane.keys[first], n)
 
 
 cdef int append_live_panes(WindowRows* windows, bint bytes_keys, const PaneList* live) except -1 nogil:
@@ -478,7 +489,7 @@ cdef int append_live_panes(WindowRows* windows, bint bytes_keys, const PaneList*
         window.end = pane.end
         window.flags = pane.fired
         if pane.n_keys:
-            append_live_keys(windows, bytes_keys, pane, 0, pane.n_keys)
+            firings_append_pane_keys(&windows.firings, bytes_keys, pane, 0, pane.n_keys)
         for k in range(pane.n_keys):
             window_rows_add(windows, &window, pane_entry(pane, k))
     return 0

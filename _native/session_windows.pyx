@@ -1,13 +1,13 @@
 """Event-time session windows: a kernel of window operators.
 
-Follows Flink's `WindowOperator` with `EventTimeSessionWindows` and `MergingWindowSet`: sessions that touch merge, a row that is
-late by itself is kept where it merges into a live session. Where several sessions merge, their contents are concatenated by
-start (Flink leaves that order to its hash table), the new row comes last.
+Follows Flink's `WindowOperator` with `EventTimeSessionWindows` and `MergingWindowSet`: sessions that touch merge, and a row
+that would be late on its own is kept if it merges into a live session. When several sessions merge, their contents are
+concatenated by start (Flink leaves that order to its hash table), and the new row comes last.
 
 Triggers are those of time, of counts and of continuous firings, each also within a `PurgingTrigger`.
 
-Each session has one pending timer, for whatever comes first of its firings and its end; where the session has moved
-on by the time that its timer is due, the timer is armed again, so a row that only prolongs a session costs no heap operation.
+Each session has one pending timer, for the next of its firings or its end. If the session has moved on by the time that its
+timer is due, the timer is armed again, so a row that only prolongs a session costs no heap operation.
 """
 
 from libc.stdint cimport INT64_MAX, INT64_MIN, int64_t, uint8_t, uint32_t, uint64_t
@@ -26,8 +26,11 @@ from flinkcore._native.aggregates cimport (
 from flinkcore._native.keys cimport KeyBatch
 from flinkcore._native.memory cimport grow, prefetch, prefetch_all
 from flinkcore._native.window_operator cimport (
+    MOST_GATHERED,
     NO_ENTRY,
     TWIN_ENTRY,
+    Firings,
+    GatheredFirings,
     InputRows,
     LiveWindow,
     Progress,
@@ -41,19 +44,19 @@ from flinkcore._native.window_operator cimport (
     check_retracts,
     cleanup_time,
     core_add_late,
-    core_advance,
     core_append_firings,
-    core_emit,
     core_emit_change,
     core_emit_row,
     core_is_full,
-    core_set_clock,
+    core_reach_row,
     core_turn,
     cursor_step,
+    emit_gathered,
     firings_append_bytes_keys,
     firings_append_int64_keys,
     firings_append_kind,
     first_firing,
+    gather_firing,
     input_row,
     is_over,
     next_firing,
@@ -66,9 +69,9 @@ from flinkcore._native.window_operator cimport (
 
 
 # ---- timers of sessions ------------------------------------------------------------------------------------------
-# By time: a heap of those that are due soon, and buckets of the others. Nearly all timers of sessions lie within the next gap. They are
-# put into the bucket of their time, and into the small heap when it is their bucket's turn: a heap of all sessions would miss the cache
-# at each level.
+# Timers by time: a heap of those that are due soon, and buckets of the others. Nearly all timers of sessions lie within the
+# next gap. They are put into the bucket of their time, and into the small heap when it is their bucket's turn: a heap of all
+# sessions would miss the cache at each level.
 
 
 cdef enum:
@@ -77,9 +80,9 @@ cdef enum:
 
 cdef struct SessionTimer:
     int64_t due
-    uint64_t sequence    # of registration
+    uint64_t sequence    # of registration: timers of equal time fire in this order, as in Flink
     uint32_t session
-    uint32_t generation  # of the session's timer: older ones are void
+    uint32_t generation  # of the session's timer: a timer of an older generation is void, which saves removing it
 
 
 cdef struct SessionHeap:
@@ -106,7 +109,7 @@ cdef struct SessionTimers:
     SessionHeap far
     SessionBin* bins
     int64_t n_binned
-    SessionBin loaded      # of the bucket before near_to; not yet in the near heap
+    SessionBin loaded      # timers of the bucket before near_to, not yet in the near heap
     uint64_t sequence
 
 
@@ -127,10 +130,9 @@ cdef SessionTimer* _with_room(SessionTimer* timers, int64_t n, int64_t* capacity
     return timers
 
 
-cdef int _heap_push(SessionHeap* heap, SessionTimer timer) except -1 nogil:
-    cdef int64_t at = heap.n, parent
-    heap.timers = _with_room(heap.timers, heap.n, &heap.capacity)
-    heap.n += 1
+cdef void _sift_up(SessionHeap* heap, int64_t at, SessionTimer timer) noexcept nogil:
+    # Puts a timer into the gap at `at` or nearer to the root.
+    cdef int64_t parent
     while at:
         parent = (at - 1) >> 1
         if not _earlier(&timer, &heap.timers[parent]):
@@ -138,25 +140,34 @@ cdef int _heap_push(SessionHeap* heap, SessionTimer timer) except -1 nogil:
         heap.timers[at] = heap.timers[parent]
         at = parent
     heap.timers[at] = timer
-    return 0
 
 
-cdef void _heap_pop(SessionHeap* heap) noexcept nogil:
-    cdef SessionTimer last
-    cdef int64_t at = 0, child
-    heap.n -= 1
-    last = heap.timers[heap.n]
+cdef void _sift_down(SessionHeap* heap, int64_t at, SessionTimer timer) noexcept nogil:
+    # Puts a timer into the gap at `at` or further from the root.
+    cdef int64_t child
     while True:
         child = 2 * at + 1
         if child >= heap.n:
             break
         if child + 1 < heap.n and _earlier(&heap.timers[child + 1], &heap.timers[child]):
             child += 1
-        if not _earlier(&heap.timers[child], &last):
+        if not _earlier(&heap.timers[child], &timer):
             break
         heap.timers[at] = heap.timers[child]
         at = child
-    heap.timers[at] = last
+    heap.timers[at] = timer
+
+
+cdef int _heap_push(SessionHeap* heap, SessionTimer timer) except -1 nogil:
+    heap.timers = _with_room(heap.timers, heap.n, &heap.capacity)
+    heap.n += 1
+    _sift_up(heap, heap.n - 1, timer)
+    return 0
+
+
+cdef void _heap_pop(SessionHeap* heap) noexcept nogil:
+    heap.n -= 1
+    _sift_down(heap, 0, heap.timers[heap.n])
 
 
 cdef int _put(SessionTimers* timers, SessionTimer timer) except -1 nogil:
@@ -175,7 +186,7 @@ cdef int _put(SessionTimers* timers, SessionTimer timer) except -1 nogil:
 
 
 cdef int _take_far(SessionTimers* timers) except -1 nogil:
-    # Those that the ring reaches by now.
+    # Moves far timers into buckets that the ring has reached.
     cdef SessionTimer timer
     while timers.far.n and _bucket(timers, timers.far.timers[0].due) < timers.near_to + TIMER_BUCKETS:
         timer = timers.far.timers[0]
@@ -185,7 +196,7 @@ cdef int _take_far(SessionTimers* timers) except -1 nogil:
 
 
 cdef int _session_timers_start(SessionTimers* timers, int64_t width) except -1:
-    timers.width = max(width, <int64_t> 2)  # the number of a bucket and its neighbours' is an int64
+    timers.width = max(width, <int64_t> 2)  # so that numbers of buckets, and of their neighbours, fit into an int64
     timers.near_to = _bucket(timers, INT64_MIN)
     timers.bins = <SessionBin*> calloc(TIMER_BUCKETS, sizeof(SessionBin))
     if timers.bins == NULL:
@@ -194,15 +205,15 @@ cdef int _session_timers_start(SessionTimers* timers, int64_t width) except -1:
 
 
 cdef int _session_timer_push(SessionTimers* timers, SessionTimer timer) except -1 nogil:
-    # A new timer, or one whose time has changed: it gets its place in the order of registration.
+    # Registers a new timer, or one whose time has changed: it gets its place in the order of registration.
     timer.sequence = timers.sequence
     timers.sequence += 1
     return _put(timers, timer)
 
 
 cdef bint _session_timers_load(SessionTimers* timers, int64_t time) except -1 nogil:
-    # Where the near heap is empty: goes to the next bucket with timers that begins at or before `time`, whose timers are
-    # `loaded` then, to be pushed again; false where there is none.
+    # If the near heap is empty: moves to the next bucket with timers that begins at or before `time`. Its timers are `loaded`
+    # then, to be pushed again. Returns false without such a bucket.
     cdef SessionBin bin
     cdef int64_t place, last = _bucket(timers, time)
     while timers.near_to <= last:
@@ -228,12 +239,12 @@ cdef bint _session_timers_load(SessionTimers* timers, int64_t time) except -1 no
 
 
 cdef void _session_timer_pop(SessionTimers* timers) noexcept nogil:
-    # Takes off the first of the near heap.
+    # Removes the first timer of the near heap.
     _heap_pop(&timers.near)
 
 
 cdef int64_t _session_timers_number(const SessionTimers* timers) noexcept nogil:
-    # Number of the timers in all; those that are void count, too.
+    # Returns the number of all timers, including void ones.
     return timers.near.n + timers.n_binned + timers.far.n
 
 
@@ -274,7 +285,7 @@ cdef void _session_timers_free(SessionTimers* timers) noexcept nogil:
 
 
 # ---- live sessions by key ----------------------------------------------------------------------------------------
-# Every key holds a short list of live sessions by start; a key without one is forgotten. Each session has one valid timer.
+# Every key has a short list of live sessions by start; a key without a session is forgotten. Each session has one valid timer.
 
 
 cdef enum:
@@ -297,8 +308,8 @@ cdef struct Session:
     uint32_t key
     uint32_t next        # the key's next session by start, or the next free one
     uint32_t generation  # of its timer: older ones are void
-    uint8_t fired        # at its present end; set from the start where no trigger fires there
-    uint8_t fires_before  # at `trigger_state`, a time
+    uint8_t fired        # at its current end; set from the start if its trigger does not fire there
+    uint8_t fires_before  # true if it fires at `trigger_state`, a time
     uint8_t progress     # of Progress
     int64_t due          # of its timer, never later than its next action
     int64_t trigger_state  # rows counted, or the last time set for a firing before the end; INT64_MIN: none
@@ -329,8 +340,13 @@ cdef struct SessionStore:
 
 
 cdef inline uint32_t _session_entry(const SessionStore* store, uint32_t number) noexcept nogil:
-    # Of the accumulators.
+    # Returns the session's entry of the accumulators.
     return number << 1 if store.twins else number
+
+
+cdef inline uint32_t _entry_session(const SessionStore* store, uint32_t entry) noexcept nogil:
+    # Returns the session of an entry that is not a twin.
+    return entry >> 1 if store.twins else entry
 
 
 cdef inline uint32_t _session_twin(uint32_t number) noexcept nogil:
@@ -370,7 +386,7 @@ cdef inline bint _same_key(const SessionStore* store, const SessionKey* key, con
 
 
 cdef uint32_t _session_key_find(const SessionStore* store, const KeyBatch* keys, int64_t row) noexcept nogil:
-    # Number of the row's key, or NOTHING.
+    # Returns the number of the row's key, or NOTHING.
     cdef uint32_t hash = <uint32_t> keys.hashes[row]
     cdef uint64_t at = hash & store.mask
     cdef const SessionSlot* slot = &store.slots[at]
@@ -451,7 +467,7 @@ cdef void _remove_key(SessionStore* store, uint32_t number) noexcept nogil:
 
 
 cdef int64_t _session_add(SessionStore* store, uint32_t key, int64_t start, int64_t end) except -1 nogil:
-    # A new session of a key.
+    # Opens a session of a key, in its place by start. Returns its number.
     cdef uint32_t number, capacity
     cdef uint32_t* link = &store.keys[key].first
     if store.free_session == NOTHING:
@@ -480,7 +496,7 @@ cdef int64_t _session_add(SessionStore* store, uint32_t key, int64_t start, int6
 
 
 cdef int _session_arm(SessionStore* store, uint32_t session, int64_t due) except -1 nogil:
-    # Registers the timer of a session; it has no other.
+    # Registers the timer of a session, and voids the one before.
     cdef SessionTimer timer
     store.sessions[session].generation += 1
     store.sessions[session].due = due
@@ -491,7 +507,7 @@ cdef int _session_arm(SessionStore* store, uint32_t session, int64_t due) except
 
 
 cdef void _session_drop(SessionStore* store, uint32_t number) noexcept nogil:
-    # Gives a session's number back; it is out of its key's list, and its accumulators are empty.
+    # Frees a session's number. The session is out of its key's list, and its accumulators are empty.
     store.sessions[number].generation += 1
     store.sessions[number].next = store.free_session
     store.free_session = number
@@ -499,7 +515,7 @@ cdef void _session_drop(SessionStore* store, uint32_t number) noexcept nogil:
 
 
 cdef int _session_retire(SessionStore* store, uint32_t number) except -1 nogil:
-    # Ends a session, and forgets its key if that was the last one.
+    # Ends a session, and forgets its key if that was the key's last one.
     cdef SessionKey* key = &store.keys[store.sessions[number].key]
     cdef uint32_t* link = &key.first
     while link[0] != number:
@@ -527,7 +543,6 @@ cdef void _session_store_free(SessionStore* store) noexcept nogil:
 
 cdef enum:
     LOOK_AHEAD = 8
-    FIRING_SESSIONS = 1024
 
 
 cdef struct SessionWindows:
@@ -535,10 +550,7 @@ cdef struct SessionWindows:
     int64_t gap
     Trigger trigger
     SessionStore store
-    int64_t n_firing
-    int64_t n_emitted   # of them, so many have their results out
-    uint32_t[FIRING_SESSIONS] firing         # sessions that fire now, emitted together
-    int64_t[FIRING_SESSIONS + 1] key_offsets  # KEY_BYTES: where their keys would lie, one after the other
+    GatheredFirings fired  # by a watermark
 
 
 cdef inline int64_t _session_next_action(const SessionWindows* state, const Session* session) noexcept nogil:
@@ -547,94 +559,92 @@ cdef inline int64_t _session_next_action(const SessionWindows* state, const Sess
 
 
 cdef inline int _session_arm_next(SessionWindows* state, uint32_t number) except -1 nogil:
-    # Registers the timer of a session for what comes next of it.
+    # Registers the timer of a session for its next action.
     return _session_arm(&state.store, number, _session_next_action(state, &state.store.sessions[number]))
 
 
 # ---- results of sessions -----------------------------------------------------------------------------------------
-# Those that a watermark fires together, those that a row fires, and those that are withdrawn.
+# Results of sessions that a watermark fires together, that a row fires, and that are withdrawn.
 #
-# Where results are withdrawn, a session's rows are added up in its entry from one firing to the next, and its twin holds what has
-# been given.
+# If results are withdrawn, a session's rows since its last firing are in its entry, and the contents of its last result in its
+# twin.
 
 
 cdef inline SessionKey* _session_key_of(const SessionWindows* state, uint32_t number) noexcept nogil:
     return &state.store.keys[state.store.sessions[number].key]
 
 
+cdef int _append_session_key(Firings* firings, bint bytes_keys, const SessionKey* key) except -1 nogil:
+    cdef int64_t[2] offsets
+    if not bytes_keys:
+        return firings_append_int64_keys(firings, &key.value, 1)
+    offsets[0] = 0
+    offsets[1] = key.length
+    return firings_append_bytes_keys(firings, key.data, offsets, 1)
+
+
 cdef int _append_firing(SessionWindows* state, uint32_t number, RowKind kind, bint late) except -1 nogil:
     cdef const Session* session = &state.store.sessions[number]
     cdef SessionKey* key = _session_key_of(state, number)
-    cdef int64_t[2] offsets
-    if state.core.bytes_keys:
-        offsets[0] = 0
-        offsets[1] = key.length
-        firings_append_bytes_keys(&state.core.firings, key.data, offsets, 1)
-    else:
-        firings_append_int64_keys(&state.core.firings, &key.value, 1)
+    _append_session_key(&state.core.firings, state.core.bytes_keys, key)
     if state.core.retracts:
         firings_append_kind(&state.core.firings, kind, 1)
     return core_append_firings(&state.core, session.start, session.end, late, 1)
 
 
 cdef void _session_add_firing(SessionWindows* state, uint32_t number) noexcept nogil:
-    # A watermark fires a session: its result comes with the next _session_emit_firing. There is room for it.
+    # A watermark fires a session: its result is emitted by the next _session_emit_firing. The caller has made room.
     cdef const Session* session = &state.store.sessions[number]
     state.store.sessions[number].progress |= Progress.FIRING
-    state.firing[state.n_firing] = number
     prefetch_all(&state.store.keys[session.key], sizeof(SessionKey))
-    if state.core.bytes_keys:
-        state.key_offsets[state.n_firing + 1] = state.key_offsets[state.n_firing] + _session_key_of(state, number).length
-    state.n_firing += 1
+    gather_firing(
+        &state.fired,
+        _session_entry(&state.store, number),
+        _session_key_of(state, number).length if state.core.bytes_keys else 0,
+    )
 
 
 cdef bint _session_emit_firing(SessionWindows* state) except -1 nogil:
-    # Emits the sessions that a watermark has fired so far; false where results are full before.
-    while state.n_emitted < state.n_firing:
+    # Emits the sessions that a watermark has fired so far. Returns false if results are full before.
+    while state.fired.n_emitted < state.fired.n:
         if not (_replace_result(state) if state.core.retracts else _emit_results(state)):
             return False
-    state.n_firing = state.n_emitted = 0
+    state.fired.n = state.fired.n_emitted = 0
     return True
 
 
 cdef bint _emit_results(SessionWindows* state) except -1 nogil:
-    # As many as there is room for; false where there is none.
+    # Emits as many results as there is room for. Returns false without room.
     cdef const SessionKey* key
-    cdef int64_t i, first = state.n_emitted, n = core_emit(
-        &state.core,
-        state.firing + state.n_emitted,
-        0,
-        state.n_firing - state.n_emitted,
-        state.key_offsets + state.n_emitted if state.core.bytes_keys else NULL,
-    )
+    cdef const uint32_t* numbers = state.fired.entries  # without twins
+    cdef int64_t i, first = state.fired.n_emitted, n = emit_gathered(&state.core, &state.fired)
     for i in range(first, first + n):
-        key = _session_key_of(state, state.firing[i])
+        key = _session_key_of(state, numbers[i])
         prefetch(&state.store.slots[<uint32_t> key.hash & state.store.mask])
     for i in range(first, first + n):
-        _append_firing(state, state.firing[i], RowKind.INSERT, False)
-        _fired(state, state.firing[i])
+        _append_firing(state, numbers[i], RowKind.INSERT, False)
+        _fired(state, numbers[i])
     state.core.on_time_firings += n
-    state.n_emitted += n
+    state.fired.n_emitted += n
     return n > 0
 
 
 cdef bint _replace_result(SessionWindows* state) except -1 nogil:
-    # Withdraws the last result of the next session that has fired, and gives the new one; false where there is no room.
-    cdef uint32_t number = state.firing[state.n_emitted], entry = _session_entry(&state.store, number)
+    # Withdraws the last result of the next session that has fired, and emits the new one. Returns false without room.
+    cdef uint32_t number = _entry_session(&state.store, state.fired.entries[state.fired.n_emitted])
     cdef Session* session = &state.store.sessions[number]
-    cdef const int64_t* offsets = state.key_offsets + state.n_emitted if state.core.bytes_keys else NULL
     cdef RowKind kind = RowKind.UPDATE_BEFORE
     while kind == RowKind.UPDATE_BEFORE:
-        if not core_emit_change(&state.core, &session.progress, entry, _session_twin(number), offsets, False, &kind):
+        if not core_emit_change(&state.core, &state.fired, &session.progress, _session_twin(number), False, &kind):
             return False
         _append_firing(state, number, kind, False)
     _fired(state, number)
-    state.n_emitted += 1
+    state.fired.n_emitted += 1
     return True
 
 
 cdef int _fired(SessionWindows* state, uint32_t number) except -1 nogil:
-    # Its result is out.
+    # The session's result is out. Without lateness that is also its end (WindowOperator.onEventTime).
     cdef Session* session = &state.store.sessions[number]
     cdef uint32_t entry = _session_entry(&state.store, number)
     session.progress = Progress.FILLED | Progress.GIVEN if state.core.retracts else <int> Progress.FILLED
@@ -647,14 +657,14 @@ cdef int _fired(SessionWindows* state, uint32_t number) except -1 nogil:
 
 
 cdef int _emit_row(SessionWindows* state, uint32_t number, uint32_t entry, RowKind kind) except -1 nogil:
-    # A result because of a row.
+    # Emits a result that a row fires.
     cdef bint late = state.store.sessions[number].end - 1 <= state.core.cursor.watermark
     core_emit_row(&state.core, entry, _session_key_of(state, number).length, kind, late)
     return _append_firing(state, number, kind, late)
 
 
 cdef int _session_fire(SessionWindows* state, uint32_t number) except -1 nogil:
-    # A row fires the session that it is in.
+    # A row fires its session.
     cdef uint32_t entry = _session_entry(&state.store, number)
     cdef bint known = (state.store.sessions[number].progress & Progress.GIVEN) != 0
     pending_flush(&state.core.pending, state.core.table)
@@ -668,7 +678,7 @@ cdef int _session_fire(SessionWindows* state, uint32_t number) except -1 nogil:
 
 
 cdef int _session_withdraw(SessionWindows* state, uint32_t number) except -1 nogil:
-    # Before it becomes a part of another session: all that it holds is in its twin then.
+    # Withdraws the result of a session that becomes a part of another one: all its contents are in its twin then.
     if state.store.sessions[number].progress & Progress.GIVEN:
         _emit_row(state, number, _session_twin(number), RowKind.DELETE)
         state.store.sessions[number].progress &= ~Progress.GIVEN
@@ -676,7 +686,7 @@ cdef int _session_withdraw(SessionWindows* state, uint32_t number) except -1 nog
 
 
 cdef int _session_merge_contents(SessionWindows* state, uint32_t number, uint32_t other) except -1 nogil:
-    # A session takes in what another one holds.
+    # Merges the contents of another session into one.
     if not state.core.retracts:
         return accumulators_merge(state.core.table, number, other)
     _session_withdraw(state, other)
@@ -706,7 +716,7 @@ cdef int _on_event_time(SessionWindows* state, uint32_t number, int64_t time) ex
 
 
 cdef const SessionTimer* _next_due(SessionWindows* state) except? NULL nogil:
-    # The first timer that is due; NULL where there is none.
+    # Returns the first timer that is due, or NULL.
     cdef SessionTimers* timers = &state.store.timers
     cdef SessionTimer timer
     cdef Session* session
@@ -733,7 +743,7 @@ cdef int _collect_firing(SessionWindows* state) except -1 nogil:
     cdef const SessionTimer* due
     cdef SessionTimer timer
     cdef Session* session
-    while state.n_firing < FIRING_SESSIONS:
+    while state.fired.n < MOST_GATHERED:
         due = _next_due(state)
         if due == NULL:
             break
@@ -743,7 +753,7 @@ cdef int _collect_firing(SessionWindows* state) except -1 nogil:
             _session_timer_pop(&state.store.timers)
             continue
         if session.progress & Progress.FIRING:
-            break  # what it has fired comes first
+            break  # its first firing is emitted before the next one changes it
         _session_timer_pop(&state.store.timers)
         if _session_next_action(state, session) > timer.due:
             _session_arm_next(state, timer.session)
@@ -755,7 +765,7 @@ cdef int _collect_firing(SessionWindows* state) except -1 nogil:
 
 
 cdef bint _fire_due(void* windows) except -1 nogil:
-    # False where results are full before everything has fired.
+    # Returns false if results are full before everything has fired.
     cdef SessionWindows* state = <SessionWindows*> windows
     if not state.core.due:
         if _next_due(state) == NULL:
@@ -766,7 +776,7 @@ cdef bint _fire_due(void* windows) except -1 nogil:
         if not _session_emit_firing(state):
             return False
         _collect_firing(state)
-        if state.n_firing == 0:
+        if state.fired.n == 0:
             state.core.due = False
             return True
 
@@ -781,7 +791,8 @@ cdef bint _step(void* windows) except -1 nogil:
 
 
 cdef void _merge_triggers(SessionWindows* state, Session* session, const Session* other) noexcept nogil:
-    # Trigger.onMerge, for two of the sessions that become one.
+    # Trigger.onMerge of two sessions that become one: counts are added (CountTrigger), and the earlier time is kept
+    # (ContinuousEventTimeTrigger).
     if state.trigger.kind == TriggerKind.ON_COUNT:
         session.trigger_state += other.trigger_state
     elif session.trigger_state == INT64_MIN or INT64_MIN < other.trigger_state < session.trigger_state:
@@ -790,7 +801,7 @@ cdef void _merge_triggers(SessionWindows* state, Session* session, const Session
 
 
 cdef int64_t _merged_session(SessionWindows* state, uint32_t key, int64_t start, int64_t end) except -1 nogil:
-    # The live session that [start, end) merges into, widened by it and by all others that it touches; NOTHING if none.
+    # Returns the live session that [start, end) merges into, widened by it and by all others that it touches, or NOTHING.
     cdef uint32_t number = state.store.keys[key].first, other
     cdef Session* session
     while number != NOTHING and state.store.sessions[number].end < start:
@@ -813,9 +824,9 @@ cdef int64_t _merged_session(SessionWindows* state, uint32_t key, int64_t start,
         session.end = max(session.end, state.store.sessions[other].end)
         session.next = state.store.sessions[other].next
         _session_drop(&state.store, other)
-    if state.core.retracts:  # nothing of it has been given
+    if state.core.retracts:  # no result of the merged session is out
         accumulators_merge(state.core.table, _session_entry(&state.store, number), _session_twin(number))
-    # The timer of a merged trigger is registered again, also for a time that has passed.
+    # As in Flink, the timer of a merged trigger is registered again, even for a time that has passed.
     session.fires_before = state.trigger.kind == TriggerKind.ON_CONTINUOUS_EVENT_TIME and session.trigger_state != INT64_MIN
     return number
 
@@ -830,7 +841,7 @@ cdef int64_t _new_session(SessionWindows* state, uint32_t key, int64_t start, in
 
 
 cdef bint _on_element(SessionWindows* state, Session* session, int64_t timestamp) noexcept nogil:
-    # Trigger.onElement: whether it fires.
+    # Trigger.onElement. Returns true if it fires.
     if state.trigger.kind == TriggerKind.ON_COUNT:
         session.trigger_state += 1
         if session.trigger_state < state.trigger.every:
@@ -854,6 +865,7 @@ cdef int _take_row(SessionWindows* state, const KeyBatch* keys, uint32_t row, in
     if key != NOTHING:
         found = _merged_session(state, key, timestamp, end)
     if found == NOTHING:
+        # Lateness is decided after merging: a row whose own session would be over still belongs to a live one that it touches.
         if is_over(&state.core, end):
             return core_add_late(&state.core, row)
         if key == NOTHING:
@@ -898,7 +910,7 @@ cdef int64_t _process(void* windows, const InputRows* input, int64_t first) exce
     cdef int64_t i = first
     cdef uint32_t row
     while i < input.n:
-        # What a row needs is brought near step by step, each step from what the one before has brought.
+        # The memory of later rows is prefetched in three steps, each of which reads what the one before has fetched.
         if i + 3 * LOOK_AHEAD < input.n:
             prefetch(
                 &state.store.slots[
@@ -908,9 +920,8 @@ cdef int64_t _process(void* windows, const InputRows* input, int64_t first) exce
         _prefetch_key(state, input, i + 2 * LOOK_AHEAD)
         _prefetch_session(state, input, i + LOOK_AHEAD)
         row = input_row(input, i)
-        if not core_advance(&state.core, &VERBS, input.steps_before[row], False):
+        if not core_reach_row(&state.core, &VERBS, input, row):
             break
-        core_set_clock(&state.core, input, row)
         _take_row(state, input.keys, row, input.timestamps[row])
         i += 1
         if core_is_full(&state.core):
@@ -923,18 +934,9 @@ cdef int64_t _process(void* windows, const InputRows* input, int64_t first) exce
 
 
 cdef enum SessionFlag:
-    # Besides those of Progress.
+    # Flags besides those of Progress.
     FIRED = 16
     FIRES_BEFORE = 32
-
-
-cdef int _append_live_key(const SessionWindows* state, WindowRows* rows, const SessionKey* key) except -1 nogil:
-    cdef int64_t[2] offsets
-    if not state.core.bytes_keys:
-        return firings_append_int64_keys(&rows.firings, &key.value, 1)
-    offsets[0] = 0
-    offsets[1] = key.length
-    return firings_append_bytes_keys(&rows.firings, key.data, offsets, 1)
 
 
 cdef int _session_rows(const void* windows, WindowRows* rows) except -1 nogil:
@@ -943,7 +945,8 @@ cdef int _session_rows(const void* windows, WindowRows* rows) except -1 nogil:
     cdef const SessionKey* key
     cdef const Session* session
     cdef uint32_t k, number
-    # Not in the order of the slots: in a smaller table they would crowd the first ones. A key that is forgotten has no session.
+    # By number, not in the order of the slots: restored into a smaller table in that order, keys would crowd its first slots. A
+    # forgotten key has no session.
     for k in range(state.store.n_keys):
         key = &state.store.keys[k]
         number = key.first
@@ -957,11 +960,11 @@ cdef int _session_rows(const void* windows, WindowRows* rows) except -1 nogil:
                 | (SessionFlag.FIRES_BEFORE if session.fires_before else 0)
                 | (session.progress & (Progress.FILLED | Progress.GIVEN))
             )
-            _append_live_key(state, rows, key)
+            _append_session_key(&rows.firings, state.core.bytes_keys, key)
             window_rows_add(rows, &window, _session_entry(&state.store, number))
             if state.store.twins:
                 window.flags = TWIN_ENTRY
-                _append_live_key(state, rows, key)
+                _append_session_key(&rows.firings, state.core.bytes_keys, key)
                 window_rows_add(rows, &window, _session_twin(number))
             number = session.next
     return 0
@@ -1055,7 +1058,7 @@ cdef int _check(const void* windows) except -1:
     assert live == state.store.live_sessions, "a session was lost"
     assert _session_timers_are_sound(&state.store.timers), "timers out of order"
     assert _session_timers_number(&state.store.timers) >= live or state.core.due, "a session without its timer"
-    assert state.core.due or state.n_firing == 0, "sessions fired in part"
+    assert state.core.due or state.fired.n == 0, "sessions fired in part"
     return 0
 
 

@@ -1,7 +1,7 @@
 """Tumbling, sliding and cumulate event-time windows that fire at their end: kernels of window operators.
 
-`time_windows` has one hash table per live window: windows retire, so the tables stay small however long the log is. `sliced_windows` lets
-overlapping windows share slices of time; the results are the same for accumulators that are shareable.
+`time_windows` has one hash table per live window: windows retire, so the tables stay small however long the log is.
+`sliced_windows` lets overlapping windows share slices of time. The results are the same for shareable accumulators.
 """
 
 from libc.stdint cimport INT64_MAX, INT64_MIN, int64_t, uint8_t, uint32_t, uint64_t
@@ -61,6 +61,7 @@ from flinkcore._native.panes cimport (
     pane_list_close,
     pane_list_find,
     pane_list_open,
+    pane_list_retire,
     pane_make_order,
     pane_make_room,
     pane_open,
@@ -86,9 +87,8 @@ from flinkcore._native.window_operator cimport (
     cleanup_time,
     core_add_late,
     core_add_unassigned,
-    core_advance,
     core_check_unfired,
-    core_set_clock,
+    core_reach_row,
     core_take_in,
     cursor_step,
     cursor_step_reaching,
@@ -106,11 +106,11 @@ from flinkcore._native.window_operator cimport (
 cdef struct TimeWindows:
     WindowCore core
     AlignedWindows windows
-    bint purges          # a firing empties the window
-    int64_t quiet_until  # no window fires or ends for rows with at most so many steps before them
+    bint purges          # true if a firing empties the window
+    int64_t quiet_until  # rows with at most so many steps before them fire and end no window
     PaneList live
-    int64_t n_fired      # the first of them, kept for late rows
-    int64_t n_emitted    # keys of the next to fire whose results are out already
+    int64_t n_fired      # windows at the front of `live` that have fired, kept for late rows
+    int64_t n_emitted    # keys of the next window to fire whose results are out already
     PaneStore store
 
 
@@ -125,10 +125,11 @@ cdef void _time_plan_next(TimeWindows* state) noexcept nogil:
 
 
 cdef Pane* _pane(TimeWindows* state, int64_t start, int64_t end) except NULL nogil:
-    # The window with these bounds, opened where it is not.
+    # Returns the window with these bounds, opened if necessary.
     cdef Pane* pane = pane_list_find(&state.live, end)
     if pane == NULL:
         pane = pane_list_open(&state.live, &state.store, start, end)
+        # If a late row opens it, its end has passed: it fires with each row (EventTimeTrigger.onElement), not at its end.
         pane.fired = end - 1 <= state.core.cursor.watermark
         state.n_fired += pane.fired
         _time_plan_next(state)
@@ -136,7 +137,7 @@ cdef Pane* _pane(TimeWindows* state, int64_t start, int64_t end) except NULL nog
 
 
 cdef bint _time_fire(TimeWindows* state, Pane* pane) except -1 nogil:
-    # All keys of the window, at the watermark now in force; false where results are full before.
+    # Fires all keys of the window at the watermark in force. Returns false if results are full before.
     if not emit_pane(&state.core, pane, &state.n_emitted, state.purges):
         return False
     pane.fired = True
@@ -144,27 +145,15 @@ cdef bint _time_fire(TimeWindows* state, Pane* pane) except -1 nogil:
     return True
 
 
-cdef int _time_retire_due(TimeWindows* state) except -1 nogil:
-    # Ends the windows whose time is over: the first of those that have fired.
-    cdef int64_t over = 0
-    while over < state.n_fired and is_over(&state.core, state.live.panes[over].end):
-        over += 1
-    if over:
-        pending_flush(&state.core.pending, state.core.table)
-        pane_list_close(&state.live, &state.store, over)
-        state.n_fired -= over
-    return 0
-
-
 cdef bint _time_fire_due(void* windows) except -1 nogil:
-    # Fires and ends windows in order of their time, as the event-time timers of Flink's window operator do; false where
+    # Fires and ends windows in order of their time, as the event-time timers of Flink's window operator do. Returns false if
     # results are full before.
     cdef TimeWindows* state = <TimeWindows*> windows
     state.core.due = True
     while state.n_fired < state.live.n and state.live.panes[state.n_fired].end - 1 <= state.core.cursor.watermark:
         if not _time_fire(state, state.live.panes[state.n_fired]):
             return False
-    _time_retire_due(state)
+    state.n_fired -= pane_list_retire(&state.live, &state.store, &state.core)  # what is over has fired
     state.core.due = False
     _time_plan_next(state)
     return True
@@ -179,15 +168,14 @@ cdef bint _time_step(void* windows) except -1 nogil:
 
 
 cdef bint _time_take_row(void* windows, const InputRows* input, uint32_t row) except -1 nogil:
-    # WindowOperator.processElement, for one row; false where results are full before it.
+    # WindowOperator.processElement for one row. Returns false if results are full before it.
     cdef TimeWindows* state = <TimeWindows*> windows
     cdef WindowVisit visit = first_window(&state.windows, input.timestamps[row])
     cdef int64_t k, n_known
     cdef Pane* pane
     cdef bint skipped = True, known
-    if not core_advance(&state.core, &TIME_VERBS, input.steps_before[row], False):
+    if not core_reach_row(&state.core, &TIME_VERBS, input, row):
         return False
-    core_set_clock(&state.core, input, row)
     while is_window(&visit):
         core_check_unfired(&state.core, input, row, visit.end)
         if not is_over(&state.core, visit.end):
@@ -196,6 +184,7 @@ cdef bint _time_take_row(void* windows, const InputRows* input, uint32_t row) ex
             n_known = pane.n_keys
             k = pane_key(&state.store, pane, input.keys, row)
             known = k < n_known
+            # The earlier result of a late row's window is withdrawn before the row changes it.
             if pane.fired and known and state.core.retracts:
                 emit_late_key(&state.core, pane, k, RowKind.UPDATE_BEFORE)
             core_take_in(&state.core, input, pane_entry(pane, k), row)
@@ -218,7 +207,7 @@ cdef int64_t _time_find_windows(const void* windows, const InputRows* input, int
     cdef const int64_t* timestamps = input.timestamps
     cdef const int64_t* steps_before = input.steps_before
     cdef int64_t i = first, n = 0, previous, timestamp, end, width = most_windows(&aligned)
-    cdef int64_t low = 0, high = 0  # timestamps from `low` to below `high` have `pane` for their first window
+    cdef int64_t low = 0, high = 0  # timestamps from `low` to below `high` have `pane` as their first window
     cdef Pane* pane = NULL
     cdef Pane* other
     cdef WindowVisit visit
@@ -226,6 +215,8 @@ cdef int64_t _time_find_windows(const void* windows, const InputRows* input, int
     while i < input.n and n + width <= BLOCK_PAIRS:
         row = input_row(input, i)
         timestamp = timestamps[row]
+        # A row that needs a step of the timeline, opens a window or falls into one that has fired is left to take_row. The
+        # block ends before it, with all of the row's windows or none.
         if steps_before[row] > state.quiet_until:
             break
         if timestamp < low or timestamp >= high:
@@ -373,19 +364,19 @@ def time_windows(
 
 
 # ---- a window that slices enter and leave ------------------------------------------------------------------------
-# As a window slides on, most of its keys stay. What a slice holds is added when it enters, and taken out when it leaves: how
-# many slices windows have does not matter.
+# As a window slides on, most of its keys stay. The contents of a slice are added when it enters, and subtracted when it leaves:
+# the cost of a firing does not depend on the number of slices in a window.
 #
 #     slices            | 0 | 1 | 2 | 3 |
 #     window            [ 0   1   2 ]
 #     0 leaves              [ 1   2 ]
 #     3 enters              [ 1   2   3 ]
 #
-# Window and slices are merged in order of their hashes, from one end of memory to the other: all keys of a window are read anyway
-# when it fires, and what is read in a row costs a fraction of what is looked up.
+# Window and slices are merged in order of their hashes, from one end of memory to the other: a firing reads all keys of a
+# window anyway, and reading in a row costs a fraction of looking up.
 #
-# A greatest value that leaves says nothing of the next one: it is looked for in all slices that are left, for the keys alone that
-# lose it. That makes windows dear whose least value is always the first, and which have many slices.
+# A maximum that leaves does not reveal the next one: it is searched in all remaining slices, only for the keys that lose it. So
+# windows are expensive if their minimum is always the first value and they have many slices.
 
 
 cdef struct SliceMerge:
@@ -393,31 +384,31 @@ cdef struct SliceMerge:
     int64_t start
     int64_t end
     Pane* pane           # keys in order of their hashes; NULL before the first slice
-    uint32_t* n_slices   # in how many of the slices each key is; keys with 0 go when the next window fires
-    uint32_t n_gone      # such keys
-    Pane* spare          # what the next window is written to
+    uint32_t* n_slices   # number of slices that have each key; keys with 0 are dropped when the next window fires
+    uint32_t n_gone      # number of such keys
+    Pane* spare          # the next window is written here
     uint32_t* spare_n_slices
     int64_t n_slices_capacity
-    # What enters next: what slices took in after they had entered, or several slices at once; NULL before the first key.
+    # The keys that enter next: late rows of slices that have entered, or several slices at once; NULL before the first key.
     Pane* gathered
-    uint32_t* gathered_n_slices  # to how many slices each key is new
+    uint32_t* gathered_n_slices  # number of slices to which each key is new
     int64_t gathered_capacity
     HashOrder scratch
 
 
 cdef enum:
-    LOOK_AHEAD = 16  # keys of a slice, which lie as they came
+    LOOK_AHEAD = 16  # keys of a slice, which are not in order of their hashes
 
 
 cdef struct EntryPairs:
-    # Entries that take something over from others.
+    # Pairs of entries, of which the first takes over the contents of the second.
     uint32_t[ENTRY_BLOCK] into
     uint32_t[ENTRY_BLOCK] others
     int64_t n
 
 
 cdef inline bint _pair(EntryPairs* pairs, uint32_t into, uint32_t other) noexcept nogil:
-    # Whether they are full now.
+    # Appends a pair. Returns true if the pairs are full.
     pairs.into[pairs.n] = into
     pairs.others[pairs.n] = other
     pairs.n += 1
@@ -432,7 +423,7 @@ cdef struct WindowWriter:
     PaneStore* store
     Pane* pane
     uint32_t* n_slices
-    EntryPairs copies  # from the window before, or from what enters it
+    EntryPairs copies  # from the window before, or from the entering keys
     EntryPairs sums    # of both
 
 
@@ -452,7 +443,7 @@ cdef inline void _prefetch_key(const PaneStore* store, const Pane* pane, uint32_
 cdef inline void _write(
     WindowWriter* writer, const Pane* pane, uint32_t k, uint64_t hash, uint32_t n_slices
 ) noexcept nogil:
-    # Key k of a pane, with what that holds of it.
+    # Appends key k of a pane with its contents.
     cdef Pane* window = writer.pane
     cdef uint32_t at = window.n_keys
     cdef int64_t length
@@ -471,7 +462,7 @@ cdef inline void _write(
 
 
 cdef int _start_next(SliceMerge* merge, PaneStore* store, const Pane* entering) except -1 nogil:
-    # Room for all that the window and what enters it have.
+    # Makes room for all keys of the window and of the entering pane.
     cdef const Pane* pane = merge.pane
     cdef int64_t n_keys = <int64_t> pane.n_keys + entering.n_keys, n_bytes = 0
     if store.bytes_keys:
@@ -509,7 +500,7 @@ cdef inline bint _is_at(
 cdef inline uint32_t _place(
     const Pane* pane, const KeyBatch* keys, uint32_t i, HashedKey key, const KeyBatch* others
 ) noexcept nogil:
-    # Of a key, from place i on: where it is or would be.
+    # Returns the place of a key, or where it would be, from place i on.
     while i < pane.n_keys and _is_before(pane, keys, i, key, others):
         i += 1
     return i
@@ -529,7 +520,7 @@ cdef bint _has_all(const SliceMerge* merge, const PaneStore* store, const Pane* 
 
 
 cdef void _add(SliceMerge* merge, PaneStore* store, const Pane* entering, const uint32_t* n_slices) noexcept nogil:
-    # The window has all keys, maybe without a slice.
+    # Adds the entering keys to a window that has all of them, possibly with 0 slices.
     cdef const Pane* pane = merge.pane
     cdef KeyBatch keys = pane_keys(store, pane), others = pane_keys(store, entering)
     cdef WindowWriter writer
@@ -550,7 +541,7 @@ cdef void _add(SliceMerge* merge, PaneStore* store, const Pane* entering, const 
 
 
 cdef int _rewrite(SliceMerge* merge, PaneStore* store, const Pane* entering, const uint32_t* n_slices) except -1 nogil:
-    # Makes the window that has the keys of both, but for those without a slice.
+    # Writes the window with the keys of both, without keys that are in no slice.
     cdef const Pane* pane = merge.pane
     cdef WindowWriter writer
     cdef KeyBatch keys, others
@@ -597,7 +588,7 @@ cdef int _rewrite(SliceMerge* merge, PaneStore* store, const Pane* entering, con
 
 
 cdef int _enter(SliceMerge* merge, PaneStore* store, Pane* entering, const uint32_t* n_slices) except -1 nogil:
-    # Each key is new to so many slices, or to one where n_slices is NULL.
+    # Each key is new to so many slices, or to one if n_slices is NULL.
     pane_make_order(&merge.scratch, store, entering)
     if not _has_all(merge, store, entering):
         return _rewrite(merge, store, entering, n_slices)
@@ -606,7 +597,7 @@ cdef int _enter(SliceMerge* merge, PaneStore* store, Pane* entering, const uint3
 
 
 cdef int _drop_gone(SliceMerge* merge, PaneStore* store) except -1 nogil:
-    # Where no slice enters
+    # Drops keys that are in no slice when no slice enters.
     cdef Pane nothing
     memset(&nothing, 0, sizeof(Pane))
     return _rewrite(merge, store, &nothing, NULL)
@@ -618,7 +609,8 @@ cdef int _drop_gone(SliceMerge* merge, PaneStore* store) except -1 nogil:
 cdef int64_t _merge_gathered_entry(
     SliceMerge* merge, PaneStore* store, const KeyBatch* keys, int64_t row, bint is_new
 ) except -1 nogil:
-    # The entry that takes in a late row which one of the window's slices takes in; is_new: as the first of this key.
+    # Returns the entry for a late row that one of the window's slices takes in. is_new: it is the first row of this key in the
+    # slice.
     cdef int64_t k
     cdef uint32_t n_known
     if merge.gathered == NULL:
@@ -655,7 +647,7 @@ cdef void _empty_gathered(SliceMerge* merge, PaneStore* store) noexcept nogil:
         return
     roomy = merge.gathered.mask > 16 * <uint64_t> merge.gathered.n_keys + 1024
     pane_empty(store, merge.gathered)
-    if roomy:  # what one crowded time took is not kept for ever
+    if roomy:  # the memory of one crowded time is not kept for ever
         pane_free(merge.gathered)
         merge.gathered = NULL
 
@@ -680,7 +672,7 @@ cdef struct DoubtfulKeys:
 cdef void _add_up(
     const DoubtfulKeys* doubtful, PaneStore* store, const PaneList* slices, int64_t first, int64_t end, const KeyBatch* keys
 ) noexcept nogil:
-    # Makes each entry what the slices from number `first` on hold of its key.
+    # Adds up each entry from the slices from number `first` on that have its key.
     cdef EntryPairs pairs
     cdef const Pane* slice
     cdef int64_t i = first, k, p
@@ -699,7 +691,7 @@ cdef void _add_up(
 
 
 cdef int _leave(SliceMerge* merge, PaneStore* store, const PaneList* slices, int64_t number) except -1 nogil:
-    # The window has all keys of the slice with this number.
+    # Subtracts the slice with this number, all of whose keys are in the window.
     cdef Pane* slice = slices.panes[number]
     cdef const Pane* pane = merge.pane
     cdef KeyBatch keys = pane_keys(store, pane), others = pane_keys(store, slice)
@@ -741,7 +733,7 @@ cdef void _empty(SliceMerge* merge, PaneStore* store) noexcept nogil:
 
 
 cdef int _merge_leave(SliceMerge* merge, PaneStore* store, const PaneList* slices, int64_t start) except -1 nogil:
-    # Takes out the slices that end at or before `start`.
+    # Subtracts the slices that end at or before `start`.
     cdef int64_t i
     if merge.pane == NULL or start <= merge.start:
         return 0
@@ -761,7 +753,7 @@ cdef int _merge_leave(SliceMerge* merge, PaneStore* store, const PaneList* slice
 cdef int _merge_slices(
     SliceMerge* merge, PaneStore* store, const PaneList* slices, int64_t start, int64_t end
 ) except -1 nogil:
-    # Makes it the window from `start` to `end`, neither of which is before that of the one before.
+    # Makes the merge the window from `start` to `end`, neither of which is before that of the last window.
     cdef int64_t first, behind, i
     if merge.pane == NULL:
         merge.pane = pane_open_plain()
@@ -802,7 +794,7 @@ cdef void _merge_free(SliceMerge* merge) noexcept nogil:
 cdef uint32_t _slices_of(
     const SliceMerge* merge, const PaneStore* store, const PaneList* slices, const KeyBatch* keys, int64_t row
 ) noexcept nogil:
-    # In how many of the window's slices a row's key is.
+    # Returns how many of the window's slices have a row's key.
     cdef uint32_t n = 0
     cdef int64_t i
     for i in range(slices.n):
@@ -812,7 +804,7 @@ cdef uint32_t _slices_of(
 
 
 cdef int64_t _merge_check(const SliceMerge* merge, const PaneStore* store, const PaneList* slices) except -1:
-    # How many entry blocks it has; raises AssertionError where something is wrong with it.
+    # Returns the number of entry blocks; raises AssertionError if the merge is inconsistent.
     cdef const Pane* pane = merge.pane
     cdef KeyBatch keys
     cdef int64_t k, late, blocks = 0
@@ -843,29 +835,29 @@ cdef int64_t _merge_check(const SliceMerge* merge, const PaneStore* store, const
 #                 [ 0   1 ]
 #                 [ 0   1   2 ]
 #
-# A row is added up once, in its slice, as in tumbling windows. When a window fires, it is made of the one before: slices enter, and
-# others leave. A late row fires each of its windows that have fired and are still open: of its key alone, the slices are
-# merged again.
+# A row is added up once, in its slice, as in tumbling windows. When a window fires, it is derived from the one before: slices
+# enter, and others leave. A late row fires each of its windows that have fired and are still open: for its key alone, the
+# slices are merged again.
 
 
 cdef struct SlicedWindows:
     WindowCore core
     AlignedWindows windows
     double slides_per_ms
-    int64_t quiet_until  # no window fires or ends for rows with at most so many steps before them
-    PaneList slices      # one per slide; `fired` where the first of its windows has
-    int64_t n_fired      # the first of them
+    int64_t quiet_until  # rows with at most so many steps before them fire and end no window
+    PaneList slices      # one per slide; `fired` if the first of its windows has
+    int64_t n_fired      # slices at the front that have `fired`
     int64_t fired_to     # windows that end here or before have fired
     PaneStore store
-    # What can be made of the slices again:
-    SliceMerge window    # the last to have fired, without the slices that the next does not have
-    bint emitting        # it is complete, and not all its results are out
+    # Derived from the slices, and not in checkpoints:
+    SliceMerge window    # the last one that has fired, without the slices that the next does not have
+    bint emitting        # it is complete, and some of its results are not out
     int64_t n_emitted
-    Pane* late           # one key's window that a late row fires
+    Pane* late           # scratch: one key's window that a late row fires
 
 
 cdef inline int64_t _last_end(const SlicedWindows* state, int64_t end) noexcept nogil:
-    # Of the last of the windows that the slice with this end is in.
+    # Returns the end of the last window that contains the slice with this end.
     cdef int64_t size = state.windows.size, slide = state.windows.slide
     if state.windows.cumulative:
         return aligned_start(end - slide, state.windows.offset, size) + size
@@ -873,14 +865,14 @@ cdef inline int64_t _last_end(const SlicedWindows* state, int64_t end) noexcept 
 
 
 cdef inline int64_t _start_of(const SlicedWindows* state, int64_t end) noexcept nogil:
-    # Of the window with this end.
+    # Returns the start of the window with this end.
     if state.windows.cumulative:
         return aligned_start(end - 1, state.windows.offset, state.windows.size)
     return end - state.windows.size
 
 
 cdef inline int64_t _next_start(const SlicedWindows* state, int64_t end) noexcept nogil:
-    # Of the window behind the one with this end.
+    # Returns the start of the window after the one with this end.
     cdef int64_t start = _start_of(state, end)
     if not state.windows.cumulative:
         return start + state.windows.slide
@@ -888,7 +880,7 @@ cdef inline int64_t _next_start(const SlicedWindows* state, int64_t end) noexcep
 
 
 cdef int64_t _next_firing(const SlicedWindows* state) noexcept nogil:
-    # Last time of the next window to fire: the first that has not and has a slice; INT64_MAX where there is none.
+    # Returns the last moment of the first window that has not fired and has a slice, or INT64_MAX.
     cdef int64_t low = 0, high = state.slices.n, middle
     while low < high:
         middle = (low + high) >> 1
@@ -912,7 +904,7 @@ cdef void _sliced_plan_next(SlicedWindows* state) noexcept nogil:
 
 
 cdef Pane* _slice(SlicedWindows* state, int64_t end) except NULL nogil:
-    # The slice with this end, opened where it is not.
+    # Returns the slice with this end, opened if necessary.
     cdef Pane* slice = pane_list_find(&state.slices, end)
     if slice == NULL:
         slice = pane_list_open(&state.slices, &state.store, end - state.windows.slide, end)
@@ -926,7 +918,7 @@ cdef Pane* _slice(SlicedWindows* state, int64_t end) except NULL nogil:
 
 
 cdef bint _sliced_fire(SlicedWindows* state, int64_t end) except -1 nogil:
-    # All keys of the window, at the watermark now in force; false where results are full before.
+    # Fires all keys of the window at the watermark in force. Returns false if results are full before.
     if not state.emitting:
         pending_flush(&state.core.pending, state.core.table)
         _merge_slices(&state.window, &state.store, &state.slices, _start_of(state, end), end)
@@ -940,7 +932,7 @@ cdef bint _sliced_fire(SlicedWindows* state, int64_t end) except -1 nogil:
 
 
 cdef int _sliced_retire_due(SlicedWindows* state) except -1 nogil:
-    # Ends the slices that are in no open window any more.
+    # Closes the slices whose windows are all over.
     cdef int64_t over = 0
     while over < state.n_fired and is_over(&state.core, _last_end(state, state.slices.panes[over].end)):
         over += 1
@@ -953,7 +945,7 @@ cdef int _sliced_retire_due(SlicedWindows* state) except -1 nogil:
 
 
 cdef bint _sliced_fire_due(void* windows) except -1 nogil:
-    # Fires windows in order of their end, and ends slices; false where results are full before.
+    # Fires windows in order of their end, and closes slices. Returns false if results are full before.
     cdef SlicedWindows* state = <SlicedWindows*> windows
     cdef int64_t firing = _next_firing(state)
     state.core.due = True
@@ -983,7 +975,7 @@ cdef bint _sliced_step(void* windows) except -1 nogil:
 
 
 cdef int _fire_late(SlicedWindows* state, const KeyBatch* keys, uint32_t row, int64_t start, int64_t end) except -1 nogil:
-    # The window of one key, which does not have the row yet.
+    # Fires a window for one key after a late row, which the slices do not have yet.
     cdef uint32_t into, other
     cdef int64_t i, k
     cdef bint known = False
@@ -1014,20 +1006,19 @@ cdef int _sliced_add(SlicedWindows* state, const InputRows* input, uint32_t row,
     cdef int64_t n_known = slice.n_keys
     cdef int64_t k = pane_key(&state.store, slice, input.keys, row), entry
     core_take_in(&state.core, input, pane_entry(slice, k), row)
-    if state.window.start < end <= state.window.end:  # the slice has fired: no partial result comes to it
+    if state.window.start < end <= state.window.end:  # the slice has fired, so the row is not a partial result
         entry = _merge_gathered_entry(&state.window, &state.store, input.keys, row, k == n_known)
         pending_add(&state.core.pending, state.core.table, <uint32_t> entry, row)
     return 0
 
 
 cdef bint _sliced_take_row(void* windows, const InputRows* input, uint32_t row) except -1 nogil:
-    # WindowOperator.processElement, for one row; false where results are full before it.
+    # WindowOperator.processElement for one row. Returns false if results are full before it.
     cdef SlicedWindows* state = <SlicedWindows*> windows
     cdef WindowVisit visit = first_window(&state.windows, input.timestamps[row])
     cdef int64_t end = slice_end(&state.windows, input.timestamps[row])
-    if not core_advance(&state.core, &SLICED_VERBS, input.steps_before[row], False):
+    if not core_reach_row(&state.core, &SLICED_VERBS, input, row):
         return False
-    core_set_clock(&state.core, input, row)
     core_check_unfired(&state.core, input, row, end)
     if is_over(&state.core, _last_end(state, end)):
         core_add_late(&state.core, row)
@@ -1042,14 +1033,14 @@ cdef bint _sliced_take_row(void* windows, const InputRows* input, uint32_t row) 
 
 
 cdef inline Pane* _slice_of(const SlicedWindows* state, int64_t timestamp) noexcept nogil:
-    # The live slice that a timestamp is in, or NULL. Rows out of order go from one slice to another all the time: where none is
-    # missing behind it, its place follows from the distance to the last one, without a division.
+    # Returns the live slice of a timestamp, or NULL. Rows out of order alternate between slices all the time: if no slice after
+    # it is missing, its place follows from the distance to the last one, without a division.
     cdef int64_t n = state.slices.n
     cdef double behind
     cdef Pane* slice
     if n == 0:
         return NULL
-    # Unsigned: they may be further apart than an int64 reaches; the place is wrong then, which the slice shows.
+    # Unsigned: the times may be further apart than an int64 reaches. The place is wrong then, which the slice's bounds reveal.
     behind = <double> <int64_t> (<uint64_t> state.slices.panes[n - 1].end - 1 - <uint64_t> timestamp) * state.slides_per_ms
     if 0 <= behind < n:
         slice = state.slices.panes[n - 1 - <int64_t> behind]
@@ -1092,7 +1083,7 @@ cdef int64_t _sliced_process(void* windows, const InputRows* input, int64_t firs
 
 
 cdef int _sliced_state(const void* windows, WindowRows* rows) except -1 nogil:
-    # The slices, of which all else is made again.
+    # Appends the slices, from which the rest is derived again.
     cdef const SlicedWindows* state = <const SlicedWindows*> windows
     return append_live_panes(rows, state.core.bytes_keys, &state.slices)
 
@@ -1168,12 +1159,12 @@ def sliced_windows(*, int64_t size, int64_t slide, int64_t offset, int64_t allow
     Returns
     -------
     WindowKernel
-        For accumulators that are shareable.
+        A kernel for shareable accumulators.
 
     Raises
     ------
     ConfigurationError
-        If a size is not positive, the lateness is negative, or the size is no multiple of the slide.
+        If a size is not positive, the lateness is negative, or the size is not a multiple of the slide.
     """
     cdef WindowKernel kernel
     cdef SlicedWindows* state
@@ -1205,7 +1196,7 @@ cdef int64_t _split_rows(
     uint32_t* others,
     int64_t* n_before,
 ) noexcept nogil:
-    # -1, or the first row with more steps before it than there are.
+    # Returns -1, or the first row with more steps before it than the timeline has.
     cdef int64_t i, timestamp, low = 0, high = 0, n = 0
     cdef uint32_t row
     cdef bint is_before
@@ -1243,22 +1234,22 @@ def rows_before_firing(
     Parameters
     ----------
     kernel : WindowKernel
-        Of the windows; rows that it refuses are among the others.
+        Kernel of the windows. Rows outside its range of timestamps are among the others.
     rows : numpy.ndarray of uint32, shape (n,), or None
-        The rows to divide; None: all.
+        The rows to divide, or None for all.
     timestamps : numpy.ndarray of int64, shape (n_rows,)
         Milliseconds since the epoch.
     steps_before : numpy.ndarray of int64, shape (n_rows,)
-        How many steps of the timeline come before each row.
+        Number of steps of the timeline before each row.
     watermark_after : numpy.ndarray of int64, shape (n_steps + 1,)
-        The watermark in force after so many steps.
+        The watermark in force after each number of steps, beginning with none.
     width, offset : int
-        Of the panes, in ms: tumbling windows, or the slides of windows that share slices.
+        Width and offset of the panes in ms: tumbling windows, or the slides of windows that share slices.
 
     Returns
     -------
     (numpy.ndarray of uint32, numpy.ndarray of uint32)
-        The rows before and the others, each in the order given.
+        The rows before the firing and the others, both in the order of `rows`.
 
     Examples
     --------

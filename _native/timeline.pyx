@@ -19,29 +19,24 @@ from libc.string cimport memset
 from flinkcore.errors import ConfigurationError, DataError, SourceError
 
 from flinkcore._native.call_guard cimport Call, begin_call
+from flinkcore._native.entry_heap cimport entry_slot, entry_time
 from flinkcore._native.event_log cimport MAX_ARRIVAL, check_codes
 from flinkcore._native.memory cimport Buffer, buffer_append, buffer_free, buffer_reserve
-from flinkcore._native.watermarks cimport (
-    ElementKind,
+from flinkcore._native.time_summary cimport PackedRecord, checked_interval, tick_of
+from flinkcore._native.valve cimport ElementKind, StatusWatermarkValve, Valve, ValveOutput, valve_input
+from flinkcore._native.watermark_generator cimport (
     GeneratorOutput,
-    PackedRecord,
-    StatusWatermarkValve,
-    Valve,
-    ValveOutput,
-    checked_interval,
     generator_on_event,
     generator_on_periodic_emit,
     generator_set_up,
-    tick_of,
-    valve_input,
 )
 
 
 # ---- the records of a split --------------------------------------------------------------------------------------
-# The moves of each split over the ticks, by the summaries of its chunks in log order.
+# Moves of each split over the ticks, from the summaries of its chunks in log order.
 #
-# Records lie in memory or in a file. Of those in a file each split holds a small stretch, read with `pread`: mapped pages
-# would count as memory of the process, in which a resource manager may see a reason to end it.
+# Records are in memory or in a file. Each split holds a small part of those in a file, read with `pread`: mapped pages would
+# count as memory of the process, and a resource manager might end it for that.
 
 
 cdef struct SplitPart:
@@ -50,9 +45,9 @@ cdef struct SplitPart:
     int64_t last_tick
     int64_t max_timestamp
     int64_t n_records
-    const PackedRecord* records  # NULL: they are in the file
+    const PackedRecord* records  # NULL if they are in the file
     int64_t file_offset
-    int64_t following            # the split's part in its next chunk; -1: there is none
+    int64_t following            # the split's part in its next chunk, or -1
 
 
 cdef extern from "<unistd.h>" nogil:
@@ -81,7 +76,7 @@ cdef int _read(int file, char* buffer, int64_t size, int64_t offset) except -1 n
 
 
 cdef int _fill(SplitRecords records, int32_t split) except -1 nogil:
-    # The next records of the part, from the file into the split's buffer.
+    # Reads the next records of the part from the file into the split's buffer.
     cdef RecordCursor* cursor = &records.cursors[split]
     cdef PackedRecord* buffer = records.buffers + split * records.buffer_records
     cursor.n_records = min(cursor.n_unread, records.buffer_records)
@@ -133,7 +128,7 @@ cdef int _append_part(SplitRecords records, int32_t split, const SplitPart* part
 
 
 cdef int _next_move(SplitRecords records, int32_t split, Move* move) except -1 nogil:
-    # The next move of a split in *move: 1, or 0 if there is none.
+    # Writes the next move of a split to *move. Returns 1, or 0 after the last move.
     cdef RecordCursor* cursor = &records.cursors[split]
     cdef SplitPart* part
     if cursor.n_records:
@@ -162,18 +157,18 @@ cdef int _next_move(SplitRecords records, int32_t split, Move* move) except -1 n
 
 @cython.final
 cdef class SplitRecords:
-    """The records of each split in the summaries of all chunks; they are read once, each split at its own pace.
+    """Records of each split in the summaries of all chunks. They are read once, each split at its own pace.
 
     Parameters
     ----------
     splits : int
         Number of splits.
     interval_ms : int
-        As of TimeSummary.
+        As for TimeSummary.
     file : int or None
         Descriptor of the file with the records that are not in memory.
     buffer_bytes : int
-        About how much of the file is held in memory at once.
+        Approximate number of bytes of the file that are in memory at once.
 
     Raises
     ------
@@ -221,11 +216,11 @@ cdef class SplitRecords:
         splits : numpy.ndarray of int32, shape (n_splits,)
             Number among all splits of each split of the chunk.
         events, first_arrivals_ms, last_arrivals_ms, max_timestamps_ms : numpy.ndarray of int64, shape (n_splits,)
-            As of TimeSummary.
+            As for TimeSummary.
         n_records : numpy.ndarray of int64, shape (n_splits,)
-            As of TimeSummary.
+            As for TimeSummary.
         records : numpy.ndarray of int64, shape (2 * n_records,), or int
-            As of TimeSummary; it is kept, not copied. An integer: where they begin in the file, in bytes.
+            Records as in TimeSummary, kept and not copied; or the offset in bytes at which they begin in the file.
 
         Raises
         ------
@@ -273,11 +268,11 @@ cdef class SplitRecords:
 
 
 # ---- the operators of the splits ---------------------------------------------------------------------------------
-# The operators of all splits: what they read and emit, and when each of them is called next.
+# Operators of all splits: their input and output, and the time of the next call of each.
 #
-# An operator is called at every tick, but most calls change nothing: what matters is the call at a tick with activity, the next
-# one, which starts the idle count, and the one that finds the count exceeded. (A call at the opening, where there is no tick, has
-# no effect: the generator's clock shows 0, and it has seen no event.)
+# An operator is called at every tick, but most calls change nothing. Only three matter: the call at a tick with activity; the
+# next one, which starts the idle count; and the one that finds the count exceeded. (A call at the opening, which is not a tick,
+# has no effect: the generator's clock is 0, and it has seen no event.)
 
 
 cdef struct Emission:
@@ -306,12 +301,12 @@ cdef inline int _emit(SplitOperators operators, int32_t split, int64_t clock, in
 
 
 cdef inline int64_t _clock_of(SplitOperators operators, const SplitOperator* state, int64_t now) noexcept nogil:
-    # The split's own clock, which stands still while it is paused.
+    # Returns the split's own clock, which stops while it is paused (PausableRelativeClock).
     return (state.paused_since if state.paused else now) - operators.opened - state.paused_ms
 
 
 cdef int _periodic_emit(SplitOperators operators, int32_t split, int64_t clock) except -1 nogil:
-    # The operator's emitter lets a watermark pass that advances; only such a one ends idleness.
+    # WatermarkEmitter: only a watermark that advances passes, and only such a one ends idleness.
     cdef SplitOperator* state = &operators.splits[split]
     cdef int64_t watermark = 0
     cdef int output = generator_on_periodic_emit(&state.generator, _clock_of(operators, state, clock), &watermark)
@@ -341,7 +336,8 @@ cdef inline int _look_ahead(SplitOperators operators, int32_t split) except -1 n
 
 
 cdef inline int _read_up_to(SplitOperators operators, int32_t split, int64_t clock) except -1 nogil:
-    # What a chunk saw before the last arrival of the chunks before it has in fact arrived with that.
+    # A chunk may have events at earlier ticks than the last arrival of the chunks before it: these have in fact arrived with
+    # that.
     cdef SplitOperator* state = &operators.splits[split]
     while not state.ends and state.ahead.tick <= clock:
         generator_on_event(&state.generator, state.ahead.timestamp)
@@ -351,7 +347,7 @@ cdef inline int _read_up_to(SplitOperators operators, int32_t split, int64_t clo
 
 
 cdef int64_t _idle_call(SplitOperators operators, const SplitOperator* state, int64_t tick) noexcept nogil:
-    # The first call after a tick that starts the idle count or finds it exceeded, if nothing is read until then.
+    # Returns the first call after a tick that starts the idle count or finds it exceeded, if nothing is read until then.
     cdef int64_t counted
     cdef uint64_t ticks
     if not state.generator.detects_idleness or state.generator.is_idle_now:
@@ -363,6 +359,7 @@ cdef int64_t _idle_call(SplitOperators operators, const SplitOperator* state, in
         return tick + operators.interval
     if state.paused:
         return _NEVER
+    # Unsigned: the timeout may be near 2**63, and so the ticks until then beyond the log, which is compared before multiplying.
     ticks = (<uint64_t> state.generator.idle_timeout - <uint64_t> counted) // <uint64_t> operators.interval + 1
     if ticks > <uint64_t> (operators.last_arrival - tick) // <uint64_t> operators.interval:
         return _NEVER
@@ -370,7 +367,7 @@ cdef int64_t _idle_call(SplitOperators operators, const SplitOperator* state, in
 
 
 cdef inline void _schedule(SplitOperators operators, int32_t split, int64_t tick) noexcept nogil:
-    # Sets when the next call is due; those up to this tick are made.
+    # Schedules the next call; those up to this tick have been made.
     cdef SplitOperator* state = &operators.splits[split]
     cdef int64_t due = _NEVER
     if operators.interval == 0:
@@ -383,7 +380,7 @@ cdef inline void _schedule(SplitOperators operators, int32_t split, int64_t tick
         due = max(due, tick + operators.interval)
     if state.unseen:
         due = tick + operators.interval
-    elif state.ends or state.ahead.over_gap:  # else events come too often on the way, read or not, for an idle split
+    elif state.ends or state.ahead.over_gap:  # otherwise events up to the next move come too often for the split to turn idle, whether read or not
         due = min(due, _idle_call(operators, state, tick))
     operators.next_clocks[split] = due if due <= operators.last_arrival else _NEVER
 
@@ -397,7 +394,7 @@ cdef inline int _call(SplitOperators operators, int32_t split, int64_t tick) exc
 
 
 cdef int _operators_start(SplitOperators operators, int64_t last_tick) except -1 nogil:
-    # Looks at what comes first; calls up to `last_tick` have been made.
+    # Reads the first move of each split. Calls up to `last_tick` have been made.
     cdef int32_t split
     for split in range(operators.n):
         _look_ahead(operators, split)
@@ -407,7 +404,7 @@ cdef int _operators_start(SplitOperators operators, int64_t last_tick) except -1
 
 
 cdef int _operators_run(SplitOperators operators, int64_t until) except -1 nogil:
-    # Makes all calls up to a clock; the emissions come by split, and within a split by clock.
+    # Makes all calls up to a clock. The emissions are ordered by split, and within a split by clock.
     cdef int64_t first = _NEVER
     cdef int32_t split
     for split in range(operators.n):
@@ -419,8 +416,8 @@ cdef int _operators_run(SplitOperators operators, int64_t until) except -1 nogil
 
 
 cdef int _operators_end(SplitOperators operators, bint stops) except -1 nogil:
-    # The last call of every split, after all ticks and in split order; where the job stops, it is left to another one, as is
-    # what waits for paused splits.
+    # Makes the last call of every split, after all ticks and in split order. If the job stops, this call is left to the job
+    # that resumes it, as are the events of paused splits.
     cdef int32_t split
     for split in range(operators.n):
         if not operators.splits[split].paused:
@@ -431,7 +428,7 @@ cdef int _operators_end(SplitOperators operators, bint stops) except -1 nogil:
 
 
 cdef int _operators_pause(SplitOperators operators, int32_t split, int64_t clock, int64_t last_tick) except -1 nogil:
-    # Pauses or resumes a split, whose calls up to `last_tick` have been made; next_clock is found anew by _operators_find_next.
+    # Pauses a split whose calls up to `last_tick` have been made. _operators_find_next then updates next_clock.
     cdef SplitOperator* state = &operators.splits[split]
     _read_up_to(operators, split, clock)
     state.paused = True
@@ -457,7 +454,7 @@ cdef void _operators_find_next(SplitOperators operators) noexcept nogil:
 
 
 cdef int64_t _operators_last_tick(SplitOperators operators, int64_t clock) noexcept nogil:
-    # The last tick up to a clock.
+    # Returns the last tick up to a clock.
     cdef int64_t tick = tick_of(clock, operators.interval)
     return tick if tick == clock else tick - operators.interval
 
@@ -517,9 +514,10 @@ cdef class SplitOperators:
 
 
 # ---- alignment ---------------------------------------------------------------------------------------------------
-# Splits whose watermarks are too far ahead are paused.
+# Alignment pauses splits whose watermarks are too far ahead (SourceCoordinator, SourceOperator).
 #
-# When nothing was emitted for as many updates as there are samples, those up to the next call are left out.
+# After as many updates without an emission as there are samples, all samples are equal, and the updates up to the next call are
+# skipped.
 
 
 cdef enum:
@@ -542,7 +540,8 @@ cdef int _alignment_start(
 
 
 cdef int64_t _max_allowed_watermark(const SplitAlignment* alignment, SplitOperators operators) noexcept nogil:
-    # An idle split holds nobody back, nor does one that has not reported a watermark yet.
+    # Returns the least watermark plus the drift. An idle split, or one that has not reported a watermark yet, holds nobody
+    # back. The sum is cut off at the end of int64.
     cdef const SplitOperator* state
     cdef int64_t least = INT64_MAX
     cdef int32_t split
@@ -554,7 +553,7 @@ cdef int64_t _max_allowed_watermark(const SplitAlignment* alignment, SplitOperat
 
 
 cdef int _alignment_update(SplitAlignment* alignment, SplitOperators operators) except -1 nogil:
-    # The next update: all watermarks are sampled and reported, the maximum is announced, and splits are paused or resumed.
+    # Makes the next update: samples and reports all watermarks, announces the maximum, and pauses or resumes splits.
     cdef int64_t clock = alignment.next_update, max_allowed = _max_allowed_watermark(alignment, operators)
     cdef int64_t last_tick = _operators_last_tick(operators, clock)
     cdef int64_t* newest = alignment.samples + (alignment.n_updates % WATERMARK_BUFFER_SIZE) * operators.n
@@ -589,7 +588,7 @@ cdef int _alignment_update(SplitAlignment* alignment, SplitOperators operators) 
 
 
 cdef int _alignment_end(SplitOperators operators) except -1 nogil:
-    # The log ends: what is paused is read with its last arrival.
+    # At the end of the log, paused splits are resumed and read with its last arrival.
     cdef int32_t split
     for split in range(operators.n):
         if operators.splits[split].paused:
@@ -601,8 +600,8 @@ cdef int _alignment_end(SplitOperators operators) except -1 nogil:
 
 
 # ---- the merge of the splits -------------------------------------------------------------------------------------
-# A window of the clock at a time: the operators run up to its end one after the other, their emissions are put in order
-# of clock and split, and the valve takes them in. What is held at once is bounded by the splits and the results.
+# The clock is run in windows: the operators run up to the window's end one after the other, their emissions are sorted by clock
+# and split, and the valve takes them in. The memory is bounded by the splits and the results.
 
 
 cdef struct Step:
@@ -619,7 +618,7 @@ cdef struct Status:
 cdef struct Holder:
     int64_t clock
     int64_t split  # -1: none
-    int64_t lead   # of the watermark that the others would give, in the mean over its time
+    int64_t lead   # distance to the watermark without this split, as the mean over its time
 
 
 cdef inline int64_t _tick_in_window(SplitMerge merge, const Emission* emission, int64_t start) noexcept nogil:
@@ -627,7 +626,7 @@ cdef inline int64_t _tick_in_window(SplitMerge merge, const Emission* emission, 
 
 
 cdef const Emission* _by_clock_and_split(SplitMerge merge, int64_t start) except NULL nogil:
-    # Counted by tick: what is equal there keeps its order.
+    # Counting sort by tick, which is stable: emissions of a tick stay ordered by split.
     cdef const Emission* emissions = <const Emission*> merge.operators.emissions.data
     cdef Emission* in_order
     cdef int64_t i, tick, count, place = 0, n = merge.operators.emissions.size // <int64_t> sizeof(Emission)
@@ -659,17 +658,19 @@ cdef int _append_status(SplitMerge merge, int64_t clock, bint idle) except -1 no
 
 
 cdef inline void _note_lead(SplitMerge merge, int64_t clock) noexcept nogil:
-    # Before anything changes at a clock. A split without a watermark lags by what has passed since the opening.
+    # Called before anything changes at a clock. A split without a watermark lags by the time since the opening. Doubles, since
+    # products of times leave 64 bits.
     cdef Valve* valve = &merge.valve.valve
     cdef int64_t least, following
+    cdef int32_t child
     cdef Holder* last
     if clock == merge.lead_clock or merge.holder_rows.size == 0:
         merge.lead_clock = clock
         return
     if valve.n_aligned > 1:
-        least, following = valve.aligned[0].watermark, valve.aligned[1].watermark
-        if valve.n_aligned > 2:
-            following = min(following, valve.aligned[2].watermark)
+        least, following = entry_time(valve.aligned[0]), INT64_MAX
+        for child in range(1, min(5, valve.n_aligned)):  # the second least entry is a child of the root
+            following = min(following, entry_time(valve.aligned[child]))
         if least == INT64_MIN and following > least:
             merge.led += (<double> merge.lead_clock - merge.operators.opened) * (<double> clock - merge.lead_clock)
         else:
@@ -681,9 +682,9 @@ cdef inline void _note_lead(SplitMerge merge, int64_t clock) noexcept nogil:
 
 
 cdef inline int _note_holder(SplitMerge merge, int64_t clock) except -1 nogil:
-    # Of one clock only what it leaves is noted.
+    # Only the last holder at each clock is noted. Where several splits hold the watermark, it is the one with the lowest number.
     cdef int64_t n = merge.holder_rows.size // <int64_t> sizeof(Holder)
-    cdef int64_t split = merge.valve.valve.aligned[0].channel if merge.valve.valve.n_aligned else -1
+    cdef int64_t split = entry_slot(merge.valve.valve.aligned[0]) if merge.valve.valve.n_aligned else -1
     cdef Holder* last = <Holder*> merge.holder_rows.data
     if n:
         last += n - 1
@@ -763,7 +764,7 @@ cdef tuple _columns(const Buffer* rows, int64_t width):
 
 
 cdef int _check_grid(int64_t interval, int64_t records_interval, object updates) except -1:
-    # Whether events are read before or after a tick, and before or after an update, is all that a record says.
+    # A record only tells whether events are read before or after a tick, and before or after an update.
     intervals = [interval] if updates is None or interval == 0 else [interval, updates]
     if any(each % records_interval if records_interval else each for each in intervals):
         raise ConfigurationError(f"intervals of {intervals} ms are no multiples of that of records, {records_interval} ms")
@@ -772,7 +773,7 @@ cdef int _check_grid(int64_t interval, int64_t records_interval, object updates)
 
 @cython.final
 cdef class SplitMerge:
-    """The operators of all splits and the valve behind them, run over the clock of a log.
+    """Operators of all splits and the valve that merges their output, run over the clock of a log.
 
     Every split has an operator of its own, that assigns timestamps and emits watermarks at the ticks and at the end
     of the log. All are opened one interval before the first tick that sees an event of the log. The emissions of a tick
@@ -787,17 +788,18 @@ cdef class SplitMerge:
     Parameters
     ----------
     records : SplitRecords
-        Of all chunks; they are read by `run`. At least one split has an event.
+        Records of all chunks; `run` reads them. At least one split has an event.
     interval_ms : int
         The auto-watermark interval: that of the records, or a multiple of it.
     out_of_orderness_ms, idleness_ms : int or None
-        As of WatermarkGenerator.
+        As for WatermarkGenerator.
     first_arrival_ms, last_arrival_ms : int
         The earliest and the last arrival of the log, within ±MAX_ARRIVAL_MS.
     max_drift_ms, update_interval_ms : int or None
-        How closely the splits are aligned, and how often, a multiple of the interval of the records; None: not at all.
+        Largest drift of the splits and interval of the updates, a multiple of the interval of the records; None without
+        alignment.
     window_emissions : int
-        About how many emissions are made before the valve takes them in; results do not depend on it.
+        Approximate number of emissions that are made before the valve takes them in. Results do not depend on it.
 
     Raises
     ------
@@ -906,7 +908,7 @@ cdef class SplitMerge:
         return _columns(&self.status_rows, 3)
 
     def holders(self):
-        """Which split holds the merged watermark where it is: of those that count, one with the least watermark.
+        """Return the split that holds the merged watermark back, over time: of the active splits, one with the least watermark.
 
         Returns
         -------
@@ -919,7 +921,8 @@ cdef class SplitMerge:
         return _columns(&self.holder_rows, 3)
 
     def idle_spans(self):
-        """When which split was idle, by clock within each split; one that is idle at the end is so to the last arrival.
+        """Return the idle times of the splits, by clock within each. A split that is idle at the end is idle up to the last
+        arrival.
 
         Returns
         -------
@@ -930,7 +933,8 @@ cdef class SplitMerge:
         return _columns(&self.idle_rows, 3)
 
     def paused_spans(self):
-        """When which split was paused by alignment, by clock within each; one paused at the end is so to the last arrival.
+        """Return the times at which alignment paused splits, by clock within each. A split that is paused at the end is paused
+        up to the last arrival.
 
         Returns
         -------
@@ -947,7 +951,7 @@ cdef class SplitMerge:
 
 
 # ---- the state of a merge ----------------------------------------------------------------------------------------
-# Where the operators of all splits stand, and the valve behind them, at the end of a log; and to go on from there.
+# State of the operators of all splits, and of the valve, at the end of a log, from which a run resumes.
 #
 # Per split: `generator_ms`, the maximum timestamp that its generator has seen; `unseen`, whether there were events since its last
 # call; `inactive_since_ms` on its clock, which counts from the opening, 0: not; `generator_idle`; `watermark_ms` and
@@ -974,13 +978,13 @@ _COLUMNS = (
 
 
 cdef inline int64_t* _samples(SplitMerge merge, int64_t before) noexcept nogil:
-    # Those of the last update (0), or of one before that.
+    # Samples of the last update (0), or of an earlier one.
     cdef int64_t number = merge.alignment.n_updates + WATERMARK_BUFFER_SIZE - 1 - before
     return merge.alignment.samples + number % WATERMARK_BUFFER_SIZE * merge.operators.n
 
 
 def split_merge_state(SplitMerge merge not None):
-    """What `restore_split_merge` takes, after a run that has stopped.
+    """Return the arguments of `restore_split_merge`, after a run that has stopped.
 
     Parameters
     ----------

@@ -14,27 +14,19 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy, memmove, memset
 
+from flinkcore._native.entry_heap cimport (
+    HeapEntry,
+    entry_sequence,
+    entry_slot,
+    entry_time,
+    heap_build,
+    heap_remove,
+    heap_sift,
+    heap_sift_down,
+    heap_sift_up,
+    make_entry,
+)
 from flinkcore._native.memory cimport grow, prefetch
-
-
-# ---- entries -----------------------------------------------------------------------------------------------------
-
-
-cdef inline TimerEntry _make_entry(int64_t timestamp_ms, uint32_t sequence, uint32_t slot) noexcept nogil:
-    cdef TimerEntry entry = <uint64_t> timestamp_ms ^ (<uint64_t> 1 << 63)
-    return entry << 64 | <TimerEntry> (<uint64_t> sequence << 32 | <uint64_t> slot)
-
-
-cdef inline int64_t _entry_timestamp(TimerEntry entry) noexcept nogil:
-    return <int64_t> (<uint64_t> (entry >> 64) ^ (<uint64_t> 1 << 63))
-
-
-cdef inline uint32_t _entry_sequence(TimerEntry entry) noexcept nogil:
-    return <uint32_t> (entry >> 32)
-
-
-cdef inline uint32_t _entry_slot(TimerEntry entry) noexcept nogil:
-    return <uint32_t> entry
 
 
 cdef extern from *:
@@ -45,90 +37,12 @@ cdef enum:
     DIGIT_BITS = 11  # of a radix digit, at most
 
 
-# ---- their heap --------------------------------------------------------------------------------------------------
-# The children of i are 4i + 1 to 4i + 4. Where an entry comes to lie, positions[its slot] becomes its index, unless positions is NULL.
+# ---- sorting entries ---------------------------------------------------------------------------------------------
 
 
-cdef uint32_t _heap_rise(TimerEntry* heap, uint64_t i, TimerEntry entry, uint32_t* positions) noexcept nogil:
-    # Puts the entry where the heap has a gap at i, or nearer to the root; returns its index.
-    cdef uint64_t parent
-    while i:
-        parent = (i - 1) >> 2
-        if heap[parent] < entry:
-            break
-        heap[i] = heap[parent]
-        if positions != NULL:
-            positions[_entry_slot(heap[i])] = <uint32_t> i
-        i = parent
-    heap[i] = entry
-    if positions != NULL:
-        positions[_entry_slot(entry)] = <uint32_t> i
-    return <uint32_t> i
-
-
-cdef inline void _sink(
-    TimerEntry* heap, uint64_t size, uint64_t i, TimerEntry entry, uint32_t* positions
-) noexcept nogil:
-    cdef uint64_t child = 4 * i + 1, best, other
-    while child + 3 < size:
-        if 4 * child + 1 < size:
-            # The line of the next level is one of these four: fetch all rather than wait for the choice.
-            prefetch(&heap[4 * child + 1])
-            prefetch(&heap[4 * child + 5])
-            prefetch(&heap[4 * child + 9])
-            prefetch(&heap[4 * child + 13])
-        # Arithmetic instead of branches that nobody could predict.
-        best = child + <uint64_t> (heap[child + 1] < heap[child])
-        other = child + 2 + <uint64_t> (heap[child + 3] < heap[child + 2])
-        best += (other - best) * <uint64_t> (heap[other] < heap[best])
-        if entry < heap[best]:
-            child = size
-            break
-        heap[i] = heap[best]
-        if positions != NULL:
-            positions[_entry_slot(heap[i])] = <uint32_t> i
-        i = best
-        child = 4 * i + 1
-    if child < size:
-        best = child
-        for other in range(child + 1, size):
-            if heap[other] < heap[best]:
-                best = other
-        if heap[best] < entry:
-            heap[i] = heap[best]
-            if positions != NULL:
-                positions[_entry_slot(heap[i])] = <uint32_t> i
-            i = best
-    heap[i] = entry
-    if positions != NULL:
-        positions[_entry_slot(entry)] = <uint32_t> i
-
-
-cdef void _heap_sink(TimerEntry* heap, uint64_t size, uint64_t i, TimerEntry entry, uint32_t* positions) noexcept nogil:
-    # Puts the entry where the heap has a gap at i, or further from the root.
-    _sink(heap, size, i, entry, positions)
-
-
-cdef void _heap_build(TimerEntry* heap, uint64_t size, uint32_t* positions) noexcept nogil:
-    # Makes a heap of any entries in O(size), and their positions.
-    cdef uint64_t i
-    if size > 1:
-        i = (size - 2) >> 2
-        while True:
-            _sink(heap, size, i, heap[i], NULL)
-            if i == 0:
-                break
-            i -= 1
-    for i in range(size):
-        positions[_entry_slot(heap[i])] = <uint32_t> i
-
-
-# ---- their sort --------------------------------------------------------------------------------------------------
-
-
-cdef void _insertion_sort(TimerEntry* entries, int64_t n) noexcept nogil:
+cdef void _insertion_sort(HeapEntry* entries, int64_t n) noexcept nogil:
     cdef int64_t i, j
-    cdef TimerEntry entry
+    cdef HeapEntry entry
     for i in range(1, n):
         entry = entries[i]
         j = i
@@ -138,15 +52,15 @@ cdef void _insertion_sort(TimerEntry* entries, int64_t n) noexcept nogil:
         entries[j] = entry
 
 
-cdef void _radix_sort(TimerEntry* entries, int64_t n, TimerEntry* spare, int shift) noexcept nogil:
-    # By the 64 bits from `shift` on, least significant digit first, over just the bits in which entries can differ.
+cdef void _radix_sort(HeapEntry* entries, int64_t n, HeapEntry* spare, int shift) noexcept nogil:
+    # Sorts by the 64 bits from `shift` on, least significant digit first, over just the bits in which entries can differ.
     cdef uint32_t counts[1 << DIGIT_BITS]
     cdef uint64_t low = <uint64_t> (entries[0] >> shift), high = low, value
     cdef int bits, passes, digit_bits, digit
     cdef uint32_t mask, at, step
     cdef int64_t i
-    cdef TimerEntry* source = entries
-    cdef TimerEntry* target = spare
+    cdef HeapEntry* source = entries
+    cdef HeapEntry* target = spare
     for i in range(1, n):
         value = <uint64_t> (entries[i] >> shift)
         low = value if value < low else low
@@ -175,11 +89,11 @@ cdef void _radix_sort(TimerEntry* entries, int64_t n, TimerEntry* spare, int shi
         source, target = target, source
         digit += digit_bits
     if source != entries:
-        memcpy(entries, source, n * sizeof(TimerEntry))
+        memcpy(entries, source, n * sizeof(HeapEntry))
 
 
-cdef void _sort_entries(TimerEntry* entries, int64_t n, TimerEntry* spare) noexcept nogil:
-    # Ascending; `spare` has room for n entries too.
+cdef void _sort_entries(HeapEntry* entries, int64_t n, HeapEntry* spare) noexcept nogil:
+    # Sorts ascending; `spare` has room for n entries.
     cdef int64_t first = 0, end
     cdef uint64_t timestamp
     cdef bint ordered
@@ -225,7 +139,7 @@ cdef inline uint32_t _map_home(const DedupMap* map, uint32_t hash) noexcept nogi
 
 
 cdef inline uint32_t _map_probe(const DedupMap* map, uint32_t hash, uint32_t i) noexcept nogil:
-    # The first bucket from i on that is empty or has the hash.
+    # Returns the first bucket from i on that is empty or has the hash.
     cdef uint32_t mask = (<uint32_t> 1 << (32 - map.shift)) - 1
     while map.buckets[i] and <uint32_t> (map.buckets[i] >> 32) != hash:
         i = (i + 1) & mask
@@ -241,8 +155,8 @@ cdef inline int64_t _map_find(
     int64_t key,
     int64_t namespace_id,
 ) noexcept nogil:
-    # The bucket of the timer, or ~(the empty bucket where it would be put). The map must have buckets; the search begins
-    # at bucket i: the hash's own, or one before which the timer is known not to be.
+    # Returns the bucket of the timer, or ~(the empty bucket for it). The map must have buckets. The search begins at bucket i:
+    # the hash's own, or a later one before which the timer is known not to be.
     cdef uint32_t mask = (<uint32_t> 1 << (32 - map.shift)) - 1
     cdef const Timer* timer
     while True:
@@ -307,7 +221,7 @@ cdef bint _grow_map(TimerQueue* queue, DedupMap* map) noexcept nogil:
 
 
 cdef inline bint _map_is_full(const DedupMap* map) noexcept nogil:
-    # At three quarters.
+    # Maps grow when three quarters of their buckets are full.
     return map.buckets == NULL or <uint64_t> map.size * 4 >= (<uint64_t> 3 << (32 - map.shift))
 
 
@@ -384,10 +298,10 @@ cdef void timer_queue_free(TimerQueue* queue) noexcept nogil:
 
 
 cdef bint _grow(TimerQueue* queue) noexcept nogil:
-    # Makes room for more entries; a full heap has no free slots to keep. Fourfold, since room that is never touched costs
-    # address space only, and copying does cost.
+    # Makes room for more entries. A full heap has no free slots to keep. Fourfold, since memory that is never touched costs
+    # only address space, and copying costs time.
     cdef uint64_t capacity = <uint64_t> queue.capacity * 4 if queue.capacity else FIRST_CHUNK
-    cdef TimerEntry* heap
+    cdef HeapEntry* heap
     cdef uint32_t* positions
     cdef uint32_t* free_slots
     cdef void* memory
@@ -395,10 +309,10 @@ cdef bint _grow(TimerQueue* queue) noexcept nogil:
         capacity = NO_SLOT
         if queue.capacity == capacity:
             return False
-    memory = flinkcore_aligned((capacity + 3) * sizeof(TimerEntry))
+    memory = flinkcore_aligned((capacity + 3) * sizeof(HeapEntry))
     if memory == NULL:
         return False
-    heap = <TimerEntry*> memory + 3  # so that children 4i + 1 … 4i + 4 share a cache line
+    heap = <HeapEntry*> memory + 3  # so that children 4i + 1 … 4i + 4 share a cache line
     positions = <uint32_t*> flinkcore_aligned(capacity * sizeof(uint32_t))
     free_slots = <uint32_t*> flinkcore_aligned(capacity * sizeof(uint32_t))
     if positions == NULL or free_slots == NULL:
@@ -407,7 +321,7 @@ cdef bint _grow(TimerQueue* queue) noexcept nogil:
         free(free_slots)
         return False
     if queue.capacity:
-        memcpy(heap, queue.heap, queue.size * sizeof(TimerEntry))
+        memcpy(heap, queue.heap, queue.size * sizeof(HeapEntry))
         memcpy(positions, queue.positions, queue.slots_used * sizeof(uint32_t))
     free(queue.heap_memory)
     free(queue.positions)
@@ -421,7 +335,8 @@ cdef bint _grow(TimerQueue* queue) noexcept nogil:
 
 
 cdef bint _grow_chunks(TimerQueue* queue) noexcept nogil:
-    # Makes room for slot number slots_used.
+    # Makes room for slot number slots_used. Chunks other than the first never move, so that large queues grow without copying
+    # timers.
     cdef Timer* chunk
     cdef Timer** chunks
     cdef uint32_t capacity
@@ -473,7 +388,7 @@ cdef inline void _queue_release(TimerQueue* queue, uint32_t slot) noexcept nogil
 
 
 cdef inline uint32_t _queue_take_out(TimerQueue* queue, DedupMap* map, int64_t bucket) noexcept nogil:
-    # Frees the bucket and its timer's slot; returns the index of its entry, which is still in the heap.
+    # Frees the bucket and its timer's slot. Returns the index of its entry, which is still in the heap.
     cdef uint32_t slot = <uint32_t> map.buckets[bucket] - 1
     _map_erase(map, <uint32_t> bucket)
     _queue_release(queue, slot)
@@ -481,19 +396,19 @@ cdef inline uint32_t _queue_take_out(TimerQueue* queue, DedupMap* map, int64_t b
 
 
 cdef bint _renumber(TimerQueue* queue) noexcept nogil:
-    # Sequences have run out (once in 2**32 registrations): number the live timers anew, in their order.
+    # Called when sequences have run out (once in 2**32 registrations): numbers the live timers again, in their order.
     cdef uint32_t i, n = queue.size
-    cdef TimerEntry* entries = <TimerEntry*> malloc((<uint64_t> n + 1) * 2 * sizeof(TimerEntry))
-    cdef TimerEntry entry
+    cdef HeapEntry* entries = <HeapEntry*> malloc((<uint64_t> n + 1) * 2 * sizeof(HeapEntry))
+    cdef HeapEntry entry
     if entries == NULL:
         return False
     for i in range(n):
         entry = queue.heap[i]
-        entries[i] = _make_entry(_entry_sequence(entry), 0, i)
+        entries[i] = make_entry(entry_sequence(entry), 0, i)
     _sort_entries(entries, n, entries + n)
     for i in range(n):
         entry = queue.heap[<uint32_t> entries[i]]
-        queue.heap[<uint32_t> entries[i]] = _make_entry(_entry_timestamp(entry), i, _entry_slot(entry))
+        queue.heap[<uint32_t> entries[i]] = make_entry(entry_time(entry), i, entry_slot(entry))
     queue.next_sequence = n
     free(entries)
     return True
@@ -508,10 +423,10 @@ cdef int _queue_insert(
     int64_t key,
     int32_t key_group,
     int64_t namespace_id,
-    TimerEntry* entry,
+    HeapEntry* entry,
 ) noexcept nogil:
-    # Gives an unknown timer a slot, a sequence and a bucket: 1, and *entry is still to be put into the heap, whose size is as
-    # before; 0: an equal timer is in; -1: no memory, and nothing changed. `probed`: where _map_find may begin.
+    # Assigns an unknown timer a slot, a sequence and a bucket. Returns 1, and the caller puts *entry into the heap, whose size
+    # is as before; 0 if an equal timer is in; -1 without memory, and nothing has changed. `probed`: where _map_find may begin.
     cdef int64_t bucket = -1
     cdef uint32_t slot
     cdef Timer* timer
@@ -544,22 +459,15 @@ cdef int _queue_insert(
     timer.hash = hash
     map.buckets[~bucket] = <uint64_t> hash << 32 | (<uint64_t> slot + 1)
     map.size += 1
-    entry[0] = _make_entry(timestamp_ms, queue.next_sequence, slot)
+    entry[0] = make_entry(timestamp_ms, queue.next_sequence, slot)
     queue.next_sequence += 1
     return 1
 
 
 cdef void _queue_remove_at(TimerQueue* queue, uint32_t i) noexcept nogil:
-    # Takes the entry at index i out of the heap; the last one fills the gap.
-    cdef TimerEntry last
+    # Removes the entry at index i from the heap.
+    heap_remove(queue.heap, queue.size, i, queue.positions)
     queue.size -= 1
-    if i == queue.size:
-        return
-    last = queue.heap[queue.size]
-    if i and last < queue.heap[(i - 1) >> 2]:
-        _heap_rise(queue.heap, i, last, queue.positions)
-    else:
-        _heap_sink(queue.heap, queue.size, i, last, queue.positions)
 
 
 # ---- timers one by one -------------------------------------------------------------------------------------------
@@ -568,7 +476,7 @@ cdef void _queue_remove_at(TimerQueue* queue, uint32_t i) noexcept nogil:
 cdef int timer_queue_add(
     TimerQueue* queue, int64_t timestamp_ms, int64_t key, int32_t key_group, int64_t namespace_id
 ) except -1 nogil:
-    cdef TimerEntry entry
+    cdef HeapEntry entry
     cdef uint32_t hash = _timer_hash(timestamp_ms, key, namespace_id)
     cdef DedupMap* map = _key_group_map(queue, key_group)
     cdef int64_t added = _queue_insert(
@@ -580,7 +488,7 @@ cdef int timer_queue_add(
     if added == 0:
         return TimerOutcome.TIMER_UNCHANGED
     queue.size += 1
-    return TimerOutcome.TIMER_CHANGED if _heap_rise(queue.heap, queue.size - 1, entry, queue.positions) else TimerOutcome.TIMER_HEAD
+    return TimerOutcome.TIMER_CHANGED if heap_sift_up(queue.heap, queue.size - 1, entry, queue.positions) else TimerOutcome.TIMER_HEAD
 
 
 cdef int timer_queue_remove(
@@ -605,7 +513,7 @@ cdef int timer_queue_move(
     cdef uint32_t hash = _timer_hash(from_ms, key, namespace_id), i, slot
     cdef DedupMap* map = _key_group_map(queue, key_group)
     cdef int64_t bucket = -1
-    cdef TimerEntry entry
+    cdef HeapEntry entry
     cdef Timer* timer
     if map.size:
         bucket = _map_find(queue, map, _map_home(map, hash), hash, from_ms, key, namespace_id)
@@ -626,25 +534,21 @@ cdef int timer_queue_move(
         timer = timer_at(queue, slot)
         timer.timestamp_ms = to_ms
         timer.hash = hash
-    entry = _make_entry(to_ms, queue.next_sequence, slot)
+    entry = make_entry(to_ms, queue.next_sequence, slot)
     queue.next_sequence += 1
-    i = queue.positions[slot]
-    if i and entry < queue.heap[(i - 1) >> 2]:
-        _heap_rise(queue.heap, i, entry, queue.positions)
-    else:
-        _heap_sink(queue.heap, queue.size, i, entry, queue.positions)
+    heap_sift(queue.heap, queue.size, queue.positions[slot], entry, queue.positions)
     return TimerOutcome.TIMER_CHANGED if queue.positions[slot] else TimerOutcome.TIMER_HEAD
 
 
 cdef const Timer* timer_queue_peek(const TimerQueue* queue) noexcept nogil:
-    return timer_at(queue, _entry_slot(queue.heap[0])) if queue.size else NULL
+    return timer_at(queue, entry_slot(queue.heap[0])) if queue.size else NULL
 
 
 cdef bint timer_queue_poll(TimerQueue* queue, Timer* timer) noexcept nogil:
     cdef uint32_t slot
     if queue.size == 0:
         return False
-    slot = _entry_slot(queue.heap[0])
+    slot = entry_slot(queue.heap[0])
     timer[0] = timer_at(queue, slot)[0]
     _queue_erase(queue, slot)
     _queue_remove_at(queue, 0)
@@ -668,7 +572,7 @@ cdef int timer_queue_slots(const TimerQueue* queue, int32_t first, int32_t last,
     cdef int32_t key_group
     cdef const DedupMap* map
     cdef uint32_t slot
-    cdef TimerEntry* entries = <TimerEntry*> flinkcore_aligned((2 * n + 1) * sizeof(TimerEntry))
+    cdef HeapEntry* entries = <HeapEntry*> flinkcore_aligned((2 * n + 1) * sizeof(HeapEntry))
     if entries == NULL:
         with gil:
             raise MemoryError(f"no memory to sort {n} timers")
@@ -678,11 +582,11 @@ cdef int timer_queue_slots(const TimerQueue* queue, int32_t first, int32_t last,
             for i in range(<int64_t> 1 << (32 - map.shift)):
                 if map.buckets[i]:
                     slot = <uint32_t> map.buckets[i] - 1
-                    entries[found] = _make_entry(_entry_sequence(queue.heap[queue.positions[slot]]), 0, slot)
+                    entries[found] = make_entry(entry_sequence(queue.heap[queue.positions[slot]]), 0, slot)
                     found += 1
     _sort_entries(entries, n, entries + n)
     for i in range(n):
-        slots[i] = _entry_slot(entries[i])
+        slots[i] = entry_slot(entries[i])
     free(entries)
     return 0
 
@@ -696,15 +600,15 @@ cdef const char* timer_queue_find_fault(const TimerQueue* queue) noexcept nogil:
     if queue.size > queue.capacity:
         return b"the heap is larger than its memory"
     for i in range(queue.size):
-        slot = _entry_slot(queue.heap[i])
+        slot = entry_slot(queue.heap[i])
         if slot >= queue.slots_used:
             return b"an entry has a slot that was never given out"
         timer = timer_at(queue, slot)
         if queue.positions[slot] != i:
             return b"a timer's back index is not where its entry is"
-        if _entry_timestamp(queue.heap[i]) != timer.timestamp_ms:
+        if entry_time(queue.heap[i]) != timer.timestamp_ms:
             return b"an entry's timestamp is not its timer's"
-        if _entry_sequence(queue.heap[i]) >= queue.next_sequence:
+        if entry_sequence(queue.heap[i]) >= queue.next_sequence:
             return b"an entry has a sequence that was never given out"
         if i and not queue.heap[(i - 1) >> 2] < queue.heap[i]:
             return b"an entry is not after its parent"
@@ -745,9 +649,9 @@ cdef const char* timer_queue_find_fault(const TimerQueue* queue) noexcept nogil:
 
 
 # ---- timers as columns -------------------------------------------------------------------------------------------
-# The loops run over blocks of rows in stages, each of which only prefetches what the next one reads; the last stage does
-# the work and trusts nothing that it cannot check. Where a batch is large beside the heap, the heap is ordered anew as a
-# whole instead of entry by entry; where it is small, nothing of the heap's size is done.
+# The loops run over blocks of rows in stages. Each stage only prefetches the memory that the next one reads; the last stage
+# does the work and trusts only what it can check. If a batch is large beside the heap, the whole heap is ordered again instead
+# of entry by entry; if it is small, nothing takes time proportional to the heap.
 
 
 cdef enum:
@@ -755,7 +659,7 @@ cdef enum:
     AHEAD = 24     # rows to prefetch ahead where one loop is enough
     PIECE = 1 << 14  # timers taken at a time where a limit leaves others due: their candidates stay in the cache
 
-cdef TimerEntry DEAD = ~<TimerEntry> 0  # marks a removed entry during a large delete; no slot has this number
+cdef HeapEntry DEAD = ~<HeapEntry> 0  # marks a removed entry during a large delete; no slot has this number
 
 
 cdef inline void _prefetch_buckets(
@@ -793,7 +697,7 @@ cdef int64_t timer_queue_register(
     cdef uint32_t slot, hash
     cdef uint64_t bucket, n_buckets
     cdef DedupMap* map
-    cdef TimerEntry entry
+    cdef HeapEntry entry
     # Many new entries are cheaper to order all at once: O(size + n) instead of O(n log size).
     cdef bint build = n > BLOCK and n > <int64_t> queue.size
     added = 0
@@ -840,12 +744,12 @@ cdef int64_t timer_queue_register(
                 if build:
                     queue.heap[queue.size - 1] = entry
                 else:
-                    _heap_rise(queue.heap, queue.size - 1, entry, queue.positions)
+                    heap_sift_up(queue.heap, queue.size - 1, entry, queue.positions)
         if added < 0:
             break
         first += BLOCK
     if build and total:
-        _heap_build(queue.heap, queue.size, queue.positions)
+        heap_build(queue.heap, queue.size, queue.positions)
     if added < 0:
         with gil:
             raise MemoryError(f"no memory for more than {queue.size} timers")
@@ -869,7 +773,8 @@ cdef int64_t timer_queue_delete(
     cdef uint64_t position, bucket
     cdef uint32_t slot, kept, hash
     cdef DedupMap* map
-    # Of a large part of the heap, entries are only marked, and the rest is ordered anew: O(size) instead of O(n log size).
+    # If a large part of the heap is deleted, entries are only marked, and the rest is ordered again: O(size) instead of O(n log
+    # size).
     cdef bint build = n > BLOCK and n > <int64_t> (queue.size >> 2)
     first = 0
     while first < n:
@@ -901,7 +806,7 @@ cdef int64_t timer_queue_delete(
                 continue
             hash = hashes[row - first]
             i = probed[row - first]
-            # Removals move buckets: what was probed holds only where the bucket is still the same.
+            # Removals move buckets: what was probed holds only if the bucket is still the same.
             i = _map_find(
                 queue,
                 map,
@@ -926,7 +831,7 @@ cdef int64_t timer_queue_delete(
             queue.heap[kept] = queue.heap[slot]
             kept += queue.heap[slot] != DEAD
         queue.size = kept
-        _heap_build(queue.heap, kept, queue.positions)
+        heap_build(queue.heap, kept, queue.positions)
     return total
 
 
@@ -989,29 +894,30 @@ cdef int64_t timer_queue_due(TimerQueue* queue, int64_t watermark_ms, int64_t li
 
 cdef void _retire(
     TimerQueue* queue,
-    const TimerEntry* entries,
+    const HeapEntry* entries,
     int64_t n,
     int64_t* timestamps_ms,
     int64_t* keys,
     int32_t* key_groups,
     int64_t* namespace_ids,
 ) noexcept nogil:
-    # Copies the timers of the entries out and frees their slots and buckets; the heap is the caller's.
+    # Copies the timers of the entries to the columns and frees their slots and buckets. The caller removes the entries from the
+    # heap.
     cdef int64_t i
     cdef uint32_t slot
     cdef const Timer* timer
     cdef const DedupMap* map
     cdef uint64_t n_maps = queue.last_key_group - queue.first_key_group + 1
-    # Where all go, wiping the maps costs less than to close every gap, unless they are almost empty.
+    # If all timers go, wiping the maps costs less than closing every gap, unless the maps are almost empty.
     cdef bint wipe = n == queue.size and <uint64_t> n * 16 >= queue.n_buckets + n_maps
     for i in range(n):
         if i + 2 * AHEAD < n:
-            prefetch(timer_at(queue, _entry_slot(entries[i + 2 * AHEAD])))
+            prefetch(timer_at(queue, entry_slot(entries[i + 2 * AHEAD])))
         if not wipe and i + AHEAD < n:
-            timer = timer_at(queue, _entry_slot(entries[i + AHEAD]))
+            timer = timer_at(queue, entry_slot(entries[i + AHEAD]))
             map = _key_group_map(queue, timer.key_group)
             prefetch(&map.buckets[_map_home(map, timer.hash)])
-        slot = _entry_slot(entries[i])
+        slot = entry_slot(entries[i])
         timer = timer_at(queue, slot)
         timestamps_ms[i] = timer.timestamp_ms
         keys[i] = timer.key
@@ -1030,7 +936,7 @@ cdef void _retire(
 
 
 cdef void _refill(TimerQueue* queue, const uint32_t* holes, int64_t n_holes) noexcept nogil:
-    # Closes the holes, a tree at the root: the entries beyond the new size sink in from the lowest hole upwards.
+    # Fills the holes, a tree at the root: the entries beyond the new size sift down from the lowest hole upwards.
     cdef int64_t last = n_holes - 1, i
     cdef uint32_t size = queue.size - <uint32_t> n_holes, end = queue.size
     i = last
@@ -1043,39 +949,39 @@ cdef void _refill(TimerQueue* queue, const uint32_t* holes, int64_t n_holes) noe
             last -= 1
         if i >= 8:
             prefetch(&queue.heap[4 * <uint64_t> holes[i - 8] + 1])
-        _heap_sink(queue.heap, size, holes[i], queue.heap[end], queue.positions)
+        heap_sift_down(queue.heap, size, holes[i], queue.heap[end], queue.positions)
         i -= 1
     queue.size = size
 
 
-cdef void _first(TimerQueue* queue, int64_t n, TimerEntry* entries, TimerEntry* candidates) noexcept nogil:
-    # The n first timers in firing order, and in queue.due their positions, ascending: they are a tree at the root, whose
-    # neighbours are the candidates for the next one, at most 3 n + 1.
+cdef void _first(TimerQueue* queue, int64_t n, HeapEntry* entries, HeapEntry* candidates) noexcept nogil:
+    # Finds the n first timers in firing order, and writes their positions to queue.due, ascending. They are a tree at the root,
+    # whose neighbours are the candidates for the next timer, at most 3 n + 1.
     cdef int64_t i, n_candidates = 1
     cdef uint64_t child, end
     cdef uint32_t position
     candidates[0] = queue.heap[0]
     for i in range(n):
         entries[i] = candidates[0]
-        position = queue.positions[_entry_slot(entries[i])]
+        position = queue.positions[entry_slot(entries[i])]
         queue.due[i] = position
         child = 4 * <uint64_t> position + 1
         end = child + 4 if child + 4 < queue.size else queue.size
         if child < end:
-            _heap_sink(candidates, n_candidates, 0, queue.heap[child], NULL)
+            heap_sift_down(candidates, n_candidates, 0, queue.heap[child], NULL)
             child += 1
         else:
             n_candidates -= 1
-            _heap_sink(candidates, n_candidates, 0, candidates[n_candidates], NULL)
+            heap_sift_down(candidates, n_candidates, 0, candidates[n_candidates], NULL)
         while child < end:
-            _heap_rise(candidates, n_candidates, queue.heap[child], NULL)
+            heap_sift_up(candidates, n_candidates, queue.heap[child], NULL)
             n_candidates += 1
             child += 1
     for i in range(n):
-        candidates[i] = _make_entry(queue.due[i], 0, 0)
+        candidates[i] = make_entry(queue.due[i], 0, 0)
     _sort_entries(candidates, n, candidates + n)
     for i in range(n):
-        queue.due[i] = <uint32_t> _entry_timestamp(candidates[i])
+        queue.due[i] = <uint32_t> entry_time(candidates[i])
 
 
 cdef int timer_queue_take(
@@ -1083,17 +989,17 @@ cdef int timer_queue_take(
 ) except -1 nogil:
     cdef int64_t n = queue.due_count, piece, taken = 0, i
     cdef uint32_t front = 0
-    cdef TimerEntry entry
-    cdef TimerEntry* entries
+    cdef HeapEntry entry
+    cdef HeapEntry* entries
     cdef DueMode mode = queue.due_mode
     queue.due_mode = DueMode.DUE_NONE
     if mode == DueMode.DUE_NONE:
         return 0
     piece = PIECE if mode == DueMode.DUE_FIRST and n > PIECE else n
     # To sort and from where: `due` entries beside those of the heap, or the heap's own; or candidates.
-    entries = <TimerEntry*> malloc(
+    entries = <HeapEntry*> malloc(
         (piece if mode == DueMode.DUE_SCAN else 2 * piece if mode == DueMode.DUE_TOP else 4 * piece + 4)
-        * sizeof(TimerEntry)
+        * sizeof(HeapEntry)
     )
     if entries == NULL:
         with gil:
@@ -1108,8 +1014,8 @@ cdef int timer_queue_take(
         _sort_entries(queue.heap, n, entries)
         _retire(queue, queue.heap, n, timestamps_ms, keys, key_groups, namespace_ids)
         queue.size -= front
-        memmove(queue.heap, queue.heap + front, queue.size * sizeof(TimerEntry))
-        _heap_build(queue.heap, queue.size, queue.positions)
+        memmove(queue.heap, queue.heap + front, queue.size * sizeof(HeapEntry))
+        heap_build(queue.heap, queue.size, queue.positions)
     while mode != DueMode.DUE_SCAN and taken < n:
         piece = n - taken if n - taken < piece else piece
         if mode == DueMode.DUE_TOP:

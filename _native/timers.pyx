@@ -99,7 +99,7 @@ cdef NativeArray _native_column(object column, str format):
 
 
 cdef NativeArray _timer_record_batch(object columns):
-    # TimerColumns as a record batch, and back; the columns are copied both ways.
+    # TimerColumns as a record batch, and back. The columns are copied both ways.
     return native_array(
         "+s",
         len(columns[0]),
@@ -213,7 +213,7 @@ cdef class TimerHeap:
         Parameters
         ----------
         timestamp_ms : int
-            When it is due.
+            The time at which it is due.
         key, namespace : int
             Dense id of the key, id of the namespace.
         key_group : int
@@ -258,14 +258,14 @@ cdef class TimerHeap:
         Parameters
         ----------
         from_ms, to_ms : int
-            When the timer was due, and when it is due now; if they are equal, it comes after its equals.
+            The old and the new time of the timer. If they are equal, it moves after timers of equal time.
         key, key_group, namespace : int
-            As for `add`, errors likewise.
+            As for `add`, with the same errors.
 
         Returns
         -------
         bool
-            What `add` returns after `remove`.
+            The result of `add` after `remove`.
         """
         check_no_call(&self.guard, self)
         self._check_key_group(key_group)
@@ -319,16 +319,16 @@ cdef class TimerHeap:
         return self.queue.size
 
     def is_empty(self):
-        """Return whether there is no timer (HeapPriorityQueue.isEmpty)."""
+        """Return True if the heap is empty (HeapPriorityQueue.isEmpty)."""
         return self.queue.size == 0
 
     def clear(self):
-        """Drop all timers (HeapPriorityQueueSet.clear) and give their memory back."""
+        """Drop all timers (HeapPriorityQueueSet.clear) and free their memory."""
         check_no_call(&self.guard, self)
         timer_queue_clear(&self.queue)
 
     def __iter__(self):
-        """Iterate over all timers as they are now, in order of registration; Flink's iterator has no stated order."""
+        """Iterate over a copy of all timers, in order of registration; the order of Flink's iterator is not specified."""
         return map(Timer._make, zip(*(column.tolist() for column in self.timers())))
 
     # ---- batches ----
@@ -370,18 +370,18 @@ cdef class TimerHeap:
         Parameters
         ----------
         timestamps_ms : int array (n_rows,)
-            When each timer is due, in ms.
+            The time at which each timer is due, in ms.
         keys : int array (n_rows,)
             Dense ids of the keys.
         key_groups : int array (n_rows,)
-            The keys' key groups, all within the range. int32 is taken as it is, other types are converted.
+            The keys' key groups, all within the range. int32 is used directly, other types are converted.
         namespaces : int array (n_rows,) or int
             Ids of the namespaces, or one for all rows.
 
         Returns
         -------
         bool array (n_rows,)
-            True where the row's timer was not registered yet, neither before nor by an earlier row.
+            True if the row's timer was not registered yet, neither before nor by an earlier row.
 
         Raises
         ------
@@ -400,7 +400,7 @@ cdef class TimerHeap:
         Returns
         -------
         bool array (n_rows,)
-            True where the row's timer was registered; rows of unknown timers change nothing.
+            True if the row's timer was registered; rows of unknown timers change nothing.
         """
         return self._change(True, timestamps_ms, keys, key_groups, namespaces)
 
@@ -533,8 +533,8 @@ cdef class TimerHeap:
     def restore(self, snapshot, key_group_range=None):
         """Register the timers of a snapshot that belong to a key-group range, after those already in.
 
-        Rows of other key groups are skipped, so a snapshot can be given whole to every worker of a new parallelism.
-        A timer that is already registered stays as it is.
+        Rows of other key groups are skipped, so every worker of a new parallelism can restore a whole snapshot. A timer that is
+        already registered stays as it is.
 
         Parameters
         ----------
@@ -546,7 +546,7 @@ cdef class TimerHeap:
         Returns
         -------
         int
-            How many timers were registered.
+            Number of timers that were registered.
 
         Raises
         ------
@@ -580,7 +580,7 @@ cdef class TimerHeap:
         assert fault == NULL, fault.decode()
 
     def _skip_sequence(self, uint32_t next_sequence):
-        """Set the least sequence of the next timer: a way to the end of the 32 bits without 2**32 registrations."""
+        """Set the least sequence of the next timer, so that tests reach the end of the 32 bits without 2**32 registrations."""
         if self.queue.next_sequence < next_sequence:
             self.queue.next_sequence = next_sequence
 
@@ -622,11 +622,11 @@ cdef class CurrentKey:
     Attributes
     ----------
     current_key : object
-        None where there is no current key.
+        None without a current key.
     current_key_id, current_key_group : int
-        -1 where there is no current key.
+        -1 without a current key.
     lookups : int
-        Number of keys that were looked up: an operator does so once for each record, but not for timers.
+        Number of keys that were looked up: once per record, and never for timers.
     """
 
     def __cinit__(self):
@@ -658,7 +658,7 @@ cdef class CurrentKey:
         Raises
         ------
         DataError
-            If it has no canonical form, or cannot be admitted. Then there is no current key.
+            If it has no canonical form, or cannot be admitted. The current key is then unset.
         """
         self.set_key(key)
 
@@ -704,16 +704,16 @@ cdef class CurrentKeyTimers:
     Parameters
     ----------
     heap : TimerHeap
-        Of all key groups that the current key may have.
+        Timers of all key groups that the current key may have.
     current_key : CurrentKey
     checked : callable
-        Returns as an int what a timer was to be added or removed at, and is no int of 64 bits or has no current key;
-        or raises.
+        Called if a timer is added or removed at a time that is not an int of 64 bits, or without a current key. Returns the
+        time as an int, or raises.
 
     Attributes
     ----------
     drops_new : bool
-        Whether timers that are added are dropped. At first they are not.
+        True if timers that are added are dropped; False at first.
     """
 
     def __cinit__(self, TimerHeap heap not None, CurrentKey current_key not None, object checked):

@@ -1,10 +1,10 @@
 """Windows that fire by the trigger of each key: a kernel of window operators.
 
-Follows Flink's `WindowOperator` with `CountTrigger` and `ContinuousEventTimeTrigger` on tumbling, sliding and cumulate windows,
-with these, `EventTimeTrigger` and `EndOfStreamTrigger` on global windows, each also within a `PurgingTrigger`.
+Follows Flink's `WindowOperator` with `CountTrigger` and `ContinuousEventTimeTrigger` on tumbling, sliding and cumulate windows;
+and on global windows with these, `EventTimeTrigger` and `EndOfStreamTrigger`. Each may be within a `PurgingTrigger`.
 
-Keys whose windows fire are gathered, and their results emitted together: before one of them gets a further row, and before the
-watermark moves.
+Windows of keys that fire are gathered, and their results emitted together: before one of them gets a further row, and before
+the watermark moves.
 
 Deliberate difference: `ContinuousEventTimeTrigger` on global windows would fire nearly without end at the maximum watermark. Here
 it fires once there.
@@ -24,9 +24,9 @@ from flinkcore._native.panes cimport (
     PaneStore,
     WindowVisit,
     aligned_kernel,
-    append_live_keys,
     append_pane_keys,
     checked_windows,
+    firings_append_pane_keys,
     first_window,
     is_assigned,
     is_window,
@@ -34,16 +34,18 @@ from flinkcore._native.panes cimport (
     pane_find,
     pane_key,
     pane_list_check,
-    pane_list_close,
     pane_list_find,
     pane_list_open,
+    pane_list_retire,
     pane_twin,
     panes_free,
     visit_next,
 )
 from flinkcore._native.window_operator cimport (
+    MOST_GATHERED,
     NO_ENTRY,
     TWIN_ENTRY,
+    GatheredFirings,
     InputRows,
     LiveWindow,
     Progress,
@@ -56,16 +58,15 @@ from flinkcore._native.window_operator cimport (
     WindowVerbs,
     check_retracts,
     core_add_unassigned,
-    core_advance,
-    core_clock_moves,
     core_count,
-    core_emit,
     core_emit_change,
     core_is_full,
-    core_set_clock,
+    core_reach_row_emitted,
     core_turn,
     cursor_step,
+    emit_gathered,
     first_firing,
+    gather_firing,
     input_row,
     is_over,
     next_firing,
@@ -78,7 +79,7 @@ from flinkcore._native.window_operator cimport (
 
 
 # ---- event-time timers of keys in windows ------------------------------------------------------------------------
-# In buckets of equal time: many keys share the few times of a trigger.
+# Buckets of timers of equal time: many keys share the few times of a trigger.
 
 
 cdef struct PaneTimer:
@@ -94,7 +95,7 @@ cdef struct TimerBucket:
 
 
 cdef struct PaneTimers:
-    TimerBucket* buckets  # by time: those before `first` have fired; behind the n buckets are empty ones with their memory
+    TimerBucket* buckets  # by time: those before `first` have fired; after the n buckets come empty ones with their memory
     int64_t first
     int64_t n
     int64_t allocated
@@ -150,7 +151,7 @@ cdef inline bint _is_due(const PaneTimers* timers, int64_t watermark) noexcept n
 
 
 cdef void _pane_timers_drop(PaneTimers* timers) noexcept nogil:
-    # Puts the buckets that have fired behind the others.
+    # Moves the buckets that have fired behind the others, to reuse their memory.
     cdef TimerBucket[KEPT_BUCKETS] kept
     cdef int64_t i, n = timers.n - timers.first
     cdef int64_t n_kept = min(timers.first, max(KEPT_BUCKETS - (timers.allocated - timers.n), <int64_t> 0))
@@ -160,7 +161,7 @@ cdef void _pane_timers_drop(PaneTimers* timers) noexcept nogil:
         if i < n_kept:
             kept[i] = timers.buckets[i]
             kept[i].n = 0
-        else:  # what a crowded time took is not kept for ever
+        else:  # the memory of a crowded time is not kept for ever
             free(timers.buckets[i].timers)
     memmove(&timers.buckets[0], &timers.buckets[timers.first], n * sizeof(TimerBucket))
     memset(&timers.buckets[n], 0, timers.first * sizeof(TimerBucket))
@@ -183,7 +184,6 @@ cdef void _pane_timers_free(PaneTimers* timers) noexcept nogil:
 cdef enum:
     LOOK_AHEAD = 16
     MOST_WINDOWS = 128
-    MOST_FIRINGS = 1024
 
 
 cdef struct Firing:
@@ -198,17 +198,14 @@ cdef struct TriggeredWindows:
     Trigger trigger
     PaneList live
     PaneStore store
-    int64_t* trigger_states  # per entry of the accumulators: rows counted, or when it fires next; INT64_MIN: not at all
+    int64_t* trigger_states  # per entry of the accumulators: rows counted, or time of its next firing; INT64_MIN without one
     uint8_t* flags           # per entry, of Progress
     int64_t entries_capacity
     PaneTimers timers
-    bint advancing           # a watermark has come, and not all of its timers have fired yet
+    bint advancing           # a watermark has come, and some of its timers have not fired yet
     int64_t bucket_done      # timers of the first bucket that have fired
-    int64_t n_firing
-    int64_t n_emitted        # of them, so many have their results out
-    Firing[MOST_FIRINGS] firing          # emitted together: before a further row of one of them, or a watermark
-    uint32_t[MOST_FIRINGS] entries       # theirs
-    int64_t[MOST_FIRINGS + 1] key_offsets  # KEY_BYTES: where their keys would lie, one after the other
+    GatheredFirings fired
+    Firing[MOST_GATHERED] firing  # the windows of `fired`
 
 
 cdef inline bint _is_global(const TriggeredWindows* state) noexcept nogil:
@@ -220,7 +217,7 @@ cdef inline int64_t _max_timestamp(const TriggeredWindows* state, const Pane* pa
 
 
 cdef int _reserve_entries(TriggeredWindows* state) except -1 nogil:
-    # A state for every entry that there is room for in the accumulators.
+    # Makes room for the states of all entries that the accumulators have room for.
     cdef int64_t capacity = state.core.table.capacity
     if capacity > state.entries_capacity:
         state.trigger_states = <int64_t*> grow(
@@ -235,67 +232,58 @@ cdef int _reserve_entries(TriggeredWindows* state) except -1 nogil:
 
 
 cdef void _triggered_add_firing(TriggeredWindows* state, Pane* pane, uint32_t key, uint32_t entry, bint late) noexcept nogil:
-    # A window of a key fires: its result comes with the next _triggered_emit_firing. There is room: whoever adds has seen to it.
-    cdef int64_t i = state.n_firing
+    # The window of a key fires: its result is emitted by the next _triggered_emit_firing. The caller has made room.
+    cdef int64_t i = gather_firing(
+        &state.fired, entry, pane.offsets[key + 1] - pane.offsets[key] if state.core.bytes_keys else 0
+    )
     state.firing[i].pane = pane
     state.firing[i].key = key
     state.firing[i].late = late
-    state.entries[i] = entry
     state.flags[entry] |= Progress.FIRING
-    if state.core.bytes_keys:
-        state.key_offsets[i + 1] = state.key_offsets[i] + pane.offsets[key + 1] - pane.offsets[key]
-    state.n_firing = i + 1
 
 
 cdef bint _triggered_emit_firing(TriggeredWindows* state) except -1 nogil:
-    # Emits what has fired; false where results are full before all are out.
-    if state.n_firing == 0:
+    # Emits what has fired. Returns false if results are full before all are out.
+    if state.fired.n == 0:
         return True
     pending_flush(&state.core.pending, state.core.table)
-    while state.n_emitted < state.n_firing:
+    while state.fired.n_emitted < state.fired.n:
         if not (_replace_result(state) if state.core.retracts else _emit_results(state)):
             state.core.due = True
             return False
-    state.n_firing = state.n_emitted = 0
+    state.fired.n = state.fired.n_emitted = 0
     return True
 
 
 cdef bint _emit_results(TriggeredWindows* state) except -1 nogil:
-    # As many as there is room for; false where there is none.
-    cdef int64_t i, n = core_emit(
-        &state.core,
-        state.entries + state.n_emitted,
-        0,
-        state.n_firing - state.n_emitted,
-        state.key_offsets + state.n_emitted if state.core.bytes_keys else NULL,
-    )
+    # Emits as many results as there is room for. Returns false without room.
+    cdef int64_t i, n = emit_gathered(&state.core, &state.fired)
     cdef const Firing* firing
     cdef uint32_t entry
-    for i in range(state.n_emitted, state.n_emitted + n):
+    for i in range(state.fired.n_emitted, state.fired.n_emitted + n):
         firing = &state.firing[i]
         core_count(&state.core, RowKind.INSERT, firing.late)
         append_pane_keys(&state.core, firing.pane, firing.key, 1, RowKind.INSERT, firing.late)
-        entry = state.entries[i]
+        entry = state.fired.entries[i]
         state.flags[entry] &= ~Progress.FIRING
         if state.trigger.purges:
             accumulators_clear_range(state.core.table, entry, 1)
             state.flags[entry] = 0
-    state.n_emitted += n
+    state.fired.n_emitted += n
     return n > 0
 
 
 cdef bint _replace_result(TriggeredWindows* state) except -1 nogil:
-    # Withdraws the last result of the next window that has fired, and gives the new one; false where there is no room.
-    cdef const Firing* firing = &state.firing[state.n_emitted]
-    cdef const int64_t* offsets = state.key_offsets + state.n_emitted if state.core.bytes_keys else NULL
-    cdef uint32_t entry = state.entries[state.n_emitted], given = pane_twin(firing.pane, firing.key)
+    # Withdraws the last result of the next window that has fired, and emits the new one. Returns false without room.
+    cdef const Firing* firing = &state.firing[state.fired.n_emitted]
+    cdef uint32_t entry = state.fired.entries[state.fired.n_emitted], given = pane_twin(firing.pane, firing.key)
     cdef RowKind kind = RowKind.UPDATE_BEFORE
     while kind == RowKind.UPDATE_BEFORE:
-        if not core_emit_change(&state.core, &state.flags[entry], entry, given, offsets, firing.late, &kind):
+        if not core_emit_change(&state.core, &state.fired, &state.flags[entry], given, firing.late, &kind):
             return False
         append_pane_keys(&state.core, firing.pane, firing.key, 1, kind, firing.late)
     state.flags[entry] = Progress.FILLED | Progress.GIVEN
-    state.n_emitted += 1
+    state.fired.n_emitted += 1
     return True
 
 
@@ -308,7 +296,7 @@ cdef int _fire_timer(TriggeredWindows* state, PaneTimer timer, int64_t time) exc
     cdef int64_t last = _max_timestamp(state, timer.pane)
     core_turn(&state.core)
     if state.trigger.kind == TriggerKind.ON_END_OF_STREAM:
-        state.trigger_states[entry] = INT64_MIN  # a row behind the end registers it again
+        state.trigger_states[entry] = INT64_MIN  # a late row registers it again
     elif time != last and not (_is_global(state) and state.core.cursor.watermark == INT64_MAX):
         state.trigger_states[entry] = next_firing(state.trigger.every, time, last)
         _pane_timer_add(&state.timers, state.trigger_states[entry], timer.pane, timer.key)
@@ -318,26 +306,20 @@ cdef int _fire_timer(TriggeredWindows* state, PaneTimer timer, int64_t time) exc
 
 
 cdef int _retire_due(TriggeredWindows* state) except -1 nogil:
-    cdef int64_t over = 0
-    if _is_global(state):
-        return 0
-    while over < state.live.n and is_over(&state.core, state.live.panes[over].end):
-        over += 1
-    if over:
-        pending_flush(&state.core.pending, state.core.table)
-        pane_list_close(&state.live, &state.store, over)
+    if not _is_global(state):
+        pane_list_retire(&state.live, &state.store, &state.core)
     return 0
 
 
 cdef bint _fire_due(void* windows) except -1 nogil:
-    # Emits what has fired, and goes on firing where a watermark has come; false where results are full before.
+    # Emits what has fired, and fires further timers if a watermark has come. Returns false if results are full before.
     cdef TriggeredWindows* state = <TriggeredWindows*> windows
     cdef TimerBucket* bucket
     state.core.due = True
     if not _triggered_emit_firing(state):
         return False
     while state.advancing and _is_due(&state.timers, state.core.cursor.watermark):
-        while state.bucket_done < state.timers.buckets[state.timers.first].n and state.n_firing < MOST_FIRINGS:
+        while state.bucket_done < state.timers.buckets[state.timers.first].n and state.fired.n < MOST_GATHERED:
             bucket = &state.timers.buckets[state.timers.first]  # timers that firing adds are later, but may move the buckets
             _fire_timer(state, bucket.timers[state.bucket_done], bucket.time)
             state.bucket_done += 1
@@ -370,13 +352,13 @@ cdef bint _step(void* windows) except -1 nogil:
 
 
 cdef inline Pane* _pane(TriggeredWindows* state, int64_t start, int64_t end) except NULL nogil:
-    # The window with these bounds, opened where it is not.
+    # Returns the window with these bounds, opened if necessary.
     cdef Pane* pane = pane_list_find(&state.live, end)
     return pane if pane != NULL else pane_list_open(&state.live, &state.store, start, end)
 
 
 cdef int64_t _assign(TriggeredWindows* state, int64_t timestamp, Pane** panes) except -1 nogil:
-    # The windows of a row that are not late, in the order of Flink's assigners; how many.
+    # Finds the windows of a row that are not late, in the order of Flink's assigners. Returns how many.
     cdef int64_t n = 0
     cdef Pane* pane
     cdef WindowVisit visit
@@ -417,19 +399,15 @@ cdef int _on_element(
 
 
 cdef bint _take_row(TriggeredWindows* state, const InputRows* input, uint32_t row) except -1 nogil:
-    # WindowOperator.processElement, for one row; false where results are full before it.
+    # WindowOperator.processElement for one row. Returns false if results are full before it.
     cdef Pane* panes[MOST_WINDOWS]
     cdef uint32_t numbers[MOST_WINDOWS]
     cdef uint32_t entries[MOST_WINDOWS]
     cdef uint32_t known
     cdef int64_t timestamp = input.timestamps[row], i, n
     cdef bint firing = False
-    if not core_advance(&state.core, &VERBS, input.steps_before[row], False):
+    if not core_reach_row_emitted(&state.core, &VERBS, input, row, state.fired.n > 0):
         return False
-    if core_clock_moves(&state.core, input, row):
-        if not _triggered_emit_firing(state):
-            return False
-        core_set_clock(&state.core, input, row)
     n = _assign(state, timestamp, panes)
     for i in range(n):
         known = panes[i].n_keys
@@ -440,7 +418,8 @@ cdef bint _take_row(TriggeredWindows* state, const InputRows* input, uint32_t ro
             state.trigger_states[entries[i]] = 0 if state.trigger.kind == TriggerKind.ON_COUNT else INT64_MIN
             state.flags[entries[i]] = 0
         firing |= (state.flags[entries[i]] & Progress.FIRING) != 0
-    if (firing or state.n_firing + n > MOST_FIRINGS) and not _triggered_emit_firing(state):
+    # A gathered result is that of its firing: it goes out before a further row of its window changes the entry.
+    if (firing or state.fired.n + n > MOST_GATHERED) and not _triggered_emit_firing(state):
         return False
     for i in range(n):
         pending_add(&state.core.pending, state.core.table, entries[i], row)
@@ -464,7 +443,7 @@ cdef int64_t _process(void* windows, const InputRows* input, int64_t first) exce
         if not _take_row(state, input, input_row(input, i)):
             break
         i += 1
-        if state.core.table.rows + state.n_firing >= state.core.row_limit or core_is_full(&state.core):
+        if state.core.table.rows + state.fired.n >= state.core.row_limit or core_is_full(&state.core):
             break
     _triggered_emit_firing(state)
     pending_flush(&state.core.pending, state.core.table)
@@ -475,7 +454,7 @@ cdef int64_t _process(void* windows, const InputRows* input, int64_t first) exce
 
 
 cdef inline bint _is_armed(const TriggeredWindows* state, const Pane* pane, uint32_t entry) noexcept nogil:
-    # Whether the trigger of a key in a window has a timer.
+    # Returns true if the trigger of a key in a window has a timer.
     return (
         state.trigger.kind != TriggerKind.ON_COUNT
         and state.trigger_states[entry] != INT64_MIN
@@ -493,17 +472,17 @@ cdef int _add_window(const TriggeredWindows* state, WindowRows* rows, const Pane
     window.end = pane.end
     window.flags = state.flags[entry]
     window.trigger_state = state.trigger_states[entry]
-    append_live_keys(rows, state.core.bytes_keys, pane, key, 1)
+    firings_append_pane_keys(&rows.firings, state.core.bytes_keys, pane, key, 1)
     window_rows_add(rows, &window, entry)
     if state.store.twins:
         window.flags = TWIN_ENTRY
-        append_live_keys(rows, state.core.bytes_keys, pane, key, 1)
+        firings_append_pane_keys(&rows.firings, state.core.bytes_keys, pane, key, 1)
         window_rows_add(rows, &window, pane_twin(pane, key))
     return 0
 
 
 cdef int _windows(const void* windows, WindowRows* rows) except -1 nogil:
-    # Windows with timers in the order in which these fire: restored in it, those of equal time fire in it again.
+    # Appends windows with timers in the order in which these fire: restored in it, timers of equal time fire in it again.
     cdef const TriggeredWindows* state = <const TriggeredWindows*> windows
     cdef const TimerBucket* bucket
     cdef const Pane* pane
@@ -522,7 +501,7 @@ cdef int _windows(const void* windows, WindowRows* rows) except -1 nogil:
 
 
 cdef bint _can_be(const TriggeredWindows* state, const LiveWindow* window) noexcept nogil:
-    # Whether a window of a checkpoint is one of these, and its trigger stands where it can stand.
+    # Returns true if a window of a checkpoint can be one of these, with a possible state of its trigger.
     cdef int64_t last = INT64_MAX if _is_global(state) else window.end - 1
     if _is_global(state):
         if window.start != INT64_MIN or window.end != INT64_MAX:
@@ -531,7 +510,7 @@ cdef bint _can_be(const TriggeredWindows* state, const LiveWindow* window) noexc
         return False
     if state.trigger.kind == TriggerKind.ON_COUNT:
         return 0 <= window.trigger_state < state.trigger.every
-    # A timer does not lie outside of its window. It may be due already: a row behind the watermark has registered it.
+    # A timer lies within its window. It may be due already: a late row has registered it.
     return window.trigger_state == INT64_MIN or window.start <= window.trigger_state <= last
 
 
@@ -570,7 +549,7 @@ cdef int _start(void* windows) except -1:
     state.store.table = state.core.table
     check_retracts(&state.core, state.trigger.purges)
     if state.trigger.kind == TriggerKind.ON_END_OF_STREAM:
-        state.trigger.purges = not state.core.retracts  # which remembers what it gave
+        state.trigger.purges = not state.core.retracts  # a withdrawing window remembers its result
     state.store.twins = state.core.retracts
     state.core.unbounded_windows = _is_global(state)
     return 0
@@ -595,7 +574,7 @@ cdef int _check(const void* windows) except -1:
     cdef const TimerBucket* bucket
     cdef int64_t i, j, armed = 0, waiting = 0, blocks = pane_list_check(&state.live)
     cdef uint32_t k, entry
-    assert state.core.due or state.n_firing == 0, "results were left behind"
+    assert state.core.due or state.fired.n == 0, "results were left behind"
     assert state.timers.first == 0, "timers were left behind"
     for i in range(state.timers.n):
         bucket = &state.timers.buckets[i]
@@ -683,7 +662,7 @@ def global_windows(*, str trigger, int64_t every=1, bint purges=False):
     Parameters
     ----------
     trigger : str
-        "event_time": fires at the maximum watermark, and at every row behind it; "end_of_stream": only at the maximum
+        "event_time": fires at the maximum watermark, and at every row after it; "end_of_stream": only at the maximum
         watermark, and empties the window; "count" or "continuous_event_time".
     every : int
         Rows of a count, or milliseconds of a continuous trigger.

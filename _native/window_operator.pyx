@@ -1,7 +1,7 @@
 """The keyed window operator over columns, and what every kind of windows has: the timeline, results within limits, late rows, counts.
 
-Results wait within the operator until they are taken. Where as many wait as its limits allow, it stops, between two rows or
-amid the windows that one watermark fires, and goes on from there when they have been taken.
+Results wait in the operator until they are taken. When as many wait as its limits allow, the operator stops, between two rows
+or between two of the windows that one watermark fires, and resumes there after they have been taken.
 """
 
 import numpy as np
@@ -40,7 +40,7 @@ from flinkcore._native.memory cimport (
 
 
 # ---- triggers ----------------------------------------------------------------------------------------------------
-# When windows fire, and whether that empties them.
+# Triggers say when windows fire, and whether a firing empties them.
 
 
 cdef Trigger window_trigger(str name, int64_t every, bint purges) except *:
@@ -51,7 +51,7 @@ cdef Trigger window_trigger(str name, int64_t every, bint purges) except *:
         trigger.kind = TriggerKind.ON_EVENT_TIME
     elif name == "count":
         trigger.kind = TriggerKind.ON_COUNT
-        trigger.every = max(every, 1)  # with counts below one, Flink's fires at every row
+        trigger.every = max(every, 1)  # with a count below one, Flink's CountTrigger fires at every row
     elif name == "continuous_event_time":
         trigger.kind = TriggerKind.ON_CONTINUOUS_EVENT_TIME
         if not 0 < every <= 2**60:
@@ -67,7 +67,7 @@ cdef Trigger window_trigger(str name, int64_t every, bint purges) except *:
 
 
 cdef int _reserve(Buffer* buffer, int64_t rows, int64_t expected_rows) except -1 nogil:
-    # For so many rows of 8 bytes.
+    # Makes room for rows of 8 bytes. The first batch reserves as much as the last one needed, which saves growing step by step.
     return buffer_reserve(buffer, 8 * (rows if buffer.size else max(rows, expected_rows)))
 
 
@@ -140,7 +140,7 @@ cdef void _firings_free(Firings* firings) noexcept nogil:
 
 
 cdef NativeArray _kind_names(const Buffer* kinds, int64_t rows):
-    # As RowKind.shortString
+    # Returns the column of RowKind.shortString.
     cdef const char* names = b"+I-U+U-D"
     cdef Buffer offsets, text
     cdef int64_t i
@@ -177,7 +177,8 @@ cdef NativeArray _firings_take(
     Accumulators accumulators,
     list aggregate_names,
 ):
-    # The result rows so far, which start anew; the bounds of windows that are `unbounded` are null, `with_kinds` rows have kinds.
+    # Returns the result rows so far and begins new ones. The bounds of `unbounded` windows are null; `with_kinds` adds the
+    # kinds of rows.
     cdef int64_t rows = firings.rows, unfit = accumulators.unfit_result()
     cdef BitBuffer[2] bounds
     cdef int i
@@ -290,6 +291,7 @@ cdef int core_add_late(WindowCore* core, uint32_t row) except -1 nogil:
 
 
 cdef int core_add_unassigned(WindowCore* core, uint32_t row, int64_t timestamp) except -1 nogil:
+    # WindowOperator.isElementLate: a row that no window takes is late by its own timestamp, or else only between windows.
     if saturating_add(timestamp, core.lateness) <= core.cursor.watermark:
         return core_add_late(core, row)
     core.in_no_window += 1
@@ -312,6 +314,7 @@ cdef int64_t core_emit(
         size = _result_bytes(core, entries, first, n)
         if key_offsets != NULL:
             size += key_offsets[n] - key_offsets[0]
+        # A single result that is larger than the limit is emitted alone, or the operator would never go on.
         if core.result_bytes + size <= core.byte_limit or (n == 1 and core.table.rows == 0):
             break
         n >>= 1
@@ -342,20 +345,18 @@ cdef int core_emit_row(WindowCore* core, uint32_t entry, int64_t key_bytes, RowK
 
 
 cdef bint core_emit_change(
-    WindowCore* core,
-    uint8_t* progress,
-    uint32_t entry,
-    uint32_t given,
-    const int64_t* key_offsets,
-    bint late,
-    RowKind* kind,
+    WindowCore* core, const GatheredFirings* fired, uint8_t* progress, uint32_t given, bint late, RowKind* kind
 ) except -1 nogil:
+    cdef uint32_t entry = fired.entries[fired.n_emitted]
     cdef bint known = (progress[0] & Progress.GIVEN) != 0
     cdef bint withdraws = known and not progress[0] & Progress.WITHDRAWN
+    # The first result of a window: there is nothing to withdraw, so its rows can join `given` at once. Otherwise they join it
+    # only after the withdrawal has been emitted, which must show the result before them. The flag keeps them from being merged
+    # twice if results are full in between.
     if not progress[0] & (Progress.GIVEN | Progress.WITHDRAWN):
         accumulators_merge(core.table, given, entry)
         progress[0] |= Progress.WITHDRAWN
-    if core_emit(core, &given, 0, 1, key_offsets) == 0:
+    if core_emit(core, &given, 0, 1, fired.key_offsets + fired.n_emitted) == 0:
         return False
     if withdraws:
         accumulators_merge(core.table, given, entry)
@@ -375,9 +376,9 @@ cdef class WindowKernel:
     Attributes
     ----------
     name : str
-        Of the kind: a checkpoint fits the kind that wrote it.
+        Name of the kind: a checkpoint fits the kind that wrote it.
     takes_partials : bool
-        Whether operators of this kind take in partial results, each of one key and one pane: a tumbling window, or a slide of
+        True if operators of this kind take in partial results, each of one key and one pane: a tumbling window, or a slide of
         windows that share slices.
     lowest_timestamp, highest_timestamp : int
         The timestamps, ms since the epoch, whose windows have both ends within the int64 range.
@@ -387,6 +388,7 @@ cdef class WindowKernel:
         cdef WindowCore* core = <WindowCore*> self.state
         if core == NULL:
             return
+        # First the core's own buffers: `free` releases the state, whose first member is the core.
         free(core.late_rows.rows)
         _firings_free(&core.firings)
         self.verbs.free(self.state)
@@ -416,12 +418,12 @@ cdef int check_retracts(const WindowCore* core, bint purges) except -1:
 # ---- the operator ------------------------------------------------------------------------------------------------
 
 
-cdef int64_t ROWS_AT_ONCE = 1 << 14  # before signals are looked at: at most a second, with as many windows per row as may be
-cdef int64_t MOST_BYTES = 1 << 30  # half of what 32-bit offsets reach: a result of any size below the other half still fits
+cdef int64_t ROWS_AT_ONCE = 1 << 14  # between two checks of signals: at most a second, even with as many windows per row as are allowed
+cdef int64_t MOST_BYTES = 1 << 30  # half of the range of 32-bit offsets: a result of any size below the other half still fits
 
 
 cdef int64_t _first_outside(const InputRows* input, int64_t first, int64_t lowest, int64_t highest) noexcept nogil:
-    # Number of the first row whose timestamp is out of bounds; n where there is none.
+    # Returns the number of the first row whose timestamp is out of bounds, or n.
     cdef int64_t i, timestamp
     for i in range(first, input.n):
         timestamp = input.timestamps[input.rows[i] if input.rows != NULL else i]
@@ -443,7 +445,7 @@ cdef class WindowOperator:
     kernel : WindowKernel
         The kind of windows, made for this operator.
     keys : KeyEncoder
-        Knows the key columns; encodes nothing here.
+        Encoder of the key columns, for their types and to decode results.
     accumulators : Accumulators
         The aggregates, made for this operator.
     key_names, aggregate_names : list of str
@@ -452,19 +454,19 @@ cdef class WindowOperator:
         Numbers of the timeline's steps at which the operator gets a watermark, ascending from 0 or more, and the
         watermarks, ms since the epoch.
     row_limit : int
-        Result rows that may wait at most, but for what one late row fires on top.
+        Most result rows that may wait; one late row may fire some on top.
     byte_limit : int
-        Bytes of their keys, strings and lists at most, up to 2**30; a row that is larger waits alone.
+        Most bytes of their keys, strings and lists, up to 2**30. A larger row waits alone.
     time_format : str
         Arrow format of window_start and window_end: "l" or "tsm:ZONE".
     retracting : bool
-        Whether a window withdraws its result before it gives another one.
+        True if a window withdraws its result before it emits another one.
     steps_done : int
-        How many of these steps lie before the first row, where the operator goes on from a checkpoint.
+        Number of these steps before the first row, if the operator resumes from a checkpoint.
     emitted_at : str or None
-        Name of a last column of results for the time at which they were emitted; None: there is none.
+        Name of a last column of results with the time at which they were emitted, or None without such a column.
     clocks : numpy.ndarray of int64, shape (n_steps,), or None
-        Where there is one: what the replay clock shows at each of these steps, ms since the epoch; -2**63: results are null.
+        The replay clock at each of these steps, ms since the epoch, if there is such a column; -2**63 makes the column null.
 
     Raises
     ------
@@ -558,35 +560,36 @@ cdef class WindowOperator:
     ):
         """Take in rows of a batch, in total order, until results are full.
 
-        Partial results are rows behind those of the batch: what events of one key, which come before its pane fires, have
-        added up to elsewhere. They stand where the first of their events would.
+        Partial results are rows after those of the batch: aggregates of events of one key that come before their pane fires and
+        were added up elsewhere. Each has the place of the first of its events.
 
         Parameters
         ----------
         batch : RecordBatch
             The columns that the aggregates read.
         keys : KeyEncoder
-            Has encoded the keys of this batch and of the partial results, which are of the types of the operator's own keys.
+            Encoder that has encoded the keys of this batch and of the partial results, of the same types as the operator's own
+            keys.
         rows : numpy.ndarray of uint32, shape (n,), or None
-            The rows to take, in total order; None: all, as they lie.
+            The rows to take, in total order, or None for all in the order of the batch.
         timestamps : numpy.ndarray of int64, shape (n_rows of the batch + n_partials,)
-            Milliseconds since the epoch; of a partial result any within its pane.
+            Milliseconds since the epoch. A partial result has any timestamp within its pane.
         steps_before : numpy.ndarray of int64, shape (n_rows of the batch + n_partials,)
-            How many steps of the timeline come before each row; they never go back along `rows`.
+            Number of steps of the timeline before each row, non-decreasing along `rows`.
         first : int
-            How many of the rows an earlier call has taken in.
+            Number of rows that an earlier call has taken in.
         partials : Accumulators, optional
-            Of the operator's aggregates; entry by entry what partial results hold. Those taken in are empty afterwards.
+            Accumulators of the same aggregates, with one entry per partial result. Those taken in are empty afterwards.
         partial_events : numpy.ndarray of int64, shape (n_partials,), optional
-            Of how many events each is made.
+            Number of events of each partial result.
         clocks : numpy.ndarray of int64, shape (n_rows of the batch + n_partials,), optional
-            Where results say when they were emitted: when each row came, ms since the epoch; -2**63: what it fires is null.
-            They never go back along `rows`, but for these.
+            Arrival of each row, ms since the epoch, if results have the time of emission; -2**63 makes the column null in what
+            the row fires. Non-decreasing along `rows`, except for these.
 
         Returns
         -------
         int
-            How many are taken in now; below n where results are full: take them, and go on with this as `first`.
+            Number of rows taken in so far. Below n, results are full: take them, and continue with this number as `first`.
 
         Raises
         ------
@@ -695,7 +698,7 @@ cdef class WindowOperator:
         Returns
         -------
         bool
-            False where results are full before that: take them, and call again.
+            False if results are full before that: take them, and call again.
         """
         return self._advance(steps_before, False)
 
@@ -705,7 +708,7 @@ cdef class WindowOperator:
         Returns
         -------
         bool
-            False where results are full before that: take them, and call again.
+            False if results are full before that: take them, and call again.
         """
         return self._advance(INT64_MAX, True)
 
@@ -716,7 +719,7 @@ cdef class WindowOperator:
         -------
         (NativeArray, numpy.ndarray of uint32, shape (n,))
             The columns: the keys, then the start and the end of the window (int64 ms), the state of its trigger (int64) and
-            flags (uint8), which mean what the kernel says; and the entries of the windows' accumulators.
+            flags (uint8), which the kernel defines; and the entries of the windows' accumulators.
         """
         cdef Call call = begin_call(&self.guard, self)
         cdef Call of_accumulators = begin_call(&self._accumulators.guard, self._accumulators)
@@ -754,10 +757,10 @@ cdef class WindowOperator:
         Parameters
         ----------
         keys : KeyEncoder
-            Has encoded the keys of the windows, which are of the types of the operator's own keys.
+            Encoder that has encoded the keys of the windows, of the same types as the operator's own keys.
         starts, ends, trigger_states : numpy.ndarray of int64, shape (n,)
         flags : numpy.ndarray of uint8, shape (n,)
-            Of the windows, as `windows` gives them.
+            Flags of the windows, as `windows` returns them.
 
         Returns
         -------
@@ -767,7 +770,7 @@ cdef class WindowOperator:
         Raises
         ------
         SchemaError
-            If the keys are of other types than the operator's, or a row is no window of such an operator.
+            If the keys are of other types than the operator's, or a row cannot be a window of this operator.
         """
         cdef Call call = begin_call(&self.guard, self)
         cdef Call of_accumulators = begin_call(&self._accumulators.guard, self._accumulators)
@@ -806,17 +809,17 @@ cdef class WindowOperator:
 
     @property
     def kind(self):
-        """The kernel's name: windows are restored by the kind that they are of."""
+        """Name of the kernel: windows are restored by the kind that wrote them."""
         return self._kernel.name
 
     @property
     def is_full(self):
-        """Whether results must be taken before more can come."""
+        """True if results must be taken before more can come."""
         return self.core.due or core_is_full(self.core)
 
     @property
     def rows_ready(self):
-        """Number of result rows that `take` would give."""
+        """Number of result rows that `take` would return."""
         return self.core.firings.rows
 
     def take(self):

@@ -15,7 +15,8 @@ import pytest
 
 from benchmarks.measuring import measure
 from flinkcore._native.event_log import order_events, rows_by_split
-from flinkcore._native.watermarks import StatusWatermarkValve, TimeSummary
+from flinkcore._native.time_summary import TimeSummary
+from flinkcore._native.valve import StatusWatermarkValve
 from flinkcore.time_plane.chunk_times import ChunkTimes, GeneratorSpec
 from flinkcore.time_plane.combine_times import combine
 

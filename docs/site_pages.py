@@ -72,7 +72,7 @@ REFERENCE = {
 }
 """Modules by page, in the order in which a name that several have finds its place."""
 
-CONTRACTS = ("arrow", "memory", "key_dictionary", "keys", "timer_queue", "timers")
+CONTRACTS = ("arrow", "memory", "key_dictionary", "keys", "entry_heap", "timer_queue", "timers")
 """Native modules that others may cimport."""
 
 _LINK = re.compile(r"(!?\[[^\]]*\])\((?!https?:|#)([^)#\s]+)(#[^)\s]*)?\)")

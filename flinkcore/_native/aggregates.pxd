@@ -33,7 +33,7 @@ cdef enum Function:
     COLLECT
 
 
-# Which arrays an aggregate has.
+# The arrays of an aggregate.
 cdef enum Part:
     WORD_PART = 1
     COUNT_PART = 2
@@ -67,12 +67,12 @@ cdef struct Aggregate:
     int64_t by           # block of what LEAST_BY compares; -1: none
     int parts            # of Part
     uint64_t empty_word  # what a word is before any value
-    # Per entry, each NULL where there is no such part:
+    # Per entry, each NULL if the aggregate has no such part:
     uint64_t* words      # the result; a count, a sum, a mean (VARIANCE), an ordered word or a value
     int64_t* counts      # MEAN, VARIANCE, SUM of decimals: how many values there were
     uint64_t* keys       # LEAST_BY: ordered word of the best row so far
     uint8_t* states      # ValueState
-    OwnedBytes* strings  # the result, where it is no word
+    OwnedBytes* strings  # the result, if it is not a word
     OwnedBytes* key_strings
     WordSet* word_sets
     ByteSet* byte_sets
@@ -91,7 +91,7 @@ cdef inline bint has_lazy_states(const Aggregate* aggregate) noexcept nogil:
     return aggregate.parts == Part.WORD_PART and aggregate.function != Function.COUNT
 
 
-# From now on every entry has a state; what it is so far: some value where `touched`.
+# Gives every entry a state from now on; so far a value if `touched`.
 cdef int aggregate_add_states(Aggregate* aggregate, const uint8_t* touched, int64_t n, int64_t capacity) except -1
 # The entries are entries[0..n), or first, first + 1, ... where `entries` is NULL. Bytes that results of strings and lists
 # take, those of fixed width not counted:
@@ -104,7 +104,7 @@ cdef struct AccumulatorTable:
     # Every aggregate keeps arrays over the entries; selections and blocks of values are shared between aggregates.
     int64_t n_entries
     int64_t capacity
-    uint8_t* touched        # per entry: a row has come; NULL where all aggregates can tell themselves
+    uint8_t* touched        # per entry: a row has come; NULL if all aggregates know that themselves
     const Column** columns  # of the bound batch
     Selection* selections
     int64_t n_selections
@@ -136,11 +136,11 @@ cdef int accumulators_emit_range(AccumulatorTable* table, uint32_t first, uint32
 # Empties the entries and frees what they own.
 cdef void accumulators_clear(AccumulatorTable* table, const uint32_t* entries, int64_t n) noexcept nogil
 cdef void accumulators_clear_range(AccumulatorTable* table, uint32_t first, uint32_t n) noexcept nogil
-# Raises ConfigurationError but where results are the same in whatever order elements are added up: counts, sums of whole
+# Raises ConfigurationError unless results are the same in whatever order elements are added up: counts, sums of whole
 # numbers and decimals, means of decimals, least and greatest values of fixed width. The others need their elements in the order
 # in which they came, or own what a slice would share.
 cdef int require_shareable(const AccumulatorTable* table) except -1
-# For i in range(n): entry into[i] takes in what others[i] holds, which stays as it is. Of shareable accumulators only.
+# For i in range(n): adds the contents of others[i], which stay, to entry into[i]. For shareable accumulators only.
 cdef void accumulators_add(
     AccumulatorTable* table, const uint32_t* into, const uint32_t* others, int64_t n
 ) noexcept nogil
@@ -148,8 +148,8 @@ cdef void accumulators_add(
 cdef void accumulators_copy(
     AccumulatorTable* table, const uint32_t* into, const uint32_t* others, int64_t n
 ) noexcept nogil
-# Takes out of entry into[i] what others[i] holds, which it took in before. Where that cannot be told, since what else it took in
-# is not known any more, doubtful[i] is set, else 0; a doubtful entry is of no use until it is made anew.
+# Subtracts from entry into[i] the contents of others[i], which were added to it before. If that is impossible, since the
+# remaining values are not known any more, sets doubtful[i], else 0; a doubtful entry must be added up again before use.
 cdef void accumulators_subtract(
     AccumulatorTable* table, const uint32_t* into, const uint32_t* others, int64_t n, uint8_t* doubtful
 ) noexcept nogil
@@ -172,11 +172,11 @@ cdef class Accumulators:
     cdef int _add(self, str function, str column, str by, object percentage) except -1
     # The batch that accumulators_update reads from; it is kept until the next bind.
     cdef int bind(self, RecordBatch batch) except -1
-    # Makes entries of the other one mergeable into entries of this one; SchemaError where the aggregates differ.
+    # Makes entries of the other one mergeable into entries of this one; raises SchemaError if the aggregates differ.
     cdef int liken(self, Accumulators other) except -1
     # Row of a result so far that does not fit its type; -1: none.
     cdef int64_t unfit_result(self) noexcept
-    # Raises DataError for that row, which is of what `where` says.
+    # Raises DataError for that row of the object that `where` names.
     cdef int refuse_result(self, int64_t row, str where) except -1
-    # The output columns so far (list of NativeArray, in order of the aggregates), which start anew.
+    # Returns the output columns so far (list of NativeArray, in order of the aggregates), and begins new ones.
     cdef list take_columns(self)

@@ -75,14 +75,15 @@ cdef extern from *:
         void* private_data
 
 
-# The struct in a schema capsule of `exporter`, after all in it has been checked: a SchemaError says which column is at fault.
+# Returns the struct in a schema capsule of `exporter`, after all in it has been checked; a SchemaError names the column at
+# fault.
 cdef ArrowSchema* checked_schema(object capsule, object exporter) except NULL
-# Name of a field; empty where the producer gives none, which the format allows.
+# Returns the name of a field, which is empty if the producer leaves it out, as the format allows.
 cdef str field_name(const ArrowSchema* field)
 
 
 cdef struct Layout:
-    # What arrays of a format consist of.
+    # The parts of arrays of a format.
     int64_t n_buffers
     int64_t n_children
     int64_t bits          # of a value, where values are of one size
@@ -96,7 +97,7 @@ cdef struct Layout:
     bint rows_are_childrens  # row i is row i of each child
 
 
-# What arrays of a format consist of; False where there is no such format.
+# Finds the parts of arrays of a format. Returns false if the format does not exist.
 cdef bint layout_of(const char* format, Layout* layout) noexcept nogil
 
 
@@ -134,7 +135,7 @@ cdef struct Column:
     ColumnType type
     int64_t length
     int64_t null_count       # never negative; 0 exactly when validity is NULL
-    const uint8_t* validity  # bitmap, or NULL where no value is null; bit of row i is at bit_offset + i
+    const uint8_t* validity  # bitmap, or NULL if no value is null; bit of row i is at bit_offset + i
     int64_t bit_offset       # for validity, and for values where type is BOOL
     const void* values       # fixed width: first row's value (offset applied; bitmap for BOOL); else the bytes
     const void* offsets      # int32 or int64 by type, first row's offset (offset applied); NULL for fixed width
@@ -147,12 +148,12 @@ cdef struct Column:
     int64_t parent_offset    # row i is row parent_offset + i of the array, without the array's own offset
 
 
-# The type of a format's values, and their bytes; 0 where these are bits or not of one size. False where columns of the format are not
+# The type of a format's values, and their bytes; 0 where these are bits or not of one size. False if columns of the format are not
 # supported.
 cdef bint find_column_type(const char* format, ColumnType* type, int32_t* byte_width) noexcept nogil
-# The same; SchemaError where they are not supported.
+# The same; raises SchemaError if they are not supported.
 cdef int column_type(const char* format, ColumnType* type, int32_t* byte_width) except -1
-# What helps where a string or binary column is too small for its values: a log's own large columns are read as small ones.
+# Advice for a string or binary column that is too small for its values: a log's own large columns are read as small ones.
 cdef str advise_large(str name, bint is_text)
 
 
@@ -213,7 +214,7 @@ cdef class RecordBatch:
     cdef int64_t index_of(self, str name) except -1
 
 
-# The batch itself, or what an object with `__arrow_c_array__` gives.
+# Returns the batch itself, or the array of an object with `__arrow_c_array__`.
 cdef RecordBatch record_batch_of(object batch)
 
 

@@ -4,21 +4,21 @@ cdef struct CallGuard:
     int n_readers   # calls that only read it, of which there may be many
 
 
-# Whoever has it is in the object; letting go of it leaves the object, also where an error ends the method.
+# The token of a call that is in progress. Releasing it, even when an error ends the method, leaves the object.
 cdef class Call:
     cdef CallGuard* _guard
     cdef object _owner
     cdef bint _only_reads
 
 
-# The first line of a method that may let go of the GIL: `cdef Call call = begin_call(&self.guard, self)`.
-# RuntimeError where another one has begun.
+# Begins a call, in the first line of a method that may release the GIL: `cdef Call call = begin_call(&self.guard, self)`.
+# Raises RuntimeError if another call is in progress.
 cdef Call begin_call(CallGuard* guard, object owner)
-# The same of a method that only reads the object: others may read it at the same time.
+# The same for a method that only reads the object: others may read it at the same time.
 cdef Call begin_reading(CallGuard* guard, object owner)
 
 
-# That of a method that never lets go of the GIL: nobody else can come in between.
+# The check of a method that never releases the GIL, so that no other call can begin during it.
 cdef inline int check_no_call(const CallGuard* guard, object owner) except -1:
     if guard.is_taken or guard.n_readers:
         raise RuntimeError(f"this {type(owner).__name__} is in another call; let one thread at a time use it")

@@ -19,7 +19,7 @@ cdef struct OwnedBytes:
     int64_t capacity
 
 
-# Of all the bytes. Checkpoints of sketches depend on it: the same in all versions and on every machine.
+# Returns the hash of all the bytes. Checkpoints of sketches depend on it: it is the same in all versions and on every machine.
 cdef uint64_t bytes_hash(ByteView view) noexcept nogil
 cdef int owned_bytes_set(OwnedBytes* owned, ByteView view) except -1 nogil
 cdef void owned_bytes_free(OwnedBytes* owned) noexcept nogil
@@ -62,7 +62,7 @@ cdef struct DecimalSum:
 
 
 cdef inline DecimalSum decimal_read(const uint8_t* value) noexcept nogil:
-    # Of 16 bytes, little endian.
+    # Reads a number of 16 bytes, little endian.
     cdef DecimalSum number
     memcpy(&number.low, value, 8)
     memcpy(&number.middle, value + 8, 8)
@@ -97,7 +97,7 @@ cdef inline bint decimal_sum_is_less(const DecimalSum* a, const DecimalSum* b) n
 
 # The decimal of 16 bytes, little endian, without its decimal point.
 cdef double decimal_to_double(const uint8_t* value) noexcept nogil
-# Writes total * 10**shift / count, rounded half up (away from zero) to a whole number, as 16 bytes, little endian. False where it
+# Writes total * 10**shift / count, rounded half up (away from zero) to a whole number, as 16 bytes, little endian. False if it
 # has more than `precision` digits, at most 38. 0 <= shift <= 4, count > 0.
 cdef bint decimal_quotient(
     const DecimalSum* total, int shift, int64_t count, int precision, uint8_t* value
@@ -115,12 +115,12 @@ cdef struct ValueType:
     ValueType* children       # (n_children,)
 
 
-# The type of a field. SchemaError where values of such a type, or of one within it, cannot be kept; nothing is to be freed then.
+# The type of a field. Raises SchemaError if values of such a type, or of one within it, cannot be kept; nothing is to be freed then.
 cdef int value_type_set(ValueType* type, const ArrowSchema* field) except -1
 cdef void value_type_free(ValueType* type) noexcept
 # Appends the bytes of a value that is not null; `row` counts without the array's own offset.
 cdef int value_append(Buffer* out, const ValueType* type, const ArrowArray* array, int64_t row) except -1 nogil
-# Whether bytes are those of one value; of a text that is UTF-8.
+# Returns true if bytes are those of one value, and UTF-8 if it is a text.
 cdef bint is_value(const ValueType* type, const uint8_t* data, int64_t length)
 
 
@@ -143,10 +143,10 @@ cdef void value_column_free(ValueColumn* column) noexcept
 cdef int64_t value_column_memory(const ValueColumn* column) noexcept nogil
 # Counts what a value, or a null where `data` is NULL, will take.
 cdef void value_column_measure(ValueColumn* column, const uint8_t* data) noexcept nogil
-# Makes room for all that was measured: what is appended then does not fail. DataError where it is more than Arrow's offsets reach.
+# Makes room for all that was measured: what is appended then does not fail. Raises DataError if it is more than Arrow's offsets reach.
 cdef int value_column_reserve(ValueColumn* column) except -1 nogil
 cdef int value_column_append(ValueColumn* column, const uint8_t* data) except -1 nogil
-# The column so far; it starts anew.
+# Returns the column so far, and begins a new one.
 cdef NativeArray value_column_take(ValueColumn* column)
 
 
@@ -223,7 +223,7 @@ cdef struct ResultColumn:
     # Zero-initialise, then set type, width and name.
     ColumnType type
     int32_t width        # bytes per value of fixed-width types, else 0
-    const char* name     # of the column that the values came from, for messages; NULL where there is none: not of strings
+    const char* name     # name of the column of the values, for messages; NULL unless they are strings
     int64_t length
     BitBuffer validity   # empty until the first null
     BitBuffer bits       # BOOL
@@ -233,11 +233,11 @@ cdef struct ResultColumn:
 
 # Room for n more values with so many bytes of strings: what is appended into it does not fail.
 cdef int result_reserve(ResultColumn* result, int64_t n, int64_t data_bytes) except -1 nogil
-# States say which values are null; a column gets the values first, then their states (or none, where nothing is null).
+# States mark the values that are null. A column gets the values first, then their states (or none, if nothing is null).
 cdef int result_append_states(ResultColumn* result, const uint8_t* states, int64_t n) except -1 nogil
 cdef int result_append_words(ResultColumn* result, const uint64_t* words, int64_t n) except -1 nogil
 cdef int result_append_bytes(ResultColumn* result, ByteView view) except -1 nogil
-# The column so far; it starts anew.
+# Returns the column so far, and begins a new one.
 cdef NativeArray result_take(ResultColumn* result, str format)
 cdef void result_free(ResultColumn* result) noexcept nogil
 cdef int64_t result_memory(const ResultColumn* result) noexcept nogil
@@ -250,7 +250,7 @@ cdef struct ValueList:
     Buffer nulls   # int64, rising: which elements are null; they hold 0 or no bytes
 
 
-# For i in range(n): the list of entries[i] takes in the i-th value, null where its state says so.
+# For i in range(n): appends the i-th value to the list of entries[i], null if its state is.
 cdef int word_lists_add(
     ValueList* lists, const uint32_t* entries, const uint64_t* words, const uint8_t* states, int64_t n
 ) except -1 nogil
@@ -284,7 +284,7 @@ cdef struct ByteSet:
     uint32_t count
 
 
-# For i in range(n): the set of entries[i] takes in the i-th value.
+# For i in range(n): adds the i-th value to the set of entries[i].
 cdef int word_sets_add(WordSet* sets, const uint32_t* entries, const uint64_t* words, int64_t n) except -1 nogil
 cdef int byte_sets_add(ByteSet* sets, const uint32_t* entries, const ByteView* views, int64_t n) except -1 nogil
 # Room for so many values in all. Values that come in the order of the slots of another table need it: where the table that they
@@ -333,7 +333,7 @@ cdef bint sketch_is_sound(const WordSet* hashes, const OwnedBytes* registers) no
 # 0.4 %. They depend on nothing but the numbers and how often each comes.
 
 
-# Bytes of no length are a distribution without numbers.
+# Empty bytes are a distribution without numbers.
 cdef int distribution_add(OwnedBytes* distribution, double number) except -1 nogil
 # `into` becomes the distribution of the numbers of both; `other` may hold anything afterwards and must be freed.
 cdef int distribution_merge(OwnedBytes* into, OwnedBytes* other) except -1 nogil

@@ -1,4 +1,4 @@
-# What reading an event log takes: codes of splits, bounds of arrivals.
+# Checks of columns of an event log: codes of splits, bounds of arrivals.
 from libc.stdint cimport int32_t, int64_t
 
 
@@ -11,8 +11,8 @@ cdef extern from *:
     const int64_t MAX_ARRIVAL "FLINKCORE_MAX_ARRIVAL"
 
 
-# DataError where a code is not that of one of so many splits.
+# Raises DataError if a code is not below n_codes.
 cdef int check_codes(const int32_t[::1] codes, int64_t n_codes) except -1
 
-# DataError where offsets are not those of so many groups of so many rows.
+# Raises DataError unless the offsets divide n_rows rows into n_groups groups.
 cdef int check_offsets(const int64_t[::1] offsets, int64_t n_groups, int64_t n_rows) except -1

@@ -45,8 +45,8 @@ cdef class KeyDictionary:
     cdef KeyEncoder encoder
     cdef Buffer groups  # int32: key groups of the first keys, see key_groups
     cdef readonly int32_t max_parallelism
-    # What the Python methods `ids` and `find` do, into memory of the caller (num_rows,): ids of a batch's keys, to which new
-    # ones are added (a DataError where a key is null), or KEY_NOT_FOUND. The loops run without the GIL.
+    # Like the Python methods `ids` and `find`, into memory of the caller (num_rows,): ids of a batch's keys, to which new ones
+    # are added (a DataError if a key is null), or KEY_NOT_FOUND. The loops run without the GIL.
     cdef int add_all(self, RecordBatch batch, uint32_t* ids) except -1
     cdef int find_all(self, RecordBatch batch, uint32_t* ids) except -1
     # The key groups of all keys by id (n_keys,), found for those that are new; valid until the next call.

@@ -6,7 +6,7 @@ from flinkcore._native.arrow cimport RecordBatch
 
 # DataError: the key of this row is null.
 cdef int refuse_null_key(int64_t row) except -1
-# ConfigurationError where it is not from 1 to 2**31 - 1.
+# Raises ConfigurationError if it is not from 1 to 2**31 - 1.
 cdef int32_t checked_max_parallelism(object max_parallelism) except -1
 # Key group of every row (out: (num_rows,)). The key is the one column of indexes[0], or Row.of(the n columns).
 # A DataError where a single-column key is null.

@@ -1,4 +1,4 @@
-# The timers of each key by its dense id, in one domain: the first in a column, those after it in a sorted list of the key.
+# Timers of each key by its dense id, in one time domain: the first in a column, further ones in a sorted list of the key.
 #
 # For one thread at a time. Key ids must be below n_keys: the C functions do not check it.
 from libc.stdint cimport int64_t, uint32_t
@@ -19,7 +19,7 @@ cdef class KeyTimers:
     cdef int64_t n_keys
     cdef int64_t n_timers
     cdef int64_t capacity     # of the columns by key
-    cdef int64_t* first_ms    # 2**63 - 1 where there is none
+    cdef int64_t* first_ms    # 2**63 - 1 without one
     cdef uint32_t* counts     # of all timers of the key
     cdef uint32_t* later      # number of the key's list plus one; 0: none
     cdef int64_t* block_ms    # no timer of the block is earlier

@@ -24,17 +24,17 @@ cdef struct KeyBatch:
     const uint8_t* data      # KEY_BYTES: row i has the bytes from offsets[i] to offsets[i + 1]
     const int64_t* offsets   # KEY_BYTES: (length + 1,), not necessarily from 0
     const uint64_t* hashes   # (length,), well mixed in all bits; not Java's hash
-    const uint8_t* is_null   # (length,) 1 where a single-column key is null, or NULL where none is; a null row's
+    const uint8_t* is_null   # (length,) 1 if a single-column key is null, or NULL if none is; a null row's
                              # value and hash mean nothing
 
 
 cdef inline uint32_t float_key_bits(uint32_t bits) noexcept nogil:
-    # Of a float, one for every NaN, as Float.floatToIntBits.
+    # Returns the bits of a float, the same for every NaN, as Float.floatToIntBits.
     return <uint32_t> 0x7FC00000 if (bits & <uint32_t> 0x7FFFFFFF) > <uint32_t> 0x7F800000 else bits
 
 
 cdef inline uint64_t double_key_bits(uint64_t bits) noexcept nogil:
-    # Of a double, as Double.doubleToLongBits.
+    # Returns the bits of a double, as Double.doubleToLongBits.
     if (bits & <uint64_t> 0x7FFFFFFFFFFFFFFF) > <uint64_t> 0x7FF0000000000000:
         return <uint64_t> 0x7FF8000000000000
     return bits
@@ -128,14 +128,15 @@ cdef class KeyEncoder:
     )
 
 
-# Whether keys of one encoder can be compared with those of the other, and decoded by it: their fields have the same types.
+# Returns true if keys of one encoder can be compared with those of the other, and decoded by it: their fields have the same
+# types.
 cdef bint keys_are_alike(KeyEncoder a, KeyEncoder b)
 
 
 # The canonical form of a key that is a Python object.
 cpdef object canonical_key(object key)
 
-# What stands for a key in a dictionary, so that keys of equal canonical form are one; and the keys that were given.
+# Representatives of keys in a dictionary, so that keys of equal canonical form are one; and the original keys.
 cpdef object dictionary_key(object key)
 cdef object dictionary_key_as(object key, object converted)
 cpdef list given_keys(object keys)

@@ -24,7 +24,7 @@ cdef struct SliceTable:
     int64_t n_pages
     uint64_t mask
     int64_t* keys     # (mask + 1,)
-    Slice** pages     # (mask + 1,): NULL where there is none
+    Slice** pages     # (mask + 1,): NULL in an empty slot
 
 
 cdef struct RecentSlice:
@@ -47,13 +47,13 @@ cdef struct WindowCounts:
     int64_t* late            # (n_lateness, n + 1)
     SliceTable slices
     RecentSlice[RECENT_SLICES] recent
-    int32_t next_recent      # which of them gives way
+    int32_t next_recent      # the next one to be replaced
 
 
 cdef struct SplitCounts:
     int64_t events           # counted
     int64_t loses_none       # the least bound at which no event is late
-    int64_t after_leaps      # events late at the own bound while the watermark stood where it had leapt to
+    int64_t after_leaps      # events late at the own bound while a watermark was in force that had leapt
     int64_t last_arrival     # -2**63: none yet
     int64_t longest_silence  # from one arrival to the next
     int64_t* late            # (n_groups,), or NULL before the first event

@@ -12,14 +12,14 @@ cdef extern from *:
 
 
 cdef inline void prefetch_all(const void* address, size_t size) noexcept nogil:
-    # Of what may lie across two lines of the cache.
+    # Prefetches memory that may lie across two lines of the cache.
     prefetch(address)
     prefetch(<const char*> address + size - 1)
 
 
-# As free(). A large block is kept for the next buffer that needs one.
+# Like free(), but a large block is kept for the next buffer that needs one.
 cdef void block_free(void* block) noexcept nogil
-# As realloc(); a MemoryError says what the memory is for.
+# Like realloc(), but raises a MemoryError that names what the memory is for.
 cdef void* grow(void* memory, int64_t size, const char* what) except NULL nogil
 
 
@@ -32,13 +32,13 @@ cdef struct Buffer:
 
 # Makes room for `extra` more bytes.
 cdef int buffer_reserve(Buffer* buffer, int64_t extra) except -1 nogil
-# Makes the buffer so large, for new content: what is there is not kept.
+# Resizes the buffer for new content; the old content is lost.
 cdef int buffer_resize(Buffer* buffer, int64_t size) except -1 nogil
 cdef void buffer_free(Buffer* buffer) noexcept nogil
 
 
 cdef inline void* buffer_append(Buffer* buffer, int64_t size) except NULL nogil:
-    # Where `size` more bytes belong, which the caller writes: those of a struct, in a buffer of such structs.
+    # Returns the place of `size` more bytes, which the caller writes: a struct, in a buffer of such structs.
     cdef void* end
     if buffer.size + size > buffer.capacity:
         buffer_reserve(buffer, size)

@@ -1,10 +1,10 @@
-# Panes: the keys of live windows, and which tumbling, sliding and cumulate windows a timestamp is in. Each kind has one window per end.
+# Panes: the keys of live windows; and the bounds of tumbling, sliding and cumulate windows. Each kind has one window per end.
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcmp
 
 from flinkcore._native.aggregates cimport AccumulatorTable
 from flinkcore._native.keys cimport KEY_BYTES, KEY_INT64, KeyBatch
-from flinkcore._native.window_operator cimport InputRows, RowKind, WindowCore, WindowKernel, WindowRows, WindowVerbs
+from flinkcore._native.window_operator cimport Firings, InputRows, RowKind, WindowCore, WindowKernel, WindowRows, WindowVerbs
 
 
 cdef struct HashedKey:
@@ -22,8 +22,8 @@ cdef void hash_order_free(HashOrder* scratch) noexcept nogil
 
 
 cdef inline int compare_bytes(const KeyBatch* keys, int64_t row, const KeyBatch* others, int64_t other) noexcept nogil:
-    # Below, equal to or above 0 as the key of a row is before, the same as or behind that of the other; 0 for int64 keys: their
-    # hashes are equal, so they are.
+    # Returns a number below, equal to or above 0 as the key of a row sorts before, with or after that of the other. 0 for int64
+    # keys, which are equal because their hashes are.
     cdef int64_t length, other_length
     cdef int result = 0
     if keys.kind != KEY_BYTES:
@@ -63,7 +63,7 @@ cdef struct Pane:
     KeySlot* slots
     uint64_t mask
     uint32_t* blocks     # block numbers; key k has the entry blocks[k // ENTRY_BLOCK] * ENTRY_BLOCK + k % ENTRY_BLOCK
-    uint32_t* twin_blocks  # likewise, of the keys' other entries; NULL where the store has no twins
+    uint32_t* twin_blocks  # likewise, of the keys' other entries; NULL if the store has no twins
     uint32_t n_blocks
     uint32_t blocks_capacity
     HashedKey* order     # the first n_ordered keys
@@ -91,20 +91,22 @@ cdef struct PaneList:
     int64_t capacity
 
 
-# Index of the first window that ends at or after `end`.
+# Returns the index of the first window that ends at or after `end`.
 cdef int64_t pane_list_position(const PaneList* live, int64_t end) noexcept nogil
-# Index of the first window that ends after `end`.
+# Returns the index of the first window that ends after `end`.
 cdef int64_t pane_list_behind(const PaneList* live, int64_t end) noexcept nogil
-# A new window, put in.
+# Opens a window and inserts it.
 cdef Pane* pane_list_open(PaneList* live, PaneStore* store, int64_t start, int64_t end) except NULL nogil
+# Closes the windows whose time is over at the watermark in force, which are the first ones. Returns how many.
+cdef int64_t pane_list_retire(PaneList* live, PaneStore* store, WindowCore* core) except -1 nogil
 # Closes the first n.
 cdef void pane_list_close(PaneList* live, PaneStore* store, int64_t n) noexcept nogil
-# How many entry blocks the windows have; raises AssertionError where something is wrong with them.
+# Returns the number of entry blocks of the windows; raises AssertionError if a window is inconsistent.
 cdef int64_t pane_list_check(const PaneList* live) except -1
 
 
 cdef inline Pane* pane_list_find(const PaneList* live, int64_t end) noexcept nogil:
-    # NULL where there is none; most rows come to one of the last windows.
+    # Returns NULL without such a window. The last windows are tried first, since most rows go into one of them.
     cdef int64_t i
     for i in range(live.n - 1, max(live.n - 5, -1), -1):
         if live.panes[i].end == end:
@@ -117,26 +119,27 @@ cdef inline Pane* pane_list_find(const PaneList* live, int64_t end) noexcept nog
     return NULL
 
 
-# A new window of no list.
+# Opens a window that is not in a list.
 cdef Pane* pane_open(PaneStore* store, int64_t start, int64_t end) except NULL nogil
-# Gives the keys' entries back, emptied; the pane can take in others.
+# Empties the keys' entries and returns them to the store; the pane can take in other keys.
 cdef void pane_empty(PaneStore* store, Pane* pane) noexcept nogil
 cdef void pane_free(Pane* pane) noexcept nogil
-# Makes the order of all keys, where it is not made yet.
+# Sorts all keys by hash, unless that is done.
 cdef int pane_make_order(HashOrder* scratch, const PaneStore* store, Pane* pane) except -1 nogil
-# A window without an index, of no list, whose keys are put where its owner wants them: room for so many, with so many bytes.
+# Opens a window without an index, which is not in a list, and whose owner places the keys; pane_make_room reserves room for
+# keys and their bytes.
 cdef Pane* pane_open_plain() except NULL nogil
 cdef int pane_make_room(PaneStore* store, Pane* pane, uint32_t n_keys, int64_t n_bytes) except -1 nogil
-# Gives the entries of a plain window back, emptied.
+# Empties the entries of a plain window and returns them to the store.
 cdef void pane_empty_plain(PaneStore* store, Pane* pane) noexcept nogil
-# All windows of the list, and what the store has.
+# Frees all windows of the list, and the memory of the store.
 cdef void panes_free(PaneList* live, PaneStore* store) noexcept nogil
-# Number of the row's new key, whose place in the index is the empty slot `at`.
+# Registers the row's new key in the empty slot `at` of the index. Returns its number.
 cdef int64_t pane_insert(PaneStore* store, Pane* pane, const KeyBatch* keys, int64_t row, uint64_t at) except -1 nogil
 
 
 cdef inline KeyBatch pane_keys(const PaneStore* store, const Pane* pane) noexcept nogil:
-    # The pane's keys as those of a batch.
+    # Returns the pane's keys as those of a batch, which borrows their memory.
     cdef KeyBatch keys
     keys.kind = KEY_BYTES if store.bytes_keys else KEY_INT64
     keys.length = pane.n_keys
@@ -157,7 +160,7 @@ cdef inline uint32_t pane_twin(const Pane* pane, int64_t k) noexcept nogil:
 
 
 cdef inline uint64_t pane_slot(const PaneStore* store, const Pane* pane, const KeyBatch* keys, int64_t row) noexcept nogil:
-    # The slot of the row's key, or the empty one that a new key would get.
+    # Returns the slot of the row's key, or the empty one for a new key.
     cdef uint64_t at = keys.hashes[row] & pane.mask, code
     cdef const KeySlot* slot
     cdef int64_t length, k
@@ -184,12 +187,12 @@ cdef inline uint64_t pane_slot(const PaneStore* store, const Pane* pane, const K
 
 
 cdef inline int64_t pane_find(const PaneStore* store, const Pane* pane, const KeyBatch* keys, int64_t row) noexcept nogil:
-    # Number of the row's key in the window; -1 where it is not there.
+    # Returns the number of the row's key in the window, or -1.
     return <int64_t> pane.slots[pane_slot(store, pane, keys, row)].number - 1
 
 
 cdef inline int64_t pane_key(PaneStore* store, Pane* pane, const KeyBatch* keys, int64_t row) except -1 nogil:
-    # Number of the row's key in the window; a new key is registered.
+    # Returns the number of the row's key in the window; a new key is registered.
     cdef uint64_t at = pane_slot(store, pane, keys, row)
     if pane.slots[at].number:
         return <int64_t> pane.slots[at].number - 1
@@ -197,7 +200,7 @@ cdef inline int64_t pane_key(PaneStore* store, Pane* pane, const KeyBatch* keys,
 
 
 cdef inline int64_t pane_entry_of(PaneStore* store, Pane* pane, const KeyBatch* keys, int64_t row) except -1 nogil:
-    # Its entry.
+    # Returns the entry of the row's key; a new key is registered.
     return pane_entry(pane, pane_key(store, pane, keys, row))
 
 
@@ -220,8 +223,8 @@ cdef struct WindowVisit:
     int64_t last_end
 
 
-# Bounds of windows fit into 64 bits, see `aligned_timestamps`. What is computed on the way to them, or past the last one, may not: it
-# wraps around.
+# Bounds of windows fit into 64 bits: see `aligned_timestamps`. Intermediate values, and bounds past the last window, may not
+# fit; they wrap around.
 
 
 cdef inline int64_t wrapping_add(int64_t a, int64_t b) noexcept nogil:
@@ -233,8 +236,8 @@ cdef inline int64_t wrapping_subtract(int64_t a, int64_t b) noexcept nogil:
 
 
 cdef inline int64_t since_start(int64_t timestamp, int64_t offset, int64_t width) noexcept nogil:
-    # How far the timestamp is from the last start at or before it, where there is one every `width` from the offset on, which is from 0
-    # to below the width.
+    # Returns the distance from the last start at or before the timestamp. There is a start every `width` from the offset on,
+    # which is from 0 to below the width. C's remainder truncates towards zero, hence the correction of negative timestamps.
     cdef int64_t remainder = timestamp % width  # truncates
     if remainder < 0:
         remainder += width
@@ -248,12 +251,13 @@ cdef inline int64_t aligned_start(int64_t timestamp, int64_t offset, int64_t wid
 
 
 cdef inline int64_t slice_end(const AlignedWindows* windows, int64_t timestamp) noexcept nogil:
-    # The next time, after the timestamp, at which a window could end, were its size a multiple of the slide.
+    # Returns the next time, after the timestamp, at which a window could end if its size were a multiple of the slide.
     return aligned_start(timestamp, windows.slice_offset, windows.slide) + windows.slide
 
 
 cdef inline int64_t first_end(const AlignedWindows* windows, int64_t timestamp) noexcept nogil:
-    # Of the first window to visit; where the timestamp is not below it, there is none.
+    # Returns the end of the first window to visit. If the timestamp is not below it, there is no window: the slide is longer
+    # than the size, and the timestamp lies in a gap.
     cdef int64_t since = since_start(timestamp, windows.slice_offset, windows.slide)
     cdef int64_t length = windows.slide if windows.cumulative else windows.size
     return wrapping_add(timestamp, length - since) if since < length else timestamp
@@ -262,7 +266,7 @@ cdef inline int64_t first_end(const AlignedWindows* windows, int64_t timestamp) 
 cdef inline WindowVisit visit_from(
     const AlignedWindows* windows, int64_t timestamp, int64_t start, int64_t end
 ) noexcept nogil:
-    # The first window of a timestamp, where its bounds are known.
+    # Returns the first window of a timestamp, whose bounds are known.
     cdef WindowVisit visit
     visit.start = start
     visit.end = end
@@ -284,7 +288,7 @@ cdef inline WindowVisit first_window(const AlignedWindows* windows, int64_t time
 
 
 cdef inline bint is_window(const WindowVisit* visit) noexcept nogil:
-    # False after the last one.
+    # Returns false after the last window.
     return visit.timestamp < visit.end <= visit.last_end
 
 
@@ -294,12 +298,12 @@ cdef inline void visit_next(WindowVisit* visit) noexcept nogil:
 
 
 cdef inline bint has_window(int64_t start, int64_t end, int64_t size, int64_t slide, int64_t offset) noexcept nogil:
-    # Whether windows of one size, one per slide, have one with these bounds, of which the first is the lower.
+    # Returns true if windows of one size, one per slide, include one with these bounds, where start < end.
     return <uint64_t> end - <uint64_t> start == <uint64_t> size and since_start(start, offset, slide) == 0
 
 
 cdef inline bint is_assigned(const AlignedWindows* windows, int64_t start, int64_t end) noexcept nogil:
-    # Whether a timestamp can be in the window with these bounds, of which the first is the lower.
+    # Returns true if a timestamp can be in the window with these bounds, where start < end.
     cdef uint64_t length = <uint64_t> end - <uint64_t> start
     if not windows.cumulative:
         return has_window(start, end, windows.size, windows.slide, windows.offset)
@@ -308,16 +312,16 @@ cdef inline bint is_assigned(const AlignedWindows* windows, int64_t start, int64
     return since_start(start, windows.offset, windows.size) == 0
 
 
-# Windows per timestamp, at most.
+# Returns the most windows that a timestamp can be in.
 cdef inline int64_t most_windows(const AlignedWindows* windows) noexcept nogil:
     return (windows.size - 1) // windows.slide + 1
 
 
-# Raises ConfigurationError where windows have no such size, or a row would be in more than `most_windows`.
+# Raises ConfigurationError if windows cannot have this size, or a row would be in more than `most_windows`.
 cdef AlignedWindows checked_windows(
     int64_t size, int64_t slide, int64_t offset, bint cumulative, int64_t allowed_lateness, int64_t most_windows
 ) except *
-# A kernel with its zeroed state of `state_size` bytes.
+# Makes a kernel with a zeroed state of `state_size` bytes.
 cdef WindowKernel aligned_kernel(
     str name,
     size_t state_size,
@@ -325,22 +329,22 @@ cdef WindowKernel aligned_kernel(
     const AlignedWindows* windows,
     int64_t allowed_lateness,
 )
-# The result columns, but for the aggregates', of n keys from number `first` on.
+# Appends the result columns, except the aggregates', of n keys from number `first` on.
 cdef int append_pane_keys(
     WindowCore* core, const Pane* pane, int64_t first, int64_t n, RowKind kind, bint late
 ) except -1 nogil
-# The result of a key that a late row fires, as it is now: with that row or without.
+# Emits the current result of a key that a late row fires: before the row is added, or after.
 cdef int emit_late_key(WindowCore* core, const Pane* pane, int64_t k, RowKind kind) except -1 nogil
-# n keys of a window of a checkpoint from number `first` on; n is at least 1.
-cdef int append_live_keys(
-    WindowRows* windows, bint bytes_keys, const Pane* pane, int64_t first, int64_t n
+# Appends n keys of a window, at least one, from number `first` on.
+cdef int firings_append_pane_keys(
+    Firings* firings, bint bytes_keys, const Pane* pane, int64_t first, int64_t n
 ) except -1 nogil
-# All keys of windows, with a flag where a window has fired.
+# Appends all keys of windows, with a flag if the window has fired.
 cdef int append_live_panes(WindowRows* windows, bint bytes_keys, const PaneList* live) except -1 nogil
-# The entry of a row's key in a window of a checkpoint; NO_ENTRY where the window has the key already.
+# Returns the entry of a row's key in a window of a checkpoint, or NO_ENTRY if the window has the key already.
 cdef int64_t restored_pane_entry(PaneStore* store, Pane* pane, const KeyBatch* keys, int64_t row) except -1 nogil
-# Emits all keys for the first time, at the watermark now in force, from number n_emitted on; false where results are full before, and n_emitted
-# says how far it came, else that is 0.
+# Emits all keys for the first time, at the watermark in force, from number n_emitted on. Returns false if results are full
+# before; n_emitted is then the next key, else 0.
 cdef bint emit_pane(WindowCore* core, const Pane* pane, int64_t* n_emitted, bint purges) except -1 nogil
 
 
@@ -349,7 +353,7 @@ cdef enum:
 
 
 cdef struct RowBlock:
-    # Pairs of a row and a window that it goes into, in the order of the rows.
+    # Pairs of a row and a window that takes it, in the order of the rows.
     Pane* panes[BLOCK_PAIRS]
     uint32_t rows[BLOCK_PAIRS]
     int64_t n
@@ -357,13 +361,14 @@ cdef struct RowBlock:
 
 cdef struct RowVerbs:
     # Fills a block with rows from number `first` on, up to one that needs more care: it is late, opens a window, falls into a
-    # window that has fired, or a watermark before it fires something. The number of the row to go on with.
+    # window that has fired, or a watermark before it fires something. Returns the number of the next row.
     int64_t (*find_windows)(const void* windows, const InputRows* input, int64_t first, RowBlock* block) noexcept nogil
-    # Takes in such a row; false where results are full before it.
+    # Takes in such a row. Returns false if results are full before it.
     bint (*take_row)(void* windows, const InputRows* input, uint32_t row) except -1 nogil
 
 
-# Takes in rows from number `first` on, into up to `most_windows` each; the number to go on with, where results are full.
+# Takes in rows from number `first` on, into up to `most_windows` each. Returns the number of the next row, below n if results
+# are full.
 cdef int64_t take_in_blocks(
     WindowCore* core, PaneStore* store, const InputRows* input, int64_t first, int64_t most_windows, const RowVerbs* verbs
 ) except -1 nogil

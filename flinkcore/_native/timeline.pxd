@@ -1,19 +1,21 @@
-# The timeline of a log: the operators of all its splits, run over the ticks of its clock, and the valve behind them.
+# The timeline of a log: operators of all its splits, run over the ticks of its clock, and the valve that merges their output.
 from libc.stdint cimport int32_t, int64_t
 
 from flinkcore._native.call_guard cimport CallGuard
 from flinkcore._native.memory cimport Buffer
-from flinkcore._native.watermarks cimport Generator, PackedRecord, StatusWatermarkValve
+from flinkcore._native.time_summary cimport PackedRecord
+from flinkcore._native.valve cimport StatusWatermarkValve
+from flinkcore._native.watermark_generator cimport Generator
 
 
 cdef struct Move:
     int64_t tick        # where the split has an event next; not always after the tick before it
     int64_t timestamp   # the maximum there, if it matters; else -2**63
-    bint over_gap       # the ticks on the way are without events
+    bint over_gap       # the ticks up to it have no events
 
 
 cdef struct RecordCursor:
-    int64_t part                 # -1: there are no more
+    int64_t part                 # -1 after the last part
     int64_t last_part
     bint entered                 # the part's first move is done
     bint in_gap                  # and so is the first move of a gap

@@ -1,18 +1,10 @@
-# Timers in a 4-ary min-heap, de-duplicated by one hash map per key group (Flink's HeapPriorityQueueSet): one by one, and as columns.
+# A queue of timers: a 4-ary min-heap, de-duplicated by one hash map per key group (Flink's HeapPriorityQueueSet). It takes
+# timers one by one, and as columns.
 #
-# For one thread at a time, with the GIL or without. Key groups must be in the queue's range: nothing here checks that.
+# For one thread at a time, with the GIL or without. Key groups must be in the queue's range: the functions do not check it.
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
-
-cdef extern from *:
-    """
-    #ifndef FLINKCORE_TIMER_ENTRY
-    #define FLINKCORE_TIMER_ENTRY
-    typedef unsigned __int128 flinkcore_timer_entry;
-    #endif
-    """
-    # timestamp (sign bit flipped) in bits 64-127, sequence in 32-63, slot in 0-31: entries compare as numbers.
-    ctypedef unsigned long long TimerEntry "flinkcore_timer_entry"
+from flinkcore._native.entry_heap cimport HeapEntry
 
 
 cdef struct Timer:
@@ -24,7 +16,7 @@ cdef struct Timer:
 
 
 cdef struct DedupMap:
-    # Open addressing, linear probing; a bucket is hash << 32 | slot + 1, or 0 where empty.
+    # Open addressing, linear probing; a bucket is hash << 32 | slot + 1, or 0 if empty.
     uint64_t* buckets  # NULL until the first timer
     uint32_t size
     uint32_t shift     # a hash belongs to bucket hash >> shift, of 2**(32 - shift)
@@ -44,7 +36,7 @@ cdef enum DueMode:
 
 
 cdef struct TimerQueue:
-    TimerEntry* heap         # (size,); the children of i are 4i + 1 to 4i + 4, in one cache line
+    HeapEntry* heap         # (size,): of timers by timestamp; children share a cache line
     void* heap_memory
     uint32_t size
     uint32_t capacity        # of heap, positions and free_slots
@@ -74,31 +66,31 @@ cdef inline Timer* timer_at(const TimerQueue* queue, uint32_t slot) noexcept nog
 # The queue must be zeroed memory; free it even where init fails.
 cdef int timer_queue_init(TimerQueue* queue, int32_t first_key_group, int32_t last_key_group) except -1 nogil
 cdef void timer_queue_free(TimerQueue* queue) noexcept nogil
-# Drops all timers and gives their memory back.
+# Drops all timers and frees their memory.
 cdef void timer_queue_clear(TimerQueue* queue) noexcept nogil
-# Return a TimerOutcome. Timers of equal timestamp are ordered by when they were added. O(log n).
+# Adds or removes a timer. Returns a TimerOutcome. Timers of equal timestamp are ordered by when they were added. O(log n).
 cdef int timer_queue_add(
     TimerQueue* queue, int64_t timestamp_ms, int64_t key, int32_t key_group, int64_t namespace_id
 ) except -1 nogil
 cdef int timer_queue_remove(
     TimerQueue* queue, int64_t timestamp_ms, int64_t key, int32_t key_group, int64_t namespace_id
 ) noexcept nogil
-# As if the timer at from_ms were removed and one at to_ms added, at the cost of one of the two; returns what add would.
+# Removes the timer at from_ms and adds one at to_ms, at the cost of one of the two. Returns what add would.
 cdef int timer_queue_move(
     TimerQueue* queue, int64_t from_ms, int64_t to_ms, int64_t key, int32_t key_group, int64_t namespace_id
 ) except -1 nogil
-# The head, or NULL; valid until the next call that changes the queue.
+# Returns the head, or NULL. The pointer is valid until the next call that changes the queue.
 cdef const Timer* timer_queue_peek(const TimerQueue* queue) noexcept nogil
-# Moves the head to *timer; False where there is none.
+# Moves the head to *timer. Returns false if the queue is empty.
 cdef bint timer_queue_poll(TimerQueue* queue, Timer* timer) noexcept nogil
-# The slots of all timers of the key groups first to last, in order of registration, into slots, which has room for
+# Writes the slots of all timers of the key groups first to last, in order of registration, to slots, which has room for
 # timer_queue_count(first, last).
 cdef int64_t timer_queue_count(const TimerQueue* queue, int32_t first, int32_t last) noexcept nogil
 cdef int timer_queue_slots(const TimerQueue* queue, int32_t first, int32_t last, uint32_t* slots) except -1 nogil
-# What is broken, as text, or NULL: heap order, back indices, buckets, slots, sequences. O(n).
+# Returns a text about the first broken invariant, or NULL: heap order, back indices, buckets, slots, sequences. O(n).
 cdef const char* timer_queue_find_fault(const TimerQueue* queue) noexcept nogil
-# As if added or removed row after row. `namespace_stride` is 1, or 0 where all rows share namespace_ids[0]; changed[row] becomes 1 where the
-# row's timer was added (was not yet in) or removed (was in), else 0; the number of those is returned.
+# Adds or removes timers row after row. `namespace_stride` is 1, or 0 if all rows share namespace_ids[0]. changed[row] becomes 1
+# if the row's timer was added or removed, else 0. Returns the number of those.
 cdef int64_t timer_queue_register(
     TimerQueue* queue,
     const int64_t* timestamps_ms,
@@ -119,8 +111,8 @@ cdef int64_t timer_queue_delete(
     int64_t n,
     uint8_t* changed,
 ) noexcept nogil
-# The number of timers with timestamp <= watermark_ms, at most `limit`; then `take` polls that many into the columns,
-# in firing order. Nothing may change the queue in between; where `take` raises, the queue is unchanged.
+# Returns the number of timers with timestamp <= watermark_ms, at most `limit`; `take` then polls that many into the columns, in
+# firing order. Nothing may change the queue in between. If `take` raises, the queue is unchanged.
 cdef int64_t timer_queue_due(TimerQueue* queue, int64_t watermark_ms, int64_t limit) except -1 nogil
 cdef int timer_queue_take(
     TimerQueue* queue, int64_t* timestamps_ms, int64_t* keys, int32_t* key_groups, int64_t* namespace_ids

@@ -18,7 +18,7 @@ cdef class CurrentKey:
     cdef readonly object current_key
     cdef readonly object current_key_id     # the two numbers as Python has them
     cdef readonly object current_key_group
-    cdef int64_t key_id                     # negative where there is no current key
+    cdef int64_t key_id                     # negative without a current key
     cdef int32_t key_group
     cdef readonly int64_t lookups
     cdef dict _ids

@@ -15,12 +15,12 @@ cdef enum TriggerKind:
     ON_END_OF_STREAM          # EndOfStreamTrigger: at the window's end alone, which empties it; not at late rows
 
 
-# How far a key's window has come.
+# Progress of a key's window.
 cdef enum Progress:
     FILLED = 1     # it has content: not fired and purged since the last row
-    FIRING = 2     # it has fired, and its result is still to be emitted
-    GIVEN = 4      # where results are withdrawn: it has given one
-    WITHDRAWN = 8  # while it fires: that is done, or there is none
+    FIRING = 2     # it has fired, and its result is not emitted yet
+    GIVEN = 4      # if results are withdrawn: it has emitted one
+    WITHDRAWN = 8  # while it fires: the earlier result is withdrawn, or there was none
 
 
 cdef struct Trigger:
@@ -29,19 +29,20 @@ cdef struct Trigger:
     bint purges        # PurgingTrigger around it
 
 
-# Of a name: "event_time", "count", "continuous_event_time", "end_of_stream". Raises ConfigurationError.
+# Returns the trigger of a name: "event_time", "count", "continuous_event_time" or "end_of_stream". Raises ConfigurationError.
 cdef Trigger window_trigger(str name, int64_t every, bint purges) except *
 
 
 cdef inline int64_t next_firing(int64_t every, int64_t time, int64_t max_timestamp) noexcept nogil:
-    # ContinuousEventTimeTrigger.registerNextFireTimestamp
+    # ContinuousEventTimeTrigger.registerNextFireTimestamp: `every` after `time`, but not after the end. Unsigned, since the
+    # difference of two times may pass 2**63; the first comparison has made sure that it is positive.
     if time < max_timestamp and <uint64_t> max_timestamp - <uint64_t> time > <uint64_t> every:
         return time + every
     return max_timestamp
 
 
 cdef inline int64_t first_firing(int64_t every, int64_t timestamp, int64_t max_timestamp) noexcept nogil:
-    # Of a row with this timestamp. The remainder truncates, as Java's does.
+    # Returns the first firing after a row with this timestamp. The remainder truncates, as Java's does.
     return next_firing(every, timestamp - timestamp % every, max_timestamp)
 
 
@@ -67,8 +68,8 @@ cdef struct Firings:
     Buffer end
     BitBuffer late
     Buffer watermark
-    Buffer kinds        # a byte each, of RowKind; only where results are withdrawn
-    Buffer emitted      # int64; only where results say when they were emitted
+    Buffer kinds        # a byte each, of RowKind; only if results are withdrawn
+    Buffer emitted      # int64; only if results have their time of emission
 
 
 cdef int firings_append_kind(Firings* firings, RowKind kind, int64_t rows) except -1 nogil
@@ -83,24 +84,24 @@ cdef struct TimelineCursor:
     # The watermark in force, and the step of the timeline that changes it next.
     const int64_t* steps  # numbers, ascending
     const int64_t* watermarks
-    const int64_t* clocks  # what the replay clock shows at each; NULL: nobody asks
+    const int64_t* clocks  # replay clock at each step; NULL if results have no time of emission
     int64_t n_steps
     int64_t next
     int64_t watermark
-    int64_t clock         # of the step or row at hand, where results say when they were emitted; INT64_MIN: not known
+    int64_t clock         # of the current step or row, if results have their time of emission; INT64_MIN if not known
 
 
-# Number of the first step, from the next one on, whose watermark is at least `due`; INT64_MAX where there is none.
+# Returns the number of the first step, from the next one on, whose watermark is at least `due`, or INT64_MAX.
 cdef int64_t cursor_step_reaching(const TimelineCursor* cursor, int64_t due) noexcept nogil
 
 
-# Whether a row with so many steps of the timeline before it, or the end of the timeline, sees a further one.
+# Returns true if a row with so many steps before it, or the end of the timeline, sees a further step.
 cdef inline bint cursor_has_step(const TimelineCursor* cursor, int64_t steps_before, bint to_end) noexcept nogil:
     return cursor.next < cursor.n_steps and (to_end or cursor.steps[cursor.next] < steps_before)
 
 
 cdef inline int64_t cursor_step(TimelineCursor* cursor) noexcept nogil:
-    # Puts the watermark of the next step in force; the step's number.
+    # Puts the watermark of the next step in force. Returns the step's number.
     cdef int64_t step = cursor.steps[cursor.next]
     cursor.watermark = cursor.watermarks[cursor.next]
     if cursor.clocks != NULL:
@@ -110,7 +111,8 @@ cdef inline int64_t cursor_step(TimelineCursor* cursor) noexcept nogil:
 
 
 cdef struct PendingUpdates:
-    # Rows that belong to entries, not yet taken in by the accumulators.
+    # Rows that belong to entries and wait for the accumulators: thousands of rows per call spread the cost of a loop per
+    # aggregate.
     int64_t count
     uint32_t[PENDING_UPDATES] entries
     uint32_t[PENDING_UPDATES] rows
@@ -131,7 +133,7 @@ cdef inline int pending_add(
 
 
 cdef inline int64_t saturating_add(int64_t a, int64_t b) noexcept nogil:
-    # Flink lets a clean-up time that would overflow be the maximum; b is never negative here.
+    # Flink sets a clean-up time that would overflow to the maximum. b is never negative here.
     if a > INT64_MAX - b:
         return INT64_MAX
     return a + b
@@ -144,9 +146,9 @@ cdef struct InputRows:
     int64_t n
     const int64_t* timestamps
     const int64_t* steps_before  # each row, of the timeline
-    const int64_t* clocks        # when each row came; NULL: nobody asks
+    const int64_t* clocks        # arrival of each row; NULL if results have no time of emission
     int64_t n_events             # rows from this number on are partial results: see WindowOperator.process
-    AccumulatorTable* partials   # entry by entry; NULL: there are none
+    AccumulatorTable* partials   # entry by entry; NULL if there are none
     const int64_t* partial_events
 
 
@@ -162,11 +164,11 @@ cdef struct LateRows:
 
 cdef enum:
     TWIN_ENTRY = 128  # flag of a further row of a window, after its own: that of its other entry
-    NO_ENTRY = -2     # of a row that says what no window of the operator can be
+    NO_ENTRY = -2     # returned for a row that cannot be a window of the operator
 
 
 cdef struct LiveWindow:
-    # What a window of one key is besides its accumulators; flags and trigger_state mean what the kernel says.
+    # A window of one key, without its accumulators. Each kernel defines flags and trigger_state.
     int64_t start
     int64_t end
     int64_t trigger_state
@@ -183,13 +185,13 @@ cdef struct WindowCore:
     # The first member of every kernel's state.
     int64_t lateness
     bint bytes_keys
-    bint unbounded_windows  # results have no window_start and window_end
-    bint retracts           # before a window gives another result, it withdraws the one before
-    bint dates_results      # they say when they were emitted
+    bint unbounded_windows  # window_start and window_end of results are null
+    bint retracts           # a window withdraws its result before it emits another one
+    bint dates_results      # results have their time of emission
     AccumulatorTable* table
     TimelineCursor cursor
-    int64_t turns         # of loops that may be long, see core_turn
-    bint due              # results were full before all was fired that the watermark lets fire
+    int64_t turns         # of loops that may be long: see core_turn
+    bint due              # results were full before all had fired that the watermark fires
     PendingUpdates pending
     Firings firings
     int64_t row_limit     # of results not yet taken
@@ -205,7 +207,20 @@ cdef struct WindowCore:
     int64_t retractions
 
 
-# Window, firing and time of results whose keys have been appended: they fire at the watermark and the clock now in force.
+cdef enum:
+    MOST_GATHERED = 1024
+
+
+cdef struct GatheredFirings:
+    # Windows of keys that have fired, and whose results are emitted together: one call per aggregate then serves many windows, and
+    # its memory is read in a row. They are emitted before one of them changes, and before watermark or clock move.
+    int64_t n
+    int64_t n_emitted                       # so many have their results out
+    uint32_t[MOST_GATHERED] entries         # of the accumulators
+    int64_t[MOST_GATHERED + 1] key_offsets  # KEY_BYTES: where their keys would lie, one after the other
+
+
+# Appends window, firing and time of results whose keys have been appended: they fire at the watermark and the clock in force.
 cdef int core_append_firings(WindowCore* core, int64_t start, int64_t end, bint late, int64_t rows) except -1 nogil
 # Merges a partial result into an entry.
 cdef int core_merge_partial(
@@ -215,25 +230,14 @@ cdef int refuse_partial(const InputRows* input, uint32_t row) except -1 nogil
 
 
 cdef inline int core_take_in(WindowCore* core, const InputRows* input, uint32_t entry, uint32_t row) except -1 nogil:
-    # An entry takes in an event, or a partial result.
+    # Adds an event, or merges a partial result, into an entry.
     if row < input.n_events:
         return pending_add(&core.pending, core.table, entry, row)
     return core_merge_partial(core, input, entry, <uint32_t> (row - input.n_events))
 
 
-cdef inline bint core_clock_moves(const WindowCore* core, const InputRows* input, uint32_t row) noexcept nogil:
-    # Whether a row comes at another time than what has fired before it, and that says when it was emitted.
-    return input.clocks != NULL and input.clocks[row] != core.cursor.clock
-
-
-cdef inline void core_set_clock(WindowCore* core, const InputRows* input, uint32_t row) noexcept nogil:
-    # Of what a row fires.
-    if input.clocks != NULL:
-        core.cursor.clock = input.clocks[row]
-
-
 cdef inline int core_check_unfired(const WindowCore* core, const InputRows* input, uint32_t row, int64_t end) except -1 nogil:
-    # Partial results come before the first firing of their window, which ends there.
+    # Checks that a partial result comes before the first firing of its window, which ends at `end`.
     if row >= input.n_events and end - 1 <= core.cursor.watermark:
         refuse_partial(input, row)
     return 0
@@ -243,7 +247,7 @@ cdef int core_check_signals() except -1 nogil
 
 
 cdef inline int core_turn(WindowCore* core) except -1 nogil:
-    # Within loops that may go on for long without a result: Ctrl-C ends them.
+    # Lets Ctrl-C end loops that may run for long without a result.
     core.turns += 1
     if core.turns & 0xFFFF == 0:
         core_check_signals()
@@ -255,7 +259,7 @@ cdef inline bint core_is_full(const WindowCore* core) noexcept nogil:
 
 
 cdef inline int64_t cleanup_time(const WindowCore* core, int64_t end) noexcept nogil:
-    # WindowOperator.cleanupTime, of the window with this end.
+    # WindowOperator.cleanupTime of the window with this end.
     return saturating_add(end - 1, core.lateness)
 
 
@@ -264,60 +268,96 @@ cdef inline bint is_over(const WindowCore* core, int64_t end) noexcept nogil:
     return cleanup_time(core, end) <= core.cursor.watermark
 
 
-# For a key that has been appended to the rows' firings.
+# Appends a window whose key has been appended to the rows' firings.
 cdef int window_rows_add(WindowRows* windows, const LiveWindow* window, uint32_t entry) except -1 nogil
 cdef int core_add_late(WindowCore* core, uint32_t row) except -1 nogil
-# A row that no open window takes: it is late, or between windows.
+# Counts a row that no open window takes: it is late, or between windows.
 cdef int core_add_unassigned(WindowCore* core, uint32_t row, int64_t timestamp) except -1 nogil
-# Appends the aggregates' results of as many of the entries (as of accumulators_emit and _emit_range) as there is room for;
-# how many. The first result always has room. key_offsets: (n + 1,) for keys that are bytes, else NULL.
+# Appends the aggregates' results of as many entries (as in accumulators_emit and _emit_range) as there is room for; returns how
+# many. The first result always has room. key_offsets: (n + 1,) if the keys are bytes, else NULL.
 cdef int64_t core_emit(
     WindowCore* core, const uint32_t* entries, uint32_t first, int64_t n, const int64_t* key_offsets
 ) except -1 nogil
-# Appends the result of one entry that a row fires, whether there is room or not: a row may fire several windows, and is taken as a whole.
+# Appends the result of one entry that a row fires, even if there is no room: a row may fire several windows, and is taken as a
+# whole.
 cdef int core_emit_row(WindowCore* core, uint32_t entry, int64_t key_bytes, RowKind kind, bint late) except -1 nogil
-# Where results are withdrawn: emits what comes next of a window that has fired, which is of kind UPDATE_BEFORE as long as
-# something else follows; false where there is no room. `entry` has its rows since the last firing, `given` what has been given.
+# If results are withdrawn: emits the next row of the first gathered firing that is not out, which has kind UPDATE_BEFORE as
+# long as another row follows. Returns false without room. The firing's entry has the rows since the last result, `given` all
+# before.
 cdef bint core_emit_change(
-    WindowCore* core,
-    uint8_t* progress,
-    uint32_t entry,
-    uint32_t given,
-    const int64_t* key_offsets,
-    bint late,
-    RowKind* kind,
+    WindowCore* core, const GatheredFirings* fired, uint8_t* progress, uint32_t given, bint late, RowKind* kind
 ) except -1 nogil
 cdef void core_count(WindowCore* core, RowKind kind, bint late) noexcept nogil
 
 
+cdef inline int64_t gather_firing(GatheredFirings* fired, uint32_t entry, int64_t key_bytes) noexcept nogil:
+    # Adds the window of a key, for which the caller has made room. Returns its number.
+    cdef int64_t i = fired.n
+    fired.entries[i] = entry
+    fired.key_offsets[i + 1] = fired.key_offsets[i] + key_bytes
+    fired.n = i + 1
+    return i
+
+
+cdef inline int64_t emit_gathered(WindowCore* core, const GatheredFirings* fired) except -1 nogil:
+    # Appends the aggregates' results of as many firings as there is room for, from the first that is not out. Returns how many.
+    return core_emit(
+        core, fired.entries + fired.n_emitted, 0, fired.n - fired.n_emitted, fired.key_offsets + fired.n_emitted
+    )
+
+
 cdef struct WindowVerbs:
-    # Called when keys and table of the core are known, before anything else.
+    # Prepares the kernel; called first, when keys and table of the core are known.
     int (*start)(void* state) except -1
-    # Takes in rows from number `first` on; the number to go on with, below n where results are full.
+    # Takes in rows from number `first` on. Returns the number of the next row, below n if results are full.
     int64_t (*process)(void* state, const InputRows* input, int64_t first) except -1 nogil
-    # Fires what is due at the watermark now in force, from where results were full; false where they are full again.
+    # Fires what is due at the watermark in force, from where results were full. Returns false if they are full again.
     bint (*fire_due)(void* state) except -1 nogil
-    # Puts the watermark of the timeline's next step in force and fires what it lets fire; false where results are full before.
+    # Puts the watermark of the timeline's next step in force and fires what is due. Returns false if results are full before.
     bint (*step)(void* state) except -1 nogil
     int64_t (*live_windows)(const void* state) noexcept nogil
     int (*check)(const void* state) except -1
-    # Appends all live windows by key; no results wait.
+    # Appends all live windows by key. No results wait.
     int (*windows)(const void* state, WindowRows* windows) except -1 nogil
-    # Opens the window of a row's key, which was live elsewhere at the watermark now in force; its entry, which is empty, or
-    # NO_ENTRY. Rows are trusted in nothing but that twins come only where results are withdrawn.
+    # Opens the window of a row's key, which was live in the operator of the checkpoint at the watermark in force. Returns its
+    # entry, which is empty, or NO_ENTRY. The rows may be forged: only that twins come with withdrawn results has been checked.
     int64_t (*restore)(void* state, const KeyBatch* keys, int64_t row, const LiveWindow* window) except -1 nogil
-    # What the state owns, and the state.
+    # Frees the state and everything that it owns.
     void (*free)(void* state) noexcept nogil
 
 
 cdef inline bint core_advance(WindowCore* core, const WindowVerbs* verbs, int64_t steps_before, bint to_end) except -1 nogil:
-    # Walks so many steps of the timeline, or to its end; false where results are full before that.
+    # Walks so many steps of the timeline, or to its end. Returns false if results are full before that.
     if core.due and not verbs.fire_due(core):
         return False
     while cursor_has_step(&core.cursor, steps_before, to_end):
         core_turn(core)
         if not verbs.step(core):
             return False
+    return True
+
+
+cdef inline bint core_reach_row(
+    WindowCore* core, const WindowVerbs* verbs, const InputRows* input, uint32_t row
+) except -1 nogil:
+    # Walks the timeline up to a row, whose clock dates the results that it fires. Returns false if results are full before.
+    if not core_advance(core, verbs, input.steps_before[row], False):
+        return False
+    if input.clocks != NULL:
+        core.cursor.clock = input.clocks[row]
+    return True
+
+
+cdef inline bint core_reach_row_emitted(
+    WindowCore* core, const WindowVerbs* verbs, const InputRows* input, uint32_t row, bint gathered
+) except -1 nogil:
+    # The same for kernels that gather firings: if there are any, those of an earlier clock are emitted before it changes.
+    if not core_advance(core, verbs, input.steps_before[row], False):
+        return False
+    if input.clocks != NULL and input.clocks[row] != core.cursor.clock:
+        if gathered and not verbs.fire_due(core):
+            return False
+        core.cursor.clock = input.clocks[row]
     return True
 
 
@@ -331,11 +371,11 @@ cdef class WindowKernel:
     cdef readonly int64_t highest_timestamp
 
 
-# A kernel with its zeroed state, of `size` bytes.
+# Makes a kernel with a zeroed state of `size` bytes.
 cdef WindowKernel window_kernel(
     str name, size_t size, const WindowVerbs* verbs, int64_t allowed_lateness, int64_t lowest_timestamp, int64_t highest_timestamp
 )
-# Raises ConfigurationError where windows that are emptied should withdraw what they have given.
+# Raises ConfigurationError if windows that a firing empties should withdraw results.
 cdef int check_retracts(const WindowCore* core, bint purges) except -1
 
 

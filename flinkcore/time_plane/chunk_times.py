@@ -11,7 +11,8 @@ from flinkcore._internal.arrow.arrays import Int32s, Int64s
 from flinkcore._internal.arrow.column_ipc import read_columns, write_columns
 from flinkcore._internal.values.timestamps import MAX_TIMESTAMP
 from flinkcore._native.event_log import add_to_checksum, arrivals_by_rate, rows_by_split
-from flinkcore._native.watermarks import TimeSummary, WatermarkGenerator
+from flinkcore._native.time_summary import TimeSummary
+from flinkcore._native.watermark_generator import WatermarkGenerator
 from flinkcore.errors import ConfigurationError
 from flinkcore.time_plane.unordered_times import UnorderedSummary
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from flinkcore._internal.arrow.arrays import Int64s
 from flinkcore._internal.arrow.column_ipc import read_columns, write_columns
-from flinkcore._native.watermarks import ACTIVE_KIND, IDLE_KIND, WATERMARK_KIND
+from flinkcore._native.valve import ACTIVE_KIND, IDLE_KIND, WATERMARK_KIND
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.watermark import Watermark
 from flinkcore.operators.records.stream_elements import LatencyMarker, StreamRecord, WatermarkStatus

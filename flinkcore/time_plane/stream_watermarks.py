@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from flinkcore._internal.arrow.arrays import Int64s
 from flinkcore._internal.values.timestamps import MIN_TIMESTAMP
-from flinkcore._native.watermarks import ACTIVE_KIND, IDLE_KIND, WATERMARK_KIND, StatusWatermarkValve
+from flinkcore._native.valve import ACTIVE_KIND, IDLE_KIND, WATERMARK_KIND, StatusWatermarkValve
 from flinkcore.operators.combined_watermark_status import IndexedCombinedWatermarkStatus
 from flinkcore.time_plane.timeline import AFTER_ALL_SPLITS, TimePlane
 

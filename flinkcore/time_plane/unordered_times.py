@@ -13,7 +13,7 @@ import numpy.typing as npt
 from flinkcore._internal.arrow.arrays import Int32s, Int64s
 from flinkcore._internal.values.timestamps import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore._native.event_log import MAX_ARRIVAL_MS
-from flinkcore._native.watermarks import TimeSummary
+from flinkcore._native.time_summary import TimeSummary
 from flinkcore.errors import DataError
 
 HELD_CELLS = 1 << 20

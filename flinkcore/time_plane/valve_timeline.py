@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from flinkcore._internal.arrow.arrays import Int64s
 from flinkcore._internal.values.timestamps import MIN_TIMESTAMP
-from flinkcore._native.watermarks import IDLE_KIND, WATERMARK_KIND, StatusWatermarkValve
+from flinkcore._native.valve import IDLE_KIND, WATERMARK_KIND, StatusWatermarkValve
 from flinkcore.time_plane.emissions import Emissions
 from flinkcore.time_plane.time_cut import TimeCut
 from flinkcore.time_plane.timeline import AFTER_ALL_SPLITS, Statuses, Timeline

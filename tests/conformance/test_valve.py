@@ -6,7 +6,7 @@ import numpy as np
 from equipment.canonical import canonical
 from models.valve import ValveModel
 
-from flinkcore._native.watermarks import ACTIVE_KIND, IDLE_KIND, WATERMARK_KIND, StatusWatermarkValve
+from flinkcore._native.valve import ACTIVE_KIND, IDLE_KIND, WATERMARK_KIND, StatusWatermarkValve
 
 
 def one_by_one(valve: StatusWatermarkValve | ValveModel, events: list[list[Any]]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from equipment.recorders import WatermarkOutputRecorder
 from jobs.golden_generators import periodic_assigner, python_generator
 from models.watermarks import generator_of
 
-from flinkcore._native.watermarks import WatermarkGenerator
+from flinkcore._native.watermark_generator import WatermarkGenerator
 from flinkcore.common import MIN_TIMESTAMP
 from flinkcore.datastream.timestamps import AssignerWithPeriodicWatermarksAdapter
 from flinkcore.errors import ConfigurationError, FlinkcoreError

@@ -7,7 +7,7 @@ from typing import Any
 from models.timed_log import Log
 from models.watermarks import ReplayModel
 
-from flinkcore._native.watermarks import StatusWatermarkValve
+from flinkcore._native.valve import StatusWatermarkValve
 from flinkcore.common import WatermarkStrategy
 from flinkcore.common.watermark import Watermark
 from flinkcore.operators.records.stream_elements import StreamRecord, WatermarkStatus

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from models.valve import ValveModel
 
-from flinkcore._native.watermarks import ACTIVE_KIND, IDLE_KIND, WATERMARK_KIND, StatusWatermarkValve
+from flinkcore._native.valve import ACTIVE_KIND, IDLE_KIND, WATERMARK_KIND, StatusWatermarkValve
 
 TIMESTAMPS = st.integers(0, 12) | st.integers(-(2**63), 2**63 - 1)
 KINDS = {WATERMARK_KIND: "watermark", IDLE_KIND: "idle", ACTIVE_KIND: "active"}

@@ -22,7 +22,7 @@ from flinkcore._internal.arrow.column_ops import (
 )
 from flinkcore._internal.arrow.column_values import MOST_DEPTH, depth_of
 from flinkcore._internal.arrow.expressions import Expression, is_expression
-from flinkcore._native.watermarks import MAX_INTERVAL_MS
+from flinkcore._native.time_summary import MAX_INTERVAL_MS
 from flinkcore.columnar.plans.batch_mode import refuse_alignment_in_batch_mode
 from flinkcore.columnar.plans.kernel_columns import require_kernel_columns
 from flinkcore.columnar.plans.keys import check_keys

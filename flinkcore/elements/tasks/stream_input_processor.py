@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from flinkcore._internal.values.timestamps import MIN_TIMESTAMP
-from flinkcore._native.watermarks import StatusWatermarkValve
+from flinkcore._native.valve import StatusWatermarkValve
 from flinkcore.common.watermark import Watermark
 from flinkcore.errors import DataError
 from flinkcore.operators.metrics.gauges import WatermarkGauge

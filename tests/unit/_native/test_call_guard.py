@@ -27,10 +27,11 @@ from flinkcore._native.key_lists import KeyLists
 from flinkcore._native.key_timers import BatchCuts, KeyTimers
 from flinkcore._native.keys import KeyEncoder
 from flinkcore._native.lateness import LatenessCounter
+from flinkcore._native.time_summary import TimeSummary
 from flinkcore._native.time_windows import time_windows
 from flinkcore._native.timeline import SplitMerge, SplitRecords, restore_split_merge, split_merge_state
 from flinkcore._native.timers import CurrentKey, CurrentKeyTimers, TimerHeap
-from flinkcore._native.watermarks import StatusWatermarkValve, TimeSummary
+from flinkcore._native.valve import StatusWatermarkValve
 from flinkcore._native.window_operator import WindowOperator
 from flinkcore.errors import DataError
 

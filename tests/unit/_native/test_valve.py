@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from flinkcore._native.watermarks import ACTIVE_KIND, IDLE_KIND, WATERMARK_KIND, StatusWatermarkValve
+from flinkcore._native.valve import ACTIVE_KIND, IDLE_KIND, WATERMARK_KIND, StatusWatermarkValve
 from flinkcore.errors import ConfigurationError, DataError
 
 MIN_TIMESTAMP = -(2**63)

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from flinkcore._native.event_log import MAX_ARRIVAL_MS
-from flinkcore._native.watermarks import MAX_INTERVAL_MS, TimeSummary, WatermarkGenerator
+from flinkcore._native.time_summary import MAX_INTERVAL_MS, TimeSummary
+from flinkcore._native.watermark_generator import WatermarkGenerator
 from flinkcore.errors import ConfigurationError, DataError
 
 MIN_TIMESTAMP = -(2**63)

@@ -36,7 +36,7 @@ def test_the_installed_package_becomes_a_wheel_with_a_true_record() -> None:
                 found = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
                 assert (digest, size) == (f"sha256={found}", str(len(content)))
     assert "flinkcore/spark/shipping/tasks.py" in names
-    assert any(re.fullmatch(r"flinkcore/_native/watermarks\..*\.so", name) for name in names)
+    assert any(re.fullmatch(r"flinkcore/_native/valve\..*\.so", name) for name in names)
     assert {"METADATA", "WHEEL"} <= {Path(name).name for name in names}
     # Of a source tree, too, it has what a wheel that is built has: packages.
     assert {str(Path(name).with_name("__init__.py")) for name in names if name.endswith(".py")} <= names
@@ -90,7 +90,7 @@ def test_pip_installs_the_wheel_and_it_is_known_by_its_build(tmp_path: Path) -> 
     ]
     subprocess.run([*command, str(wheel.path)], check=True)
     assert build_of(str(tmp_path / "flinkcore")) == wheel.build
-    program = "import flinkcore._native.watermarks as kernel; print(kernel.__file__)"
+    program = "import flinkcore._native.valve as kernel; print(kernel.__file__)"
     done = subprocess.run(
         [sys.executable, "-c", program],
         cwd=tmp_path,

@@ -1,0 +1,29 @@
+# The watermark generator of one split.
+from libc.stdint cimport int64_t
+
+
+cdef struct Generator:
+    bint generates            # false: emits no watermarks
+    int64_t delay
+    int64_t max_timestamp     # never below -2**63 + delay + 1, so that max - delay - 1 cannot wrap
+    bint detects_idleness
+    int64_t idle_timeout
+    bint activity             # an event since the last periodic call
+    int64_t inactive_since    # clock of the first periodic call without activity; 0: there was none
+    bint is_idle_now
+
+
+cdef enum GeneratorOutput:
+    GENERATES_WATERMARK = 1
+    MARKS_IDLE = 2
+
+
+# Sets a generator up, after checking the ranges. None stands for no watermarks, or no idleness.
+cdef int generator_set_up(Generator* generator, object out_of_orderness_ms, object idleness_ms) except -1
+cdef void generator_on_event(Generator* generator, int64_t timestamp) noexcept nogil
+# Returns a GeneratorOutput and writes the watermark to *watermark. The clock counts from when the operator was opened.
+cdef int generator_on_periodic_emit(Generator* generator, int64_t clock, int64_t* watermark) noexcept nogil
+
+
+cdef class WatermarkGenerator:
+    cdef Generator generator
