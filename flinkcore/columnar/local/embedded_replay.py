@@ -149,11 +149,9 @@ class EmbeddedReplay:
     ) -> Iterator[Iterator[StageStep[Events]]]:
         """What comes to each operator."""
         stages = self._plan.stages
-        by_logs = [
-            stage.connected_inputs(each.second_from) for stage, each in zip(stages, times, strict=True)
-        ]
+        inputs = [run.context.inputs for run in runs]
         reading = LogMerge(
-            self._plan, time, self._chunks, by_logs, self.report, self._checkpoints, self.stopping
+            self._plan, time, self._chunks, inputs, self.report, self._checkpoints, self.stopping
         ).steps()
         open_stages.enter_context(self._threads.closing(reading))
         takers = [number for number, stage in enumerate(stages) if stage.logs]
@@ -168,7 +166,7 @@ class EmbeddedReplay:
                 if reader > 0:
                     together = without_outputs(together)
             if stage.results:
-                sources = [with_places(together, number, by_logs[number])] if stage.logs else []
+                sources = [with_places(together, number, inputs[number])] if stage.logs else []
                 for link in links:
                     if link.number == number:
                         before = link.between.stage

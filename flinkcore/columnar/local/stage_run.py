@@ -156,11 +156,11 @@ class StageRun:
         by_partition = [order[bounds[p] : bounds[p + 1]] for p in range(partitions)]
         if inputs is None or not (plan.inputs[1].is_broadcast):
             return list(by_partition)
-        is_wanted = np.zeros((partitions, len(events.splits)), np.bool_)
+        is_wanted = np.zeros((partitions, events.n_events), np.bool_)
         for partition, own in enumerate(by_partition):
             is_wanted[partition, own] = True
         is_wanted[:, inputs.is_second(events)] = True
-        in_order = np.arange(len(events.splits), dtype=np.uint32) if rows is None else rows
+        in_order = np.arange(events.n_events, dtype=np.uint32) if rows is None else rows
         return [in_order[wanted[in_order]] for wanted in is_wanted]
 
 

@@ -42,21 +42,21 @@ from flinkcore.spark.exchange.blocks import (
     read_side_rows,
 )
 from flinkcore.spark.exchange.packed_timeline import PackedTime
-from flinkcore.time_plane.total_order import Events, EventsT, LogEvents
+from flinkcore.time_plane.total_order import Events, LogEvents, RowsT, TimedRows
 
 if TYPE_CHECKING:
     from pyspark.accumulators import Accumulator
 
-EventsT_contra = TypeVar("EventsT_contra", bound=LogEvents, contravariant=True)
+RowsT_contra = TypeVar("RowsT_contra", bound=TimedRows, contravariant=True)
 
 RELEASE_ROWS = 1 << 15
 """Events are brought into order when so many have come: each time costs as many steps as there are open blocks."""
 
 
-class _Merge(Protocol[EventsT_contra]):
+class _Merge(Protocol[RowsT_contra]):
     """Brings what comes to an operator into order."""
 
-    def add(self, events: EventsT_contra) -> None: ...
+    def add(self, events: RowsT_contra) -> None: ...
 
     def release(self, arrival: int | None) -> Iterator[tuple[Events | MergedPartials, RowNumbers | None]]: ...
 
@@ -100,7 +100,6 @@ class PartitionReplay:
         self._batches = PreparedBatches(context)
         self._takes_results = bool(context.plan.results)
         self._schema = context.plan.data_schema()
-        self._by_splits = context.plan.connected_inputs(task.time.second_from)
         self._blocks = blocks
         self._counts: dict[str, int] = {}
         self._manifests: list[dict[str, Any]] = []
@@ -140,7 +139,7 @@ class PartitionReplay:
         self._counts = stage.counts()
 
     def _process_blocks(
-        self, stage: Stage[Any], merge: _Merge[EventsT], read: Callable[[Block], EventsT]
+        self, stage: Stage[Any], merge: _Merge[RowsT], read: Callable[[Block], RowsT]
     ) -> Iterator[StageOutput]:
         rows_added = 0
         for block in self._blocks:
@@ -171,7 +170,7 @@ class PartitionReplay:
     def _events(self, block: Block) -> LogEvents:
         if block.holds_partials:
             return self._partial_results(block)
-        inputs = self._by_splits
+        inputs = self._context.inputs
         if inputs is None:
             return read_events(block, self._schema)
         number = int(block.first_split >= inputs.second_from)
@@ -195,10 +194,10 @@ class PartitionReplay:
             results = read_placed(block, self._schema_of(number))
             return results.coming_to(self._number, number, self._context.inputs)
         events = self._events(block).in_timeline(self._context.timeline)
-        return placed(events, None, self._number, self._by_splits)
+        return placed(events, None, self._number, self._context.inputs)
 
     def _schema_of(self, number: int) -> pa.Schema:
-        return self._schema if self._by_splits is None else self._context.plan.inputs[number].schema
+        return self._schema if self._context.inputs is None else self._context.plan.inputs[number].schema
 
     def _process(
         self, stage: Stage[Any], events: Events | MergedPartials, rows: RowNumbers | None
