@@ -51,6 +51,10 @@ class TimedRows:
         at = rows.astype(np.intp)
         return self._of_rows(taken(self.batch, rows), lambda column: column.take(at))
 
+    def with_rows(self: RowsT, batch: pa.RecordBatch, kept: npt.NDArray[Any]) -> RowsT:
+        """Rows that a filter has kept, as the batch that it gave."""
+        return self._of_rows(batch, lambda column: column[kept])
+
     def slice(self: RowsT, start: int, stop: int) -> RowsT:
         """A range of rows, without copying."""
         return self._of_rows(self.batch.slice(start, stop - start), lambda column: column[start:stop])

@@ -25,12 +25,12 @@ from flinkcore.columnar.local.stage_inputs import (
 )
 from flinkcore.columnar.local.stage_run import StageRun, StageStep
 from flinkcore.columnar.plans.job_plan import JobPlan, make_plan
+from flinkcore.columnar.replay.partition_run import PartitionRun
 from flinkcore.columnar.results.progress import ProgressMeter, listener_of_run
 from flinkcore.columnar.results.report import ReplayReport
 from flinkcore.columnar.results.result import EmbeddedResult
-from flinkcore.columnar.stages.opened_stage import opened_stage
 from flinkcore.columnar.stages.placed_events import PlacedEvents
-from flinkcore.columnar.stages.stage import Stage, StageContext
+from flinkcore.columnar.stages.stage import StageContext
 from flinkcore.columnar.stages.stage_link import StageLink
 from flinkcore.columnar.stages.stage_output import StageOutput
 from flinkcore.common import ExecutionConfig
@@ -118,12 +118,13 @@ class EmbeddedReplay:
                 yield from chain.from_iterable(outputs)
                 if step.events_read:
                     meter.advance(step.events_read, runs[-1].current_watermark)
-        reports = self.report.by_operator
-        for run, report in zip(runs, reports, strict=True):
-            for stage in run.stages:
-                report.add_counts(stage.counts())
+        for run, report in zip(runs, self.report.by_operator, strict=True):
+            for partition in run.partitions:
+                report.add_counts(partition.counts())
+                if partition.part is not None:
+                    self.stopping.add([partition.part])
         for link in links:
-            reports[link.number].add_read(events_read=link.rows, filtered=link.filtered, rejected={})
+            self.report.add_results(link.counts, link.number)
         self.report.complete(plan, time.time_planes, self._on_chunks)
 
     def _on_chunks(self, log: int, task: ChunkTask) -> Iterator[bytes]:
@@ -188,22 +189,8 @@ class EmbeddedReplay:
     def _stage_run(self, number: int, time: ReplayTime, open_stages: ExitStack) -> StageRun:
         partitions = self._plan.stages[number].partitions(self._parallelism)
         context = StageContext.of(self._plan, number, time, partitions, self._checkpoints.operator(number))
-        stages = [
-            open_stages.enter_context(opened_stage(context, partition)) for partition in range(partitions)
-        ]
-        return StageRun(
-            context,
-            stages,
-            end=lambda partition, stage: self._end(number, partition, stage),
-            threads=self._threads,
-        )
-
-    def _end(self, number: int, partition: int, stage: Stage[Any]) -> Iterator[StageOutput]:
-        if self._checkpoints.stops:
-            yield from stage.stop()
-            self.stopping.write(number, partition, stage.snapshot())
-        else:
-            yield from stage.finish()
+        runs = [PartitionRun.opened(context, each, self.stopping.pending) for each in range(partitions)]
+        return StageRun(context, [open_stages.enter_context(run) for run in runs], self._threads)
 
 
 def default_parallelism(configuration: ExecutionConfig, calls_rows: bool = False) -> int:

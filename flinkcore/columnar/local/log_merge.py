@@ -12,14 +12,15 @@ from flinkcore.columnar.checkpoint.job_checkpoint import JobCheckpoints, Stoppin
 from flinkcore.columnar.local.stage_run import StageStep
 from flinkcore.columnar.plans.connected_inputs import ConnectedInputs
 from flinkcore.columnar.plans.job_plan import JobPlan
+from flinkcore.columnar.replay.chunk_reader import ChunkReader, ReadEvents, read_on_all_ways
 from flinkcore.columnar.results.report import ReplayReport
-from flinkcore.columnar.stages.map_stage import MappedEvents, MapStage, mapped_together
+from flinkcore.columnar.stages.read_counts import ReadCounts
 from flinkcore.columnar.stages.stage_output import StageOutput
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.log.sources.chunks import Chunk
 from flinkcore.time_plane.job_time import JobTime
 from flinkcore.time_plane.timeline import ArrivalFloors
-from flinkcore.time_plane.total_order import Events, TotalOrderMerge
+from flinkcore.time_plane.total_order import Events, LogEvents, TotalOrderMerge
 
 
 @dataclass(frozen=True)
@@ -50,26 +51,31 @@ class _Reading:
     def __init__(
         self,
         logs: Sequence[int],
-        stages: Sequence[MapStage],
+        readers: Sequence[ChunkReader],
         chunks: Sequence[Chunk],
         floors: Sequence[ArrivalFloors],
+        waiting: Sequence[WaitingRowsPart | None],
     ) -> None:
         self.logs = logs
         self.floor_ms = MIN_TIMESTAMP
         if floors:
             self.floor_ms = _least_floor(floors, chunks[0], 0) if chunks else MAX_TIMESTAMP
-        self.batches = self._read(stages, chunks, floors)
+        self.batches = self._read(readers, chunks, floors, waiting)
 
     def _read(
-        self, stages: Sequence[MapStage], chunks: Sequence[Chunk], floors: Sequence[ArrivalFloors]
-    ) -> Iterator[tuple[MappedEvents, ...]]:
+        self,
+        readers: Sequence[ChunkReader],
+        chunks: Sequence[Chunk],
+        floors: Sequence[ArrivalFloors],
+        waiting: Sequence[WaitingRowsPart | None],
+    ) -> Iterator[tuple[ReadEvents, ...]]:
         for chunk in chunks:
             rows_read = 0
-            for mapped in mapped_together(stages, chunk):
-                rows_read += mapped[0].events_read
+            for read in read_on_all_ways(readers, chunk, waiting):
+                rows_read += read[0].counts.read
                 if floors:
                     self.floor_ms = _least_floor(floors, chunk, rows_read)
-                yield mapped
+                yield read
 
 
 class LogMerge:
@@ -106,33 +112,43 @@ class LogMerge:
         self._plan = plan
         self._time = time
         self._stopping = stopping
-        self._waiting: dict[int, WaitingRowsPart] = {}
         self._inputs = inputs
         self._report = report
+        logs = range(len(plan.logs))
+        self._counts = [ReadCounts() for _ in logs]
         # Events of one split never go back: none that is still to come precedes those read.
         self._is_in_order = time.first_splits[-1] == 1 and not any(log.by_arrival for log in time.time_planes)
         asks = not self._is_in_order or len(plan.logs) > 1 or len(plan.stages) > 1
+        writers = [stopping.waiting_rows(log) for log in logs]
+        self._waiting = [None if writer is None else writer.part(0) for writer in writers]
         # What waits comes before the rest of its log.
-        waiting = [
-            ((log,), of_log) for log in range(len(plan.logs)) if (of_log := checkpoints.waiting_of(log))
-        ]
+        before = [((log,), of_log) for log in logs if (of_log := checkpoints.waiting_of(log))]
         self._readings = [
             _Reading(
-                logs,
-                [MapStage(plan.logs[log], time.time_planes[log]) for log in logs],
+                together,
+                [
+                    ChunkReader(plan.logs[log], time.time_planes[log], time.first_splits[log])
+                    for log in together
+                ],
                 of_logs,
-                [time.time_planes[log].floors for log in logs] if asks else (),
+                [time.time_planes[log].floors for log in together] if asks else (),
+                [self._waiting[log] for log in together],
             )
-            for logs, of_logs in [*waiting, *((logs, chunks[logs[0]]) for logs in plan.ways)]
+            for together, of_logs in [*before, *((each, chunks[each[0]]) for each in plan.ways)]
         ]
 
     def steps(self) -> Generator[ReadStep, None, None]:
         """The events in total order; what is still to come bounds what is held back."""
+        parts = [part for part in self._waiting if part is not None]
         with ExitStack() as open_parts:
-            yield from self._steps(open_parts)
-            self._stopping.add(part.written() for part in self._waiting.values())
+            for part in parts:
+                open_parts.enter_context(part)
+            yield from self._steps()
+            self._stopping.add(written for part in parts if (written := part.written()) is not None)
+        for log, counts in enumerate(self._counts):
+            self._report.add_log(counts, self._plan.stage_of_log(log))
 
-    def _steps(self, open_parts: ExitStack) -> Iterator[ReadStep]:
+    def _steps(self) -> Iterator[ReadStep]:
         merges = {
             number: TotalOrderMerge(self._time.timelines[number])
             for number, stage in enumerate(self._plan.stages)
@@ -142,50 +158,27 @@ class LogMerge:
         reading = list(self._readings)
         while reading:
             behind = min(reading, key=attrgetter("floor_ms"))
-            mapped = next(behind.batches, None)
-            if mapped is None:
+            read = next(behind.batches, None)
+            if read is None:
                 reading.remove(behind)
                 continue
-            rejected: list[StageOutput] = []
-            for log, of_way in zip(behind.logs, mapped, strict=True):
-                self._take(log, of_way, merges)
-                self._leave_waiting(log, of_way, open_parts)
-                rejected += self._rejected(log, of_way)
+            for log, of_way in zip(behind.logs, read, strict=True):
+                self._counts[log].add(of_way.counts)
+                self._add(log, of_way.events, merges)
             until = min(each.floor_ms for each in reading)
             ready = _released(merges, None if self._is_in_order else until)
             if last_arrival_ms is not None:
                 until = min(until, last_arrival_ms)  # the end has its own order
-            yield ReadStep(ready, until, rejected, sum(of_way.events_read for of_way in mapped))
+            side_outputs = [output for of_way in read for output in of_way.side_outputs]
+            yield ReadStep(ready, until, side_outputs, sum(of_way.counts.read for of_way in read))
         yield ReadStep(_released(merges, None), None)
 
-    def _take(self, log: int, mapped: MappedEvents, merges: dict[int, TotalOrderMerge]) -> None:
+    def _add(self, log: int, events: LogEvents, merges: dict[int, TotalOrderMerge]) -> None:
         taken_by = self._plan.stage_of_log(log)
-        self._report.add_read(
-            events_read=mapped.events_read,
-            filtered=mapped.filtered,
-            rejected=mapped.rejected,
-            waiting=mapped.n_waiting,
-        )
-        self._report.add_passed_on(taken_by, mapped.events.batch.num_rows)
-        events = self._time.placed(log, mapped.events)
         inputs = self._inputs[taken_by]
         if inputs is not None:
-            events = inputs.widened(int(log in self._plan.stages[taken_by].inputs[1].logs), events)
+            events = inputs.widened(self._plan.stages[taken_by].input_of_log(log), events)
         merges[taken_by].add(events)
-
-    def _leave_waiting(self, log: int, mapped: MappedEvents, open_parts: ExitStack) -> None:
-        if mapped.waiting is None:
-            return
-        if log not in self._waiting:
-            writer = self._stopping.waiting_rows(log)
-            assert writer is not None  # else no split is paused at the end
-            self._waiting[log] = open_parts.enter_context(writer.part(0))
-        self._waiting[log].add(mapped.waiting)
-
-    def _rejected(self, log: int, mapped: MappedEvents) -> list[StageOutput]:
-        if not mapped.rejected_rows:
-            return []
-        return [StageOutput(self._plan.logs[log].rejected_tag, mapped.rejected_rows)]
 
 
 def _released(
