@@ -193,14 +193,14 @@ class CountLateness:
             self.time_plane.check_chunk(clock, chunk.label, rows_read)
         else:
             splits = np.arange(len(self.time_plane.split_values), dtype=np.int32)
-            for read in ChunkReader(self.plan, self.time_plane).read(chunk):
+            reader = ChunkReader(self.plan, self.time_plane)
+            for read in reader.read(chunk):
                 events = read.events
                 offsets, arrivals, _ = rows_by_split(read.splits, len(splits), read.arrivals, None, None)
                 counter.arrived(splits, offsets, arrivals)
                 times = rows_by_split(events.splits, len(splits), events.arrivals, events.timestamps, None)
                 counter.update(splits, *times)
-                filtered += read.counts.filtered
-                rejected += read.counts.rejected.total()
+            filtered, rejected = reader.counts.filtered, reader.counts.rejected.total()
         yield _counted(counter, filtered, rejected)
 
     def of_kept(self, index: int, kept: KeptChunk) -> Iterator[bytes]:

@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from operator import attrgetter
 
 from flinkcore._internal.arrow.arrays import RowNumbers
-from flinkcore.columnar.checkpoint.job_checkpoint import JobCheckpoints, StoppingJob, WaitingRowsPart
+from flinkcore.columnar.checkpoint.job_checkpoint import JobCheckpoints, StoppingJob
 from flinkcore.columnar.local.stage_run import StageStep
 from flinkcore.columnar.plans.connected_inputs import ConnectedInputs
 from flinkcore.columnar.plans.job_plan import JobPlan
 from flinkcore.columnar.replay.chunk_reader import ChunkReader, ReadEvents, read_on_all_ways
 from flinkcore.columnar.results.report import ReplayReport
-from flinkcore.columnar.stages.read_counts import ReadCounts
 from flinkcore.columnar.stages.stage_output import StageOutput
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.log.sources.chunks import Chunk
@@ -54,25 +53,21 @@ class _Reading:
         readers: Sequence[ChunkReader],
         chunks: Sequence[Chunk],
         floors: Sequence[ArrivalFloors],
-        waiting: Sequence[WaitingRowsPart | None],
     ) -> None:
         self.logs = logs
+        self.readers = readers
         self.floor_ms = MIN_TIMESTAMP
         if floors:
             self.floor_ms = _least_floor(floors, chunks[0], 0) if chunks else MAX_TIMESTAMP
-        self.batches = self._read(readers, chunks, floors, waiting)
+        self.batches = self._read(chunks, floors)
 
     def _read(
-        self,
-        readers: Sequence[ChunkReader],
-        chunks: Sequence[Chunk],
-        floors: Sequence[ArrivalFloors],
-        waiting: Sequence[WaitingRowsPart | None],
+        self, chunks: Sequence[Chunk], floors: Sequence[ArrivalFloors]
     ) -> Iterator[tuple[ReadEvents, ...]]:
         for chunk in chunks:
             rows_read = 0
-            for read in read_on_all_ways(readers, chunk, waiting):
-                rows_read += read[0].counts.read
+            for read in read_on_all_ways(self.readers, chunk):
+                rows_read += read[0].rows_read
                 if floors:
                     self.floor_ms = _least_floor(floors, chunk, rows_read)
                 yield read
@@ -115,38 +110,36 @@ class LogMerge:
         self._inputs = inputs
         self._report = report
         logs = range(len(plan.logs))
-        self._counts = [ReadCounts() for _ in logs]
         # Events of one split never go back: none that is still to come precedes those read.
         self._is_in_order = time.first_splits[-1] == 1 and not any(log.by_arrival for log in time.time_planes)
         asks = not self._is_in_order or len(plan.logs) > 1 or len(plan.stages) > 1
-        writers = [stopping.waiting_rows(log) for log in logs]
-        self._waiting = [None if writer is None else writer.part(0) for writer in writers]
+        writers = ((log, stopping.waiting_rows(log)) for log in logs)
+        self._waiting = {log: writer.part(0) for log, writer in writers if writer is not None}
         # What waits comes before the rest of its log.
         before = [((log,), of_log) for log in logs if (of_log := checkpoints.waiting_of(log))]
         self._readings = [
             _Reading(
                 together,
-                [
-                    ChunkReader(plan.logs[log], time.time_planes[log], time.first_splits[log])
-                    for log in together
-                ],
+                [self._reader(log) for log in together],
                 of_logs,
                 [time.time_planes[log].floors for log in together] if asks else (),
-                [self._waiting[log] for log in together],
             )
             for together, of_logs in [*before, *((each, chunks[each[0]]) for each in plan.ways)]
         ]
 
+    def _reader(self, log: int) -> ChunkReader:
+        time, waiting = self._time, self._waiting.get(log)
+        return ChunkReader(self._plan.logs[log], time.time_planes[log], time.first_splits[log], waiting)
+
     def steps(self) -> Generator[ReadStep, None, None]:
         """The events in total order; what is still to come bounds what is held back."""
-        parts = [part for part in self._waiting if part is not None]
         with ExitStack() as open_parts:
-            for part in parts:
-                open_parts.enter_context(part)
+            parts = [open_parts.enter_context(part) for part in self._waiting.values()]
             yield from self._steps()
             self._stopping.add(written for part in parts if (written := part.written()) is not None)
-        for log, counts in enumerate(self._counts):
-            self._report.add_log(counts, self._plan.stage_of_log(log))
+        for reading in self._readings:
+            for log, reader in zip(reading.logs, reading.readers, strict=True):
+                self._report.add_log(reader.counts, self._plan.stage_of_log(log))
 
     def _steps(self) -> Iterator[ReadStep]:
         merges = {
@@ -163,14 +156,13 @@ class LogMerge:
                 reading.remove(behind)
                 continue
             for log, of_way in zip(behind.logs, read, strict=True):
-                self._counts[log].add(of_way.counts)
                 self._add(log, of_way.events, merges)
             until = min(each.floor_ms for each in reading)
             ready = _released(merges, None if self._is_in_order else until)
             if last_arrival_ms is not None:
                 until = min(until, last_arrival_ms)  # the end has its own order
             side_outputs = [output for of_way in read for output in of_way.side_outputs]
-            yield ReadStep(ready, until, side_outputs, sum(of_way.counts.read for of_way in read))
+            yield ReadStep(ready, until, side_outputs, sum(of_way.rows_read for of_way in read))
         yield ReadStep(_released(merges, None), None)
 
     def _add(self, log: int, events: LogEvents, merges: dict[int, TotalOrderMerge]) -> None:

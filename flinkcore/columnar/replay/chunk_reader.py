@@ -36,8 +36,8 @@ class ReadEvents:
     arrivals, splits
         Arrivals and splits, numbered in the log, of all events that move the watermark: filters after the watermarks
         may take some out, and some are read later.
-    counts
-        Counts of the rows by what became of them.
+    rows_read
+        Number of rows of the batch.
     side_outputs
         Rejected rows, where the log has a side output for them.
     """
@@ -45,7 +45,7 @@ class ReadEvents:
     events: LogEvents
     arrivals: Int64s
     splits: Int32s
-    counts: ReadCounts
+    rows_read: int
     side_outputs: list[StageOutput] = field(default_factory=list)
 
 
@@ -60,10 +60,25 @@ class ChunkReader:
         Result of the first pass over the log.
     first_split
         Number of the first split of the log among those of all logs of the job.
+    waiting
+        Takes the events of paused splits that wait for another log; None: nobody wants them.
+
+    Attributes
+    ----------
+    counts
+        Counts of all rows read so far, by what became of them.
     """
 
-    def __init__(self, plan: LogPlan, time_plane: TimePlane, first_split: int = 0) -> None:
+    def __init__(
+        self,
+        plan: LogPlan,
+        time_plane: TimePlane,
+        first_split: int = 0,
+        waiting: WaitingRowsPart | None = None,
+    ) -> None:
+        self.counts = ReadCounts()
         self._plan = plan
+        self._waiting = waiting
         self._time_plane = time_plane
         self._first_split = first_split
         self._reader = plan.data_reader()
@@ -80,16 +95,14 @@ class ChunkReader:
         DataError
             If a row has a fault and the log's policy is to fail.
         """
-        return (read for (read,) in read_on_all_ways([self], chunk, [None]))
+        return (read for (read,) in read_on_all_ways([self], chunk))
 
-    def _read(
-        self, chunk: Chunk, timed: TimedBatch, clock: ChunkClock, waiting: WaitingRowsPart | None
-    ) -> ReadEvents:
+    def _read(self, chunk: Chunk, timed: TimedBatch, clock: ChunkClock) -> ReadEvents:
         events = LogEvents(timed.batch, timed.timestamp_ms, *clock.order(timed))
-        counts = ReadCounts(timed.rows_read, timed.filtered, Counter(timed.rejected.counts))
-        read = ReadEvents(events, clock.arrived_ms, events.splits, counts)
+        self.counts.add(ReadCounts(timed.rows_read, timed.filtered, Counter(timed.rejected.counts)))
+        read = ReadEvents(events, clock.arrived_ms, events.splits, timed.rows_read)
         if self._some_wait:
-            self._leave_waiting(read, waiting)
+            self._leave_waiting(read)
         if timed.rejected.rows is not None:
             self._add_rejected(read, timed.rejected.rows)
         for operation in self._plan.after:
@@ -97,24 +110,23 @@ class ChunkReader:
             if kept is None:
                 read.events = replace(read.events, batch=batch)
             else:
-                counts.filtered += read.events.n_events - batch.num_rows
+                self.counts.filtered += read.events.n_events - batch.num_rows
                 read.events = read.events.with_rows(batch, kept)
         self._reject_null_keys(chunk, read)
         if self._first_split:
             read.events = replace(read.events, splits=read.events.splits + np.int32(self._first_split))
         return read
 
-    @staticmethod
-    def _leave_waiting(read: ReadEvents, waiting: WaitingRowsPart | None) -> None:
+    def _leave_waiting(self, read: ReadEvents) -> None:
         """Take the events out that wait for another log, and write them with the arrivals that they had."""
         waits = read.events.arrivals == NOT_READ
         if not waits.any():
             return
         left = replace(read.events, arrivals=read.arrivals).take(np.flatnonzero(waits).astype(np.uint32))
         read.events = read.events.take(np.flatnonzero(~waits).astype(np.uint32))
-        read.counts.waiting = left.n_events
-        if waiting is not None:
-            waiting.add(left)
+        self.counts.waiting += left.n_events
+        if self._waiting is not None:
+            self._waiting.add(left)
 
     def _add_rejected(self, read: ReadEvents, rows: pa.RecordBatch) -> None:
         read.side_outputs.append(StageOutput(self._plan.rejected_tag, [self._refused(rows)]))
@@ -157,7 +169,7 @@ class ChunkReader:
                 'or set on_bad_row="drop" or to an OutputTag'
             )
         reason = f"null key {name!r}"
-        read.counts.rejected[reason] += len(null_rows)
+        self.counts.rejected[reason] += len(null_rows)
         if isinstance(policy, OutputTag):
             refused = read.events.batch.take(pa.array(null_rows))
             columns = [*refused.columns, pa.array([reason] * len(null_rows))]
@@ -166,9 +178,7 @@ class ChunkReader:
         read.events = read.events.take(np.flatnonzero(valid).astype(np.uint32))
 
 
-def read_on_all_ways(
-    readers: Sequence[ChunkReader], chunk: Chunk, waiting: Sequence[WaitingRowsPart | None]
-) -> Iterator[tuple[ReadEvents, ...]]:
+def read_on_all_ways(readers: Sequence[ChunkReader], chunk: Chunk) -> Iterator[tuple[ReadEvents, ...]]:
     """Read a chunk of a log once for all ways on which a job uses the log.
 
     Parameters
@@ -177,8 +187,6 @@ def read_on_all_ways(
         One for each way.
     chunk
         A chunk of the log.
-    waiting
-        For each way, where events that wait for another log are written, or None if nobody wants them.
 
     Yields
     ------
@@ -190,8 +198,8 @@ def read_on_all_ways(
     for batches in read_together([reader._reader for reader in readers], chunk):
         rows_read += batches[0].rows_read
         yield tuple(
-            reader._read(chunk, timed, clock, part)
-            for reader, timed, clock, part in zip(readers, batches, clocks, waiting, strict=True)
+            reader._read(chunk, timed, clock)
+            for reader, timed, clock in zip(readers, batches, clocks, strict=True)
         )
     for reader, clock in zip(readers, clocks, strict=True):
         reader._time_plane.check_chunk(clock, chunk.label, rows_read)

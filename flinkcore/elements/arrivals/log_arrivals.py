@@ -145,7 +145,7 @@ class LogReading:
         for chunk in self.plan.log.chunks(1):
             rows_read = 0
             for read in reader.read(chunk):
-                rows_read += read.counts.read
+                rows_read += read.rows_read
                 merge.add(read.events)
                 for rejected in read.side_outputs:
                     assert rejected.tag is not None

@@ -14,7 +14,6 @@ from flinkcore.columnar.plans.log_plan import LogPlan
 from flinkcore.columnar.plans.partial_windows import PartialWindows
 from flinkcore.columnar.replay.chunk_reader import ChunkReader, ReadEvents, read_on_all_ways
 from flinkcore.columnar.stages.partial_results import JUDGED_ROWS, EventMerger
-from flinkcore.columnar.stages.read_counts import ReadCounts
 from flinkcore.log.sources.chunks import Chunk
 from flinkcore.spark.columnar.late_counts import CHUNK, Counts, LateSample
 from flinkcore.spark.columnar.progress import ProgressAddress, TaskProgress
@@ -30,26 +29,6 @@ if TYPE_CHECKING:
 
 HELD_BYTES = 64 << 20
 """Events are distributed when so many bytes have been read, or enough rows for blocks of a good size."""
-
-
-@dataclass(frozen=True)
-class LogPlace:
-    """Which of the logs of a job a map task reads.
-
-    Attributes
-    ----------
-    number
-        Of the log.
-    first_chunk, first_split
-        Its chunks and splits are counted from these on, so that those of all logs differ.
-    waiting_chunks
-        How many chunks it has with indices below 0, of what waits in the checkpoint.
-    """
-
-    number: int = 0
-    first_chunk: int = 0
-    waiting_chunks: int = 0
-    first_split: int = 0
 
 
 @dataclass(frozen=True)
@@ -84,8 +63,12 @@ class MapWay:
         The result of the first pass.
     route
         Where the events go.
-    place
-        Which log this is, of a job with several.
+    log
+        Number of the log.
+    first_chunk, first_split
+        Chunks and splits of the log are counted from these on, so that those of all logs differ.
+    waiting_chunks
+        How many chunks the log has with indices below 0, of what waits in the checkpoint.
     merging
         How events are merged before they are sent; None: they are not.
     waiting
@@ -99,15 +82,14 @@ class MapWay:
     plan: LogPlan
     time_plane: TimePlane
     route: BlockRoute
-    place: LogPlace = LogPlace()
+    log: int = 0
+    first_chunk: int = 0
+    waiting_chunks: int = 0
+    first_split: int = 0
     merging: MergingEvents | None = None
     waiting: WaitingRowsWriter | None = None
     late_sample: LateSample | None = None
     late_counts: Accumulator[Counts] | None = None
-
-    def reader(self) -> ChunkReader:
-        """Return the reader of the log's chunks."""
-        return ChunkReader(self.plan, self.time_plane, self.place.first_split)
 
 
 @dataclass(frozen=True)
@@ -133,11 +115,10 @@ class MapTask:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Rows of the shuffle for the chunks of the task."""
-        readers = [way.reader() for way in self.ways]
         for chunk in self.log.chunks(batches):
             with ExitStack() as open_parts:
                 senders = [_ChunkSender(way, chunk, self.progress, open_parts) for way in self.ways]
-                for read in read_on_all_ways(readers, chunk, [sender.waiting for sender in senders]):
+                for read in read_on_all_ways([sender.reader for sender in senders], chunk):
                     for sender, of_way in zip(senders, read, strict=True):
                         yield from sender.send(of_way)
                 for sender in senders:
@@ -160,20 +141,20 @@ class _ChunkSender:
 
     Attributes
     ----------
-    waiting
-        Where events are written that wait for the next run, or None if none do.
+    reader
+        Reads the chunk for this way.
     """
 
     def __init__(
         self, way: MapWay, chunk: Chunk, progress: ProgressAddress | None, open_parts: ExitStack
     ) -> None:
         self._way = way
-        index = chunk.index + way.place.waiting_chunks
-        self.waiting = None if way.waiting is None else open_parts.enter_context(way.waiting.part(index))
-        number = way.place.first_chunk + index
+        index = chunk.index + way.waiting_chunks
+        number = way.first_chunk + index
+        self._waiting = None if way.waiting is None else open_parts.enter_context(way.waiting.part(index))
+        self.reader = ChunkReader(way.plan, way.time_plane, way.first_split, self._waiting)
         self._sender = BlockSender(way.route, number, chunk.index % way.route.exchange.partitions)
         self._merger = None if way.merging is None else way.merging.merger()
-        self._counts = ReadCounts()
         self._held: list[LogEvents] = []
         self._progress = TaskProgress(progress, False, number)
         self._late, self._sampled = 0, 0
@@ -181,7 +162,6 @@ class _ChunkSender:
     def send(self, read: ReadEvents) -> Iterator[pa.RecordBatch]:
         """Take the events of a batch; rows of the shuffle when there are enough."""
         merger, enough_rows = self._merger, self._sender.enough_rows
-        self._counts.add(read.counts)
         for output in read.side_outputs:
             assert output.tag_id is not None
             for rows in output.batches:
@@ -197,7 +177,7 @@ class _ChunkSender:
             if n_rows >= enough or sum(part.nbytes for part in self._held) >= HELD_BYTES:
                 yield from self._send_held()
                 yield from self._sender.take()
-        self._progress.advance(read.counts.read)
+        self._progress.advance(read.rows_read)
 
     def finish(self) -> Iterator[pa.RecordBatch]:
         """Send what is left, and a manifest to each partition."""
@@ -207,8 +187,8 @@ class _ChunkSender:
         if self._merger is not None:
             for rest in self._merger.finish():
                 yield from self._sender.send_events(rest)
-        read = {"chunk": number, "log": way.place.number, "counts": self._counts.to_content()}
-        part = None if self.waiting is None else self.waiting.written()
+        read = {"chunk": number, "log": way.log, "counts": self.reader.counts.to_content()}
+        part = None if self._waiting is None else self._waiting.written()
         if part is not None:
             read["part"] = part.to_content()
         yield from self._sender.finish({"read": read})

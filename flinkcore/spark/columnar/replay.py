@@ -30,7 +30,7 @@ from flinkcore.log.sources.chunks import ChunkTask
 from flinkcore.spark.columnar.chunks_task import GIVEN, ChunksTask
 from flinkcore.spark.columnar.element_pass import run_element_pass
 from flinkcore.spark.columnar.late_counts import Counts, ExpectedCounts, LateSample, LateWarnings
-from flinkcore.spark.columnar.map_task import LogPlace, MapTask, MapWay, MergingEvents
+from flinkcore.spark.columnar.map_task import MapTask, MapWay, MergingEvents
 from flinkcore.spark.columnar.next_blocks import BlocksForNext, WayToNext
 from flinkcore.spark.columnar.operator_levels import OperatorLevels
 from flinkcore.spark.columnar.progress import ProgressAddress, progress_of
@@ -375,12 +375,14 @@ class SparkReplay:
     ) -> MapWay:
         time_plane, log = self._first_pass[number]
         route = self._route(operator, self.plan.stages[operator].input_of_log(number), slots)
-        waiting_chunks = len(self.checkpoints.waiting_of(number))
         return MapWay(
             plan=log.plan,
             time_plane=time_plane.for_reading(),
             route=replace(route, arrival_span_ms=_arrival_span_ms(time_plane), block_rows=self._block_rows),
-            place=LogPlace(number, first_chunk, waiting_chunks, self._times[0].first_splits[number]),
+            log=number,
+            first_chunk=first_chunk,
+            waiting_chunks=len(self.checkpoints.waiting_of(number)),
+            first_split=self._times[0].first_splits[number],
             merging=merging,
             waiting=waiting,
             late_sample=None if late_counts is None else self._late_samples[operator],

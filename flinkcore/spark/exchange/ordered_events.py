@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Final, Protocol
+from typing import Any, Final, TypeAlias
 
 import numpy.typing as npt
 import pyarrow as pa
@@ -21,21 +21,8 @@ NARROWED: Final = b"narrowed"
 _TIMES: Final = tuple(HIDDEN_PREFIX + name for name in ("timestamps", "arrivals", "splits", "positions"))
 
 
-class OrderedRows(Protocol):
-    """Rows in the order in which they go into a shuffle."""
-
-    def arrival(self, place: int) -> int:
-        """Arrival of the row at a place of the order, ms since the epoch."""
-
-    def column_bytes(self, start: int, stop: int) -> int:
-        """Bytes of memory that the user's columns of a range take."""
-
-    def packed(self, start: int, stop: int) -> pa.RecordBatch:
-        """The user's columns of a range, and what tells their times and places."""
-
-
 class OrderedResults:
-    """Results of an operator and their order.
+    """Results of an operator and their order, for the shuffle as `OrderedEvents` is.
 
     Parameters
     ----------
@@ -124,6 +111,9 @@ class OrderedEvents:
         if self._order is None:
             return NarrowIntegers.of(values[start:stop])
         return NarrowIntegers.of(values, self._order[start:stop])
+
+
+OrderedRows: TypeAlias = OrderedEvents | OrderedResults
 
 
 def _can_be_narrowed(column: pa.Array) -> bool:
