@@ -1,5 +1,6 @@
 """Blocks of the exchange: what goes into the shuffle comes out of it."""
 
+import json
 import pickle
 from typing import Any
 
@@ -22,6 +23,7 @@ from flinkcore.spark.exchange.blocks import (
     read_events,
     read_manifest,
     read_side_rows,
+    side_rows,
 )
 from flinkcore.spark.exchange.narrow import NarrowIntegers
 from flinkcore.spark.exchange.ordered_events import OrderedEvents
@@ -208,8 +210,8 @@ def test_blocks_sort_by_arrival_kind_input_sender_and_number() -> None:
 def test_manifests_and_side_rows_come_back() -> None:
     rejected = pa.record_batch({"a": pa.array([None, "x"]), "reason": pa.array(["null", "null"])})
     writer = BlockWriter((10, 20))
-    writer.add_side_rows(1, place(BlockKind.SIDE_ROWS), "bad", rejected)
-    writer.add_manifest(0, place(BlockKind.MANIFEST), {"sender": 7, "rows": 3})
+    writer.add_rows(1, place(BlockKind.SIDE_ROWS), side_rows("bad", rejected))
+    writer.add_payload(0, place(BlockKind.MANIFEST), json.dumps({"sender": 7, "rows": 3}).encode())
     batch = taken(writer)
     assert batch.column("slot").to_pylist() == [20, 10]
     rows, manifest = round_trip(batch)
@@ -222,11 +224,11 @@ def test_manifests_and_side_rows_come_back() -> None:
 def test_blocks_that_one_column_cannot_hold_become_several_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = pa.record_batch({"text": ["x" * 1000]})
     block = BlockWriter((0,))
-    block.add_side_rows(0, place(BlockKind.SIDE_ROWS), "late", rows)
+    block.add_rows(0, place(BlockKind.SIDE_ROWS), side_rows("late", rows))
     monkeypatch.setattr(blocks, "MOST_BLOCK_BYTES", 3 * block.nbytes + 7)
     writer = BlockWriter((0,))
     for chunk in range(7):
-        writer.add_side_rows(0, place(BlockKind.SIDE_ROWS, chunk), "late", rows)
+        writer.add_rows(0, place(BlockKind.SIDE_ROWS, chunk), side_rows("late", rows))
     batches = list(writer.take())
     assert [batch.num_rows for batch in batches] == [3, 3, 1]
     assert [block.place.sender for block in read_blocks(iter(batches))] == list(range(7))
@@ -243,10 +245,10 @@ def test_a_block_that_no_column_can_hold_is_refused(monkeypatch: pytest.MonkeyPa
 
 def test_writer_begins_anew_after_take() -> None:
     writer = BlockWriter((0,))
-    writer.add_manifest(0, place(BlockKind.MANIFEST, 1), {})
+    writer.add_payload(0, place(BlockKind.MANIFEST, 1), json.dumps({}).encode())
     assert taken(writer).num_rows == 1
     assert list(writer.take()) == []
-    writer.add_manifest(0, place(BlockKind.MANIFEST, 2), {})
+    writer.add_payload(0, place(BlockKind.MANIFEST, 2), json.dumps({}).encode())
     assert [block.place.sender for block in round_trip(taken(writer))] == [2]
 
 

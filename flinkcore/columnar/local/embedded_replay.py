@@ -7,6 +7,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
 from itertools import chain
+from operator import itemgetter
 from typing import Any
 
 from flinkcore._internal.python.function_exits import exits_as_errors
@@ -19,7 +20,6 @@ from flinkcore.columnar.local.stage_inputs import (
     linked,
     merged,
     passed_on,
-    rows_for,
     with_places,
     without_outputs,
 )
@@ -162,10 +162,7 @@ class EmbeddedReplay:
         for number, (stage, run) in enumerate(zip(stages, runs, strict=True)):
             together: Iterator[StageStep[Events]] = iter(())
             if stage.logs:
-                reader = takers.index(number)
-                together = rows_for(number, of_logs.reader(reader))
-                if reader > 0:
-                    together = without_outputs(together)
+                together = map(itemgetter(number), of_logs.reader(takers.index(number)))
             if stage.results:
                 sources = [with_places(together, number, inputs[number])] if stage.logs else []
                 for link in links:

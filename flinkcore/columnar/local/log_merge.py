@@ -4,44 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import replace
 from operator import attrgetter
 
-from flinkcore._internal.arrow.arrays import RowNumbers
 from flinkcore.columnar.checkpoint.job_checkpoint import JobCheckpoints, StoppingJob
 from flinkcore.columnar.local.stage_run import StageStep
 from flinkcore.columnar.plans.connected_inputs import ConnectedInputs
 from flinkcore.columnar.plans.job_plan import JobPlan
 from flinkcore.columnar.replay.chunk_reader import ChunkReader, ReadEvents, read_on_all_ways
 from flinkcore.columnar.results.report import ReplayReport
-from flinkcore.columnar.stages.stage_output import StageOutput
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.log.sources.chunks import Chunk
 from flinkcore.time_plane.job_time import JobTime
 from flinkcore.time_plane.timeline import ArrivalFloors
-from flinkcore.time_plane.total_order import Events, LogEvents, TotalOrderMerge
-
-
-@dataclass(frozen=True)
-class ReadStep:
-    """What one batch of a log lets go on.
-
-    Attributes
-    ----------
-    ready_for
-        By the number of each operator that takes logs, what is ready for it.
-    until_ms, outputs, events_read
-        As of :class:`StageStep`.
-    """
-
-    ready_for: dict[int, list[tuple[Events, RowNumbers | None]]]
-    until_ms: int | None
-    outputs: Sequence[StageOutput] = ()
-    events_read: int = 0
-
-    def coming_to(self, number: int) -> StageStep[Events]:
-        """The step as it comes to the operator of a number."""
-        return StageStep(self.ready_for[number], self.until_ms, self.outputs, self.events_read)
+from flinkcore.time_plane.total_order import LogEvents, TimelineEvents, TotalOrderMerge
 
 
 class _Reading:
@@ -131,8 +107,11 @@ class LogMerge:
         time, waiting = self._time, self._waiting.get(log)
         return ChunkReader(self._plan.logs[log], time.time_planes[log], time.first_splits[log], waiting)
 
-    def steps(self) -> Generator[ReadStep, None, None]:
-        """The events in total order; what is still to come bounds what is held back."""
+    def steps(self) -> Generator[dict[int, StageStep[TimelineEvents]], None, None]:
+        """Yield steps of all operators that take logs, by number; the first one's step has what was read and rejected.
+
+        Events come in total order; what is still to come bounds what is held back.
+        """
         with ExitStack() as open_parts:
             parts = [open_parts.enter_context(part) for part in self._waiting.values()]
             yield from self._steps()
@@ -141,7 +120,7 @@ class LogMerge:
             for log, reader in zip(reading.logs, reading.readers, strict=True):
                 self._report.add_log(reader.counts, self._plan.stage_of_log(log))
 
-    def _steps(self) -> Iterator[ReadStep]:
+    def _steps(self) -> Iterator[dict[int, StageStep[TimelineEvents]]]:
         merges = {
             number: TotalOrderMerge(self._time.timelines[number])
             for number, stage in enumerate(self._plan.stages)
@@ -158,12 +137,17 @@ class LogMerge:
             for log, of_way in zip(behind.logs, read, strict=True):
                 self._add(log, of_way.events, merges)
             until = min(each.floor_ms for each in reading)
-            ready = _released(merges, None if self._is_in_order else until)
+            until_ms = None if self._is_in_order else until
             if last_arrival_ms is not None:
                 until = min(until, last_arrival_ms)  # the end has its own order
+            steps = {
+                number: StageStep(list(merge.release(until_ms)), until) for number, merge in merges.items()
+            }
             side_outputs = [output for of_way in read for output in of_way.side_outputs]
-            yield ReadStep(ready, until, side_outputs, sum(of_way.rows_read for of_way in read))
-        yield ReadStep(_released(merges, None), None)
+            rows_read = sum(of_way.rows_read for of_way in read)
+            first = min(steps)
+            yield steps | {first: replace(steps[first], outputs=side_outputs, events_read=rows_read)}
+        yield {number: StageStep(list(merge.release(None)), None) for number, merge in merges.items()}
 
     def _add(self, log: int, events: LogEvents, merges: dict[int, TotalOrderMerge]) -> None:
         taken_by = self._plan.stage_of_log(log)
@@ -171,12 +155,6 @@ class LogMerge:
         if inputs is not None:
             events = inputs.widened(self._plan.stages[taken_by].input_of_log(log), events)
         merges[taken_by].add(events)
-
-
-def _released(
-    merges: dict[int, TotalOrderMerge], until_ms: int | None
-) -> dict[int, list[tuple[Events, RowNumbers | None]]]:
-    return {number: list(merge.release(until_ms)) for number, merge in merges.items()}
 
 
 def _least_floor(floors: Sequence[ArrivalFloors], chunk: Chunk, rows_read: int) -> int:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import chain
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from flinkcore._internal.arrow.arrays import RowNumbers
 from flinkcore._internal.python.replay_threads import ReplayThreads
 from flinkcore.columnar.local.partition_threads import PartitionThreads
-from flinkcore.columnar.replay.exchange import MemoryExchange
+from flinkcore.columnar.replay.exchange import rows_by_partition
 from flinkcore.columnar.replay.partition_run import PartitionRun
 from flinkcore.columnar.stages.opened_stage import PreparedBatches
 from flinkcore.columnar.stages.placed_events import PlacedEvents
@@ -43,20 +43,11 @@ class StageStep(Generic[EventsT_co]):
     events_read: int = 0
 
 
-@dataclass(frozen=True)
-class PreparedEvents:
-    """Ordered events as the stages take them, and the rows of each partition."""
-
-    events: Any
-    rows: list[RowNumbers | None]
-
-
-@dataclass(frozen=True)
-class PreparedStep:
-    """A step whose events are ready for the partitions."""
+class PreparedStep(NamedTuple):
+    """A step, its events as the stages take them, and the rows of each partition."""
 
     step: StageStep[Events]
-    ready: list[PreparedEvents] = field(default_factory=list)
+    ready: list[tuple[Any, list[RowNumbers | None]]]
 
 
 class StageRun:
@@ -77,7 +68,6 @@ class StageRun:
     ) -> None:
         self.context = context
         self.partitions = partitions
-        self._exchange = MemoryExchange(context)
         self._batches = PreparedBatches(context)
         self._threads = threads
 
@@ -104,22 +94,20 @@ class StageRun:
         yield StageStep([], None), [partition.end() for partition in self.partitions]
 
     def _prepare(self, step: StageStep[Events]) -> PreparedStep:
-        return PreparedStep(
-            step,
-            [
-                PreparedEvents(self._batches.prepare(events), self._exchange.rows_by_partition(events, rows))
-                for events, rows in step.ready
-            ],
-        )
+        ready = [
+            (self._batches.prepare(events), rows_by_partition(self.context, events, rows))
+            for events, rows in step.ready
+        ]
+        return PreparedStep(step, ready)
 
     def _release(self, prepared: PreparedStep) -> None:
-        for ready in prepared.ready:
-            self._batches.release(ready.events)
+        for events, _ in prepared.ready:
+            self._batches.release(events)
 
     def _process(self, number: int, prepared: PreparedStep) -> Iterator[StageOutput]:
         partition = self.partitions[number]
-        for ready in prepared.ready:
-            for output in partition.process(ready.events, ready.rows[number]):
+        for events, rows in prepared.ready:
+            for output in partition.process(events, rows[number]):
                 self._threads.check()  # also in the thread of another operator, which runs this one
                 yield output
         until_ms = prepared.step.until_ms

@@ -93,46 +93,39 @@ class Exchange:
         return DealtRows(order, list(pairwise(bounds.tolist())))
 
 
-class MemoryExchange:
-    """The exchange of an operator in one process: all partitions share a batch, and each takes rows of it.
+def rows_by_partition(
+    context: StageContext, events: Events, rows: RowNumbers | None
+) -> list[RowNumbers | None]:
+    """Deal out rows of all inputs to the partitions of an operator in one process, which share the batch.
 
     Parameters
     ----------
     context
         The operator.
+    events, rows
+        Events, and their rows in total order; None: all, as they lie.
+
+    Returns
+    -------
+    list of numpy.ndarray of uint32, or None
+        For each partition its rows, in total order; None: all, as they lie.
     """
-
-    def __init__(self, context: StageContext) -> None:
-        self._plan, self._inputs, self._partitions = context.plan, context.inputs, context.partitions
-        self._exchange = Exchange.of(context.plan, 0, context.partitions)
-
-    def rows_by_partition(self, events: Events, rows: RowNumbers | None) -> list[RowNumbers | None]:
-        """Return the rows that each partition gets, in total order.
-
-        Parameters
-        ----------
-        events
-            Rows of all inputs.
-        rows
-            Rows in total order; None: all, as they lie. A partition's None has the same meaning.
-        """
-        plan, inputs, partitions = self._plan, self._inputs, self._partitions
-        if partitions == 1:
-            return [rows]
-        if inputs is None:
-            return _taken(self._exchange.deal(events.batch, rows))
+    plan, inputs, partitions = context.plan, context.inputs, context.partitions
+    if partitions == 1:
+        return [rows]
+    exchange = Exchange.of(plan, 0, partitions)
+    if inputs is None:
+        dealt = exchange.deal(events.batch, rows)
+    else:
         keys = list(plan.inputs[0].keys), list(plan.inputs[1].keys)
-        groups = inputs.key_groups(events, keys, plan.max_parallelism)
-        by_partition = _taken(self._exchange.deal_groups(groups, rows))
-        if not plan.inputs[1].is_broadcast:
-            return by_partition
-        is_wanted = np.zeros((partitions, events.n_events), np.bool_)
-        for partition, own in enumerate(by_partition):
-            is_wanted[partition, own] = True
-        is_wanted[:, inputs.is_second(events)] = True
-        in_order = np.arange(events.n_events, dtype=np.uint32) if rows is None else rows
-        return [in_order[wanted[in_order]] for wanted in is_wanted]
-
-
-def _taken(dealt: DealtRows) -> list[RowNumbers | None]:
-    return [None if dealt.order is None else dealt.order[first:last] for first, last in dealt.ranges]
+        dealt = exchange.deal_groups(inputs.key_groups(events, keys, plan.max_parallelism), rows)
+    order = dealt.order
+    by_partition = [None if order is None else order[first:last] for first, last in dealt.ranges]
+    if inputs is None or not plan.inputs[1].is_broadcast:
+        return by_partition
+    is_wanted = np.zeros((partitions, events.n_events), np.bool_)
+    for partition, own in enumerate(by_partition):
+        is_wanted[partition, own] = True
+    is_wanted[:, inputs.is_second(events)] = True
+    in_order = np.arange(events.n_events, dtype=np.uint32) if rows is None else rows
+    return [in_order[wanted[in_order]] for wanted in is_wanted]

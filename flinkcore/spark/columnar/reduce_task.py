@@ -297,6 +297,6 @@ class ReduceStage:
     def _passed_on(self, blocks: Iterator[Block]) -> Iterator[pa.RecordBatch]:
         writer = BlockWriter(self.slots)
         for block in blocks:
-            writer.add_block(block)
+            writer.add_payload(block.partition, block.place, block.payload)
             yield from writer.take_full()
         yield from writer.take()

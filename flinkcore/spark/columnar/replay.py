@@ -15,7 +15,7 @@ import numpy as np
 
 from flinkcore._internal.python.replay_threads import cores_here
 from flinkcore.checkpoint import OperatorPart, PendingCheckpoint
-from flinkcore.columnar.checkpoint.job_checkpoint import JobCheckpoints, StoppingJob, WaitingRowsWriter
+from flinkcore.columnar.checkpoint.job_checkpoint import JobCheckpoints, StoppingJob
 from flinkcore.columnar.planned_job import EmbeddedPlannedJob, TimesTask
 from flinkcore.columnar.plans.job_plan import JobPlan
 from flinkcore.columnar.plans.partial_windows import PartialWindows, partial_windows
@@ -346,34 +346,25 @@ class SparkReplay:
         level_of = {number: level for level, operators in enumerate(levels.levels) for number in operators}
         waiting = [((number,), log) for number in numbers for log in self._waiting_input(number)]
         for together, log in [*waiting, *((each, self._logs[each[0]]) for each in self.plan.ways)]:
-            operators = [self.plan.stage_of_log(number) for number in together]
-            level = min(level_of[operator] for operator in operators)
+            level = min(level_of[self.plan.stage_of_log(number)] for number in together)
             slots = levels.slots(level, chooses_partitions(log.dataframe))
             ways = [
-                self._map_way(
-                    number,
-                    operator,
-                    first_chunks[number],
-                    slots,
-                    merging,
-                    None if stopping is None else stopping.waiting_rows(number),
-                    late_counts,
-                )
-                for number, operator in zip(together, operators, strict=True)
+                self._map_way(number, first_chunks[number], slots, merging, stopping, late_counts)
+                for number in together
             ]
             yield level, log, MapTask(tuple(ways), log.log, progress)
 
     def _map_way(
         self,
         number: int,
-        operator: int,
         first_chunk: int,
         slots: tuple[int, ...],
         merging: MergingEvents | None,
-        waiting: WaitingRowsWriter | None,
+        stopping: StoppingJob | None,
         late_counts: Accumulator[Counts] | None,
     ) -> MapWay:
         time_plane, log = self._first_pass[number]
+        operator = self.plan.stage_of_log(number)
         route = self._route(operator, self.plan.stages[operator].input_of_log(number), slots)
         return MapWay(
             plan=log.plan,
@@ -384,7 +375,7 @@ class SparkReplay:
             waiting_chunks=len(self.checkpoints.waiting_of(number)),
             first_split=self._times[0].first_splits[number],
             merging=merging,
-            waiting=waiting,
+            waiting=None if stopping is None else stopping.waiting_rows(number),
             late_sample=None if late_counts is None else self._late_samples[operator],
             late_counts=late_counts,
         )

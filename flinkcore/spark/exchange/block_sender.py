@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import inf
@@ -23,6 +24,7 @@ from flinkcore.spark.exchange.blocks import (
     BlockWriter,
     pieces,
     pieces_of,
+    side_rows,
 )
 from flinkcore.spark.exchange.ordered_events import OrderedEvents, OrderedResults, OrderedRows
 from flinkcore.time_plane.total_order import LogEvents
@@ -109,7 +111,7 @@ class BlockSender:
         """Send rows of a side output; yield rows of the shuffle when there are enough."""
         for start, stop in pieces_of(batch, BLOCK_BYTES):
             partition, place = self._at(self._own_partition), self._place(AFTER_ALL, BlockKind.SIDE_ROWS)
-            self._writer.add_side_rows(partition, place, tag_id, batch.slice(start, stop - start))
+            self._writer.add_rows(partition, place, side_rows(tag_id, batch.slice(start, stop - start)))
             yield from self._writer.take_full()
 
     def take(self) -> Iterator[pa.RecordBatch]:
@@ -122,9 +124,8 @@ class BlockSender:
             manifest = {"sender": self.number, "rows": n_rows}
             if partition == self._own_partition:
                 manifest |= reported
-            self._writer.add_manifest(
-                self._at(partition), self._place(BEFORE_ALL, BlockKind.MANIFEST), manifest
-            )
+            place = self._place(BEFORE_ALL, BlockKind.MANIFEST)
+            self._writer.add_payload(self._at(partition), place, json.dumps(manifest).encode())
         yield from self._writer.take()
 
     def _at(self, partition: int) -> int:

@@ -150,19 +150,10 @@ class BlockWriter:
             stream.write_batch(rows)
         self._add_header(partition, place)
 
-    def add_side_rows(self, partition: int, place: BlockPlace, tag_id: str, rows: pa.RecordBatch) -> None:
-        """Pack rows of a side output of what is before the operator."""
-        self.add_rows(partition, place, rows.replace_schema_metadata({_TAG: tag_id.encode()}))
-
-    def add_manifest(self, partition: int, place: BlockPlace, manifest: dict[str, Any]) -> None:
-        """Pack a manifest."""
-        self._sink.write(json.dumps(manifest).encode())
+    def add_payload(self, partition: int, place: BlockPlace, payload: bytes | pa.Buffer) -> None:
+        """Pack what is packed already: a manifest, or a block of another writer that passes through a task."""
+        self._sink.write(payload)
         self._add_header(partition, place)
-
-    def add_block(self, block: Block) -> None:
-        """Pack a block of another writer, which passes through a task to its partition."""
-        self._sink.write(block.payload)
-        self._add_header(block.partition, block.place)
 
     def _add_header(self, partition: int, place: BlockPlace) -> None:
         end = self._sink.tell()
@@ -256,6 +247,11 @@ def read_events(block: Block, schema: pa.Schema) -> LogEvents:
 def read_results(block: Block, schema: pa.Schema) -> PlacedEvents:
     """Return the results in a block; the schema is that of their columns."""
     return PlacedEvents.unpacked(ipc.open_stream(block.payload).read_next_batch(), schema)
+
+
+def side_rows(tag_id: str, rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Return rows of a side output as a block has them, with the name of the output."""
+    return rows.replace_schema_metadata({_TAG: tag_id.encode()})
 
 
 def read_side_rows(block: Block) -> tuple[str, list[pa.RecordBatch]]:
