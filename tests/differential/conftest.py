@@ -1,6 +1,6 @@
-"""Spark for all tests that need it: a local session for each file, and one cluster."""
+"""Spark for all tests that need it: a local session for each file, one cluster, and its tasks in this process."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -22,6 +22,16 @@ def spark(request: pytest.FixtureRequest) -> Iterator[Any]:
     asked = pytest.mark.spark_session("local[2]").mark if marker is None else marker
     with spark_session(*asked.args, **asked.kwargs) as session:
         yield session
+
+
+@pytest.fixture
+def tasks_here() -> Iterator[Callable[[int], Any]]:
+    """Return environments of a parallelism whose jobs run as Spark's tasks, with its exchange, but without a JVM."""
+    pytest.importorskip("pyspark")
+    from fuzz.local_spark import local_spark_environment, without_jvm
+
+    with without_jvm():
+        yield lambda parallelism: local_spark_environment(2).set_parallelism(parallelism)
 
 
 @pytest.fixture(scope="session")

@@ -1,5 +1,6 @@
-"""Queries of Nexmark give on Spark the rows that they give embedded: over columns, batches and rows."""
+"""Queries of Nexmark give in tasks of Spark the rows that they give embedded: over columns, batches and rows."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
@@ -11,7 +12,6 @@ pytest.importorskip("pyspark")
 from flinkcore.datastream import StreamExecutionEnvironment
 from flinkcore.examples.nexmark.generator import Generator, Log
 from flinkcore.examples.nexmark.queries import QUERIES, Streams
-from flinkcore.spark import SparkExecutionEnvironment
 
 
 @pytest.fixture(scope="module")
@@ -29,9 +29,10 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Log:
 
 
 @pytest.mark.parametrize("query", ["q3", "q6", "q14"])
-def test_a_query_gives_on_spark_what_it_gives_embedded(spark: Any, log: Log, query: str) -> None:
+def test_a_query_gives_on_spark_what_it_gives_embedded(
+    tasks_here: Callable[[int], Any], log: Log, query: str
+) -> None:
     embedded = QUERIES[query](Streams(StreamExecutionEnvironment(), log)).to_arrow()
-    environment = SparkExecutionEnvironment(spark).set_parallelism(2)
-    on_spark = QUERIES[query](Streams(environment, log)).to_arrow()
+    on_spark = QUERIES[query](Streams(tasks_here(2), log)).to_arrow()
     assert embedded.num_rows > 5
     assert sorted(on_spark.to_pylist(), key=repr) == sorted(embedded.to_pylist(), key=repr)

@@ -1,6 +1,6 @@
-"""Functions over windows on Spark give the rows that they give embedded."""
+"""Functions over windows in tasks of Spark give the rows that they give embedded."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,6 @@ from flinkcore.datastream.window import (
     WindowStagger,
 )
 from flinkcore.errors import UserCodeError
-from flinkcore.spark import SparkExecutionEnvironment
 
 LATE = OutputTag("late")
 SIDE = OutputTag("side", pa.schema({"user": pa.string(), "firing": pa.int64()}))
@@ -173,10 +172,10 @@ def rows(found: pa.Table, parallelism: int) -> list[str]:
     ],
 )
 def test_rows_late_rows_and_report_are_those_of_an_embedded_replay(
-    spark: Any, log: Path, job: Any, parallelism: int
+    tasks_here: Callable[[int], Any], log: Path, job: Any, parallelism: int
 ) -> None:
     embedded = job(StreamExecutionEnvironment().set_parallelism(1), log).execute()
-    result = job(SparkExecutionEnvironment(spark).set_parallelism(parallelism), log).execute()
+    result = job(tasks_here(parallelism), log).execute()
     assert rows(result.to_arrow(), parallelism) == rows(embedded.to_arrow(), parallelism)
     assert result.to_arrow().schema == embedded.to_arrow().schema
     assert embedded.to_arrow().num_rows > 20
@@ -189,10 +188,8 @@ def test_rows_late_rows_and_report_are_those_of_an_embedded_replay(
     assert str(result.report) == str(embedded.report)
 
 
-def test_a_failing_window_function_is_told_as_embedded(spark: Any, log: Path) -> None:
-    windows = (
-        stream(SparkExecutionEnvironment(spark), log).key_by("user").window(TumblingEventTimeWindows(50))
-    )
+def test_a_failing_window_function_is_told_as_embedded(tasks_here: Callable[[int], Any], log: Path) -> None:
+    windows = stream(tasks_here(2), log).key_by("user").window(TumblingEventTimeWindows(50))
     failing = windows.aggregate(counter(failing=True), output_type=pa.schema({"n": pa.int64()}))
     with pytest.raises(
         UserCodeError, match=r"Count.* failed at the window TimeWindow.* of the key 'u.*: unlucky$"
