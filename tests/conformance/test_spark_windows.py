@@ -33,7 +33,6 @@ import flinkcore
 from flinkcore._native.aggregates import are_shareable
 from flinkcore.checkpoint import OperatorSnapshot
 from flinkcore.columnar.plans.job_plan import JobPlan, make_plan
-from flinkcore.columnar.plans.partial_windows import partial_windows
 from flinkcore.common.execution_config import ExecutionConfig
 from flinkcore.datastream import StreamExecutionEnvironment
 from flinkcore.datastream.graph.transformations import StreamGraph
@@ -124,7 +123,7 @@ def why_not_merged(scenario: dict[str, Any]) -> str | None:
     if reason is not None:
         return reason
     try:
-        windows = partial_windows(plan_of(MergedPath, scenario["input"]))
+        windows = plan_of(MergedPath, scenario["input"]).partial_windows()
     except ConfigurationError:
         return "the job is refused"
     return windows if isinstance(windows, str) else None

@@ -13,7 +13,7 @@ from flinkcore._internal.arrow.arrays import RowNumbers
 from flinkcore._internal.python.replay_threads import ReplayThreads
 from flinkcore._native.exchange import partition_rows
 from flinkcore.columnar.local.partition_threads import PartitionThreads
-from flinkcore.columnar.stages.opened_stage import PreparedBatches
+from flinkcore.columnar.stages.opened_stage import prepared_batches
 from flinkcore.columnar.stages.placed_events import PlacedEvents
 from flinkcore.columnar.stages.stage import Stage, StageContext
 from flinkcore.columnar.stages.stage_output import PlacedOutput, StageOutput, behind_steps
@@ -85,7 +85,7 @@ class StageRun:
     ) -> None:
         self.stages = stages
         self.context = context
-        self._batches = PreparedBatches(context)
+        self._batches = prepared_batches(context)
         self._end = end
         self._threads = threads
 

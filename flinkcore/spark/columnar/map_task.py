@@ -14,8 +14,8 @@ import pyarrow as pa
 
 from flinkcore._native.exchange import partition_rows
 from flinkcore.columnar.checkpoint.job_checkpoint import WaitingRowsPart, WaitingRowsWriter
+from flinkcore.columnar.operator_plans.partial_windows import PartialWindows
 from flinkcore.columnar.plans.log_plan import LogPlan
-from flinkcore.columnar.plans.partial_windows import PartialWindows
 from flinkcore.columnar.stages.map_stage import MappedEvents, MapStage, mapped_together
 from flinkcore.columnar.stages.partial_results import (
     JUDGED_ROWS,

@@ -15,8 +15,7 @@ from flinkcore._internal.arrow.arrays import RowNumbers
 from flinkcore.checkpoint import OperatorPart, PendingCheckpoint
 from flinkcore.columnar.checkpoint.job_checkpoint import write_partition
 from flinkcore.columnar.plans.job_plan import JobPlan
-from flinkcore.columnar.plans.operators import WindowAggregation
-from flinkcore.columnar.stages.opened_stage import PreparedBatches, opened_stage
+from flinkcore.columnar.stages.opened_stage import opened_stage, prepared_batches
 from flinkcore.columnar.stages.partial_results import (
     MergedPartials,
     PartialResults,
@@ -97,7 +96,7 @@ class PartitionReplay:
         self._plan = task.plan
         self._number = task.number
         self._context = context
-        self._batches = PreparedBatches(context)
+        self._batches = prepared_batches(context)
         self._takes_results = bool(context.plan.results)
         self._schema = context.plan.data_schema()
         self._by_splits = context.plan.connected_inputs(task.time.second_from)
@@ -185,9 +184,9 @@ class PartitionReplay:
 
     @cached_property
     def _partial_schema(self) -> pa.Schema:
-        operator = self._context.plan.operator
-        assert isinstance(operator, WindowAggregation)
-        return partial_schema(self._context.plan, operator.native(self._schema)[1])
+        windows = self._plan.partial_windows()
+        assert not isinstance(windows, str)
+        return partial_schema(windows)
 
     def _placed(self, block: Block) -> PlacedEvents:
         number = block.input_of_results
