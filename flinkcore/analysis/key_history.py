@@ -23,9 +23,9 @@ from flinkcore.analysis.key_replay import (
     Bounds,
     Firing,
     KeyRun,
-    KeyWindows,
     event_numbers,
     run_key,
+    runs_alone,
     window_bounds,
     with_numbers,
 )
@@ -46,9 +46,9 @@ from flinkcore.analysis.key_rows import (
 )
 from flinkcore.analysis.key_story import are_dates, shown_time, told
 from flinkcore.analysis.saving_bounds import SessionsByLateness, lateness_needed
+from flinkcore.columnar.operator_plans.operator_plan import OperatorWindows, bound_type
 from flinkcore.columnar.planned_job import PlannedJob
 from flinkcore.columnar.plans.log_plan import LogPlan
-from flinkcore.columnar.plans.operators import BatchProcess, ConnectedProcess, Forward, bound_type
 from flinkcore.columnar.plans.stage_plan import StagePlan
 from flinkcore.datastream.graph.pipeline_executor import load_analysis
 from flinkcore.datastream.window import WindowStagger
@@ -326,7 +326,7 @@ def key_history(planned: PlannedJob, key: Any, window: Any = None) -> KeyHistory
     asked = Key.of(key, stage.key_fields)
     if window is not None:
         asked_window(window)
-        if KeyWindows.of(stage.operator) is None:
+        if stage.operator.windows is None:
             raise ConfigurationError(NO_WINDOWS)
     history = _KeyAnalysis(planned, stage, asked).history()
     return history if window is None else history.at(window)
@@ -340,28 +340,28 @@ def _only_operator(planned: PlannedJob) -> StagePlan:
             "first one, whose events are those of the log"
         )
     (stage,) = plan.stages
-    if isinstance(stage.operator, Forward):
+    if stage.takes_rows_anywhere:
         raise ConfigurationError(
             "the job gives rows as they come, and why() tells what became of those of a key: call it on the stream of "
             "a window or a process function"
         )
-    if isinstance(stage.operator, ConnectedProcess):
+    if len(stage.inputs) > 1:
         raise ConfigurationError(
             f"{stage.operator.function_name} takes two streams, and why() tells of operators of one: call it on each "
             "of the streams before they are connected, with a window or a process function of its own"
         )
-    if isinstance(stage.operator, BatchProcess):
+    if not runs_alone(stage.operator):
         raise ConfigurationError(
-            f"{stage.operator.function_name} is a function over batches, whose calls are for many keys at once: why() "
-            "tells of windows, and of a KeyedProcessFunction"
+            f"{stage.operator.function_name} takes the rows of many keys at once: why() tells of windows, and of a "
+            "KeyedProcessFunction"
         )
-    windows = KeyWindows.of(stage.operator)
+    windows = stage.operator.windows
     if windows is not None:
         _refuse_unknown_windows(windows)
     return stage
 
 
-def _refuse_unknown_windows(windows: KeyWindows) -> None:
+def _refuse_unknown_windows(windows: OperatorWindows) -> None:
     assigner = windows.assigner
     if windows.merge and assigner.is_event_time() and type(assigner) not in SESSIONS:
         raise ConfigurationError(
@@ -395,7 +395,7 @@ class _KeyAnalysis:
         self._key = key
         self._job_time = JobTime(planned.plan.streams, planned.time_planes)
         (self._time,) = self._job_time.replay_times()
-        self._windows = KeyWindows.of(stage.operator)
+        self._windows = stage.operator.windows
         self._notes: list[str] = []
 
     def history(self) -> KeyHistory:
@@ -540,7 +540,7 @@ class _KeyAnalysis:
         ]
         saved = self._savings(windows, met, run.late)
         told_windows = _windows_told(run.firings, windows.merge)
-        late_tag = windows.late_tag
+        (late_tag,) = self._stage.operator.late_tags
         goes_to = "dropped" if late_tag is None else f"to the side output {late_tag.tag_id!r}"
         fates: dict[int, _Fate] = {}
         for number, watermark, assigned in met:
@@ -568,7 +568,7 @@ class _KeyAnalysis:
     # ---- what would have saved late events ----
 
     def _savings(
-        self, windows: KeyWindows, met: Sequence[_Met], late: Collection[int]
+        self, windows: OperatorWindows, met: Sequence[_Met], late: Collection[int]
     ) -> dict[int, tuple[int | None, int | None]]:
         """By number of each late event, the least out-of-orderness bound and allowed lateness, in ms; None: no one."""
         bounds = {log.strategy.out_of_orderness_ms for log in self._logs}

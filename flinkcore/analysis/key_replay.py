@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple, TypeAlias, cast
@@ -20,9 +20,12 @@ from flinkcore.analysis.recorded_function import (
     TimerAct,
     WindowCall,
 )
-from flinkcore.columnar.plans.operators import KeyedOperator, KeyedProcess, WindowAggregation, WindowProcess
+from flinkcore.columnar.operator_plans.keyed_process import KeyedProcess
+from flinkcore.columnar.operator_plans.operator_plan import OperatorPlan
+from flinkcore.columnar.operator_plans.window_aggregation import WindowAggregation
+from flinkcore.columnar.operator_plans.window_process import WindowProcess
 from flinkcore.columnar.plans.stage_plan import StagePlan
-from flinkcore.columnar.stages.opened_stage import PreparedBatches, opened_stage
+from flinkcore.columnar.stages.opened_stage import opened_stage, prepared_batches
 from flinkcore.columnar.stages.placed_events import FIXED_COLUMNS, PlacedEvents
 from flinkcore.columnar.stages.stage import StageContext
 from flinkcore.columnar.stages.stage_output import PlacedOutput
@@ -54,33 +57,13 @@ EVENT: Final = f"{HIDDEN_PREFIX}event"
 EVENTS: Final = f"{HIDDEN_PREFIX}events"
 """Column of results with the numbers of the events that they were made of."""
 
+_SPLIT: Final = 2
+"""Column of the order of results with their splits."""
+
 _LATE: Final = OutputTag("flinkcore late")
 
 Bounds: TypeAlias = tuple[int | None, int | None]
 """Start and end of a window, in ms since the epoch; None: it has none."""
-
-
-class KeyWindows(NamedTuple):
-    """The windows of an operator."""
-
-    assigner: WindowAssigner[Any, Any]
-    allowed_lateness_ms: int
-    late_tag: OutputTag | None
-
-    @classmethod
-    def of(cls, operator: KeyedOperator) -> KeyWindows | None:
-        """Return those of an operator; None: it has none."""
-        if isinstance(operator, WindowAggregation):
-            return cls(operator.window, operator.allowed_lateness_ms, operator.late_tag)
-        if isinstance(operator, WindowProcess):
-            windows = operator.function
-            return cls(windows.assigner, windows.allowed_lateness_ms, windows.late_tag)
-        return None
-
-    @property
-    def merge(self) -> bool:
-        """Whether they can become one, as sessions do."""
-        return isinstance(self.assigner, MergingWindowAssigner)
 
 
 class Firing(NamedTuple):
@@ -163,36 +146,18 @@ def run_key(stage: StagePlan, time: ReplayTime, events: LogEvents) -> KeyRun:
     Parameters
     ----------
     stage
-        The operator: windows, or a process function.
+        The operator, which `runs_alone`.
     time
         As the operator sees it.
     events
         In total order, as `with_numbers` makes them.
     """
-    operator = stage.operator
-    if isinstance(operator, KeyedProcess):
-        return _run_function(stage, operator, time, events)
-    fired, late, assigned = _run_windows(stage, time, events)
-    numbers = _Numbers(events)
-    firings = [
-        Firing(bounds, place.clock_ms, watermark, numbers.of(place), None, is_late, of, range(row, row + 1))
-        for row, (place, bounds, watermark, is_late, of) in enumerate(_fired_rows(fired, operator))
-    ]
-    if isinstance(operator, WindowAggregation):
-        own = {*stage.keys, *WINDOW_RESULT_COLUMNS, EVENTS}
-        names = [name for name in fired.batch.schema.names if name not in own]
-        return KeyRun(firings, pa.Table.from_batches([fired.batch.select(names)]), late, assigned)
-    assert isinstance(operator, WindowProcess)
-    calls: list[WindowCall] = []
-    recording = replace(operator, function=_recorded(operator.function, calls))
-    given = _run_placed(replace(stage, operator=recording), time, _without_numbers(events))[0]
-    rows_of = _rows_of_calls(given, calls, [(each.bounds, each.watermark) for each in firings], fired)
-    return KeyRun(
-        [firing._replace(results=rows) for firing, rows in zip(firings, rows_of, strict=True)],
-        pa.Table.from_batches([given.batch]),
-        late,
-        assigned,
-    )
+    return _RUNS[type(stage.operator)](stage.operator, stage, time, events)
+
+
+def runs_alone(operator: OperatorPlan) -> bool:
+    """Return whether `run_key` can run a kind of operator."""
+    return type(operator) in _RUNS
 
 
 def _recorded(windows: WindowOperation, calls: list[WindowCall]) -> WindowOperation:
@@ -212,14 +177,6 @@ def window_bounds(window: Window) -> Bounds:
 # ---- windows ----
 
 
-class _Place(NamedTuple):
-    """Where a result lies in the total order."""
-
-    clock_ms: int
-    split: int
-    position: int
-
-
 class _Numbers:
     """Numbers of events by their places."""
 
@@ -227,9 +184,9 @@ class _Numbers:
         places = zip(events.splits.tolist(), events.positions.tolist(), strict=True)
         self._numbers = dict(zip(places, event_numbers(events), strict=True))
 
-    def of(self, place: _Place) -> int | None:
+    def of(self, split: int, position: int) -> int | None:
         """The number of the event that a result was given for; None: a watermark was the cause."""
-        return None if place.split == AFTER_ALL_SPLITS else self._numbers[place.split, place.position]
+        return None if split == AFTER_ALL_SPLITS else self._numbers[split, position]
 
 
 class _CollectNumbers(ProcessWindowFunction):  # type: ignore[type-arg]
@@ -302,33 +259,56 @@ _COLLECTED: Final = pa.schema(
 )
 
 
-def _run_windows(
-    stage: StagePlan, time: ReplayTime, events: LogEvents
-) -> tuple[PlacedEvents, frozenset[int], dict[int, Sequence[Window]]]:
-    """Firings with the numbers of their events, numbers of late events, and the windows of each event."""
-    operator: KeyedOperator = stage.operator
-    windows_of_stage = KeyWindows.of(operator)
-    assert windows_of_stage is not None
-    assigned = _assigned_by_time(windows_of_stage.assigner, events)
-    if isinstance(operator, WindowAggregation):
-        aggregates = (*operator.aggregates, (EVENTS, collect(EVENT)))
-        operator = replace(operator, aggregates=aggregates, late_tag=_LATE)
-    else:
-        assert isinstance(operator, WindowProcess)
-        windows = replace(
-            operator.function, pre_aggregation=None, window_function=_CollectNumbers(), late_tag=_LATE
-        )
-        assigner = windows.assigner
-        if not _follow_from_time(assigner):
-            noting = _NotedSessions if isinstance(assigner, MergingWindowAssigner) else _NotedWindows
-            windows = replace(windows, assigner=noting(assigner, assigned))
-        operator = WindowProcess(windows, _COLLECTED)
+def _run_aggregation(
+    operator: WindowAggregation, stage: StagePlan, time: ReplayTime, events: LogEvents
+) -> KeyRun:
+    assigned = _assigned_by_time(operator.window, events)
+    aggregates = (*operator.aggregates, (EVENTS, collect(EVENT)))
+    numbering = replace(operator, aggregates=aggregates, late_tag=_LATE)
+    fired, late = _run_numbered(stage, numbering, time, events)
+    firings = _firings(fired, events, fired.batch.column("late_firing").to_pylist())
+    own = {*stage.keys, *WINDOW_RESULT_COLUMNS, EVENTS}
+    names = [name for name in fired.batch.schema.names if name not in own]
+    return KeyRun(firings, pa.Table.from_batches([fired.batch.select(names)]), late, assigned)
+
+
+def _run_window_functions(
+    operator: WindowProcess, stage: StagePlan, time: ReplayTime, events: LogEvents
+) -> KeyRun:
+    windows = replace(
+        operator.function, pre_aggregation=None, window_function=_CollectNumbers(), late_tag=_LATE
+    )
+    assigner = windows.assigner
+    assigned = _assigned_by_time(assigner, events)
+    if not _follow_from_time(assigner):
+        noting = _NotedSessions if isinstance(assigner, MergingWindowAssigner) else _NotedWindows
+        windows = replace(windows, assigner=noting(assigner, assigned))
+    fired, late = _run_numbered(stage, WindowProcess(windows, _COLLECTED), time, events)
+    # Windows of functions tell whether they are over; what fires them again then is an event.
+    by_event = fired.order[_SPLIT] != AFTER_ALL_SPLITS
+    over = fired.batch.column("late_firing").to_pylist()
+    firings = _firings(fired, events, [each and by for each, by in zip(over, by_event.tolist(), strict=True)])
+    calls: list[WindowCall] = []
+    recording = replace(operator, function=_recorded(operator.function, calls))
+    given = _run_placed(replace(stage, operator=recording), time, _without_numbers(events))[0]
+    rows_of = _rows_of_calls(given, calls, [(each.bounds, each.watermark) for each in firings], fired)
+    return KeyRun(
+        [firing._replace(results=rows) for firing, rows in zip(firings, rows_of, strict=True)],
+        pa.Table.from_batches([given.batch]),
+        late,
+        assigned,
+    )
+
+
+def _run_numbered(
+    stage: StagePlan, numbering: OperatorPlan, time: ReplayTime, events: LogEvents
+) -> tuple[PlacedEvents, frozenset[int]]:
+    """Firings with the numbers of their events, and numbers of late events."""
     inputs = tuple(
         replace(each, schema=each.schema.append(pa.field(EVENT, pa.int64()))) for each in stage.inputs
     )
-    fired, late = _run_placed(replace(stage, inputs=inputs, operator=operator), time, events)
-    late_numbers = frozenset(number for rows in late for number in rows.column(EVENT).to_pylist())
-    return fired, late_numbers, assigned
+    fired, late = _run_placed(replace(stage, inputs=inputs, operator=numbering), time, events)
+    return fired, frozenset(number for rows in late for number in rows.column(EVENT).to_pylist())
 
 
 def _run_placed(
@@ -339,7 +319,7 @@ def _run_placed(
     results: list[PlacedEvents] = []
     late: list[pa.RecordBatch] = []
     with opened_stage(context, 0) as running:
-        prepared = PreparedBatches(context).prepare(events.in_timeline(time.timeline))
+        prepared = prepared_batches(context).prepare(events.in_timeline(time.timeline))
         for outputs in (running.process(prepared, None), running.finish()):
             for output in outputs:
                 if isinstance(output, PlacedOutput):
@@ -357,23 +337,27 @@ def _without_numbers(events: LogEvents) -> LogEvents:
     return replace(events, batch=events.batch.drop_columns([EVENT]))
 
 
-def _fired_rows(
-    fired: PlacedEvents, operator: KeyedOperator
-) -> Iterator[tuple[_Place, Bounds, int, bool, list[int]]]:
-    """Of each firing its place, bounds, watermark, whether it is a late one, and the numbers of its events."""
-    batch = fired.batch
+def _firings(fired: PlacedEvents, events: LogEvents, late: Sequence[bool]) -> list[Firing]:
+    """The firings of windows, each with its only row; `late` says which come of late events."""
+    batch, numbers = fired.batch, _Numbers(events)
     starts, ends = (_integers(batch.column(name)) for name in ("window_start", "window_end"))
     clocks, _, splits, positions, *_ = (column.tolist() for column in fired.order)
-    late = batch.column("late_firing").to_pylist()
-    if not isinstance(operator, WindowAggregation):
-        # Windows of functions tell whether they are over; what fires them again then is an event.
-        late = [over and split != AFTER_ALL_SPLITS for over, split in zip(late, splits, strict=True)]
-    watermarks, numbers = batch.column("watermark").to_pylist(), batch.column(EVENTS).to_pylist()
-    for clock, split, position, start, end, *rest in zip(
-        clocks, splits, positions, starts, ends, watermarks, late, numbers, strict=True
-    ):
-        watermark, is_late, of = rest
-        yield _Place(clock, split, position), (start, end), watermark, is_late, of
+    watermarks, of_events = batch.column("watermark").to_pylist(), batch.column(EVENTS).to_pylist()
+    return [
+        Firing((start, end), clock, watermark, event, None, is_late, of, range(row, row + 1))
+        for row, (start, end, clock, watermark, event, is_late, of) in enumerate(
+            zip(
+                starts,
+                ends,
+                clocks,
+                watermarks,
+                map(numbers.of, splits, positions),
+                late,
+                of_events,
+                strict=True,
+            )
+        )
+    ]
 
 
 def _rows_of_calls(
@@ -417,9 +401,9 @@ def _integers(times: pa.Array) -> list[int | None]:
 # ---- process functions ----
 
 
-def _run_function(stage: StagePlan, process: KeyedProcess, time: ReplayTime, events: LogEvents) -> KeyRun:
-    recorded = RecordedFunction(process.function)
-    recording = replace(stage, operator=replace(process, function=recorded))
+def _run_function(operator: KeyedProcess, stage: StagePlan, time: ReplayTime, events: LogEvents) -> KeyRun:
+    recorded = RecordedFunction(operator.function)
+    recording = replace(stage, operator=replace(operator, function=recorded))
     context = StageContext(recording, time.timeline, time.last_arrival_ms, partitions=1)
     batches: list[pa.RecordBatch] = []
     with opened_stage(context, 0) as running:
@@ -451,3 +435,11 @@ def _run_function(stage: StagePlan, process: KeyedProcess, time: ReplayTime, eve
     }
     results = pa.Table.from_batches(batches, stage.result_schema())
     return KeyRun(firings, results, timers=timers, calls=calls)
+
+
+_RUNS: Final[Mapping[type[OperatorPlan], Callable[[Any, StagePlan, ReplayTime, LogEvents], KeyRun]]] = {
+    WindowAggregation: _run_aggregation,
+    WindowProcess: _run_window_functions,
+    KeyedProcess: _run_function,
+}
+"""How the kinds of operators are run that can be run over the events of one key."""

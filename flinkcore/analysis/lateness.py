@@ -24,10 +24,10 @@ from flinkcore.analysis.lateness_count import (
     steps_without_bound,
 )
 from flinkcore.analysis.lateness_frontier import MANY, LatenessFrontier, SplitLateness, WindowLateness
+from flinkcore.columnar.operator_plans.native_windows import slide_of
+from flinkcore.columnar.operator_plans.operator_plan import OperatorWindows
 from flinkcore.columnar.planned_job import PlannedJob
 from flinkcore.columnar.plans.job_plan import JobPlan
-from flinkcore.columnar.plans.native_windows import slide_of
-from flinkcore.columnar.plans.operators import WindowAggregation
 from flinkcore.columnar.results.late_events import causes_of_lateness
 from flinkcore.common.time import Duration, Time, bound_ms
 from flinkcore.datastream.window import CumulativeEventTimeWindows, WindowAssigner
@@ -201,18 +201,24 @@ def _doubts(time_plane: TimePlane, own_ms: int, largest_ms: int, has_arrivals: b
 
 
 def _own_windows(plan: JobPlan) -> list[WindowAssigner[Any, Any]]:
-    operator = plan.stages[0].operator
-    if not isinstance(operator, WindowAggregation) or operator.trigger is not None:
+    windows = _native_windows(plan)
+    if windows is None or windows.trigger is not None:
         return []
     try:
-        return [require_time_windows(operator.window)]
+        return [require_time_windows(windows.assigner)]
     except ConfigurationError:
         return []
 
 
 def _own_lateness(plan: JobPlan) -> list[int]:
+    windows = _native_windows(plan)
+    return [0 if windows is None else windows.allowed_lateness_ms]
+
+
+def _native_windows(plan: JobPlan) -> OperatorWindows | None:
+    """The windows of the first operator, if they are over columns."""
     operator = plan.stages[0].operator
-    return [operator.allowed_lateness_ms if isinstance(operator, WindowAggregation) else 0]
+    return operator.windows if operator.gives_firings else None
 
 
 def _reach(time_plane: TimePlane, watermark_ms: Int64s) -> int:

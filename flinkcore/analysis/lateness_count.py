@@ -14,8 +14,8 @@ from flinkcore._internal.show.times import dated
 from flinkcore._internal.values.timestamps import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore._native.event_log import rows_by_split
 from flinkcore._native.lateness import LatenessCounter
+from flinkcore.columnar.operator_plans.native_windows import slide_of, window_timestamps
 from flinkcore.columnar.plans.log_plan import LogPlan
-from flinkcore.columnar.plans.native_windows import slide_of, window_timestamps
 from flinkcore.columnar.replay.chunk_reader import ChunkReader
 from flinkcore.common.watermark_strategy import WatermarkStrategy
 from flinkcore.datastream.window import (

@@ -32,7 +32,6 @@ from flinkcore.analysis.lateness import lateness_of
 from flinkcore.analysis.lateness_frontier import LatenessFrontier
 from flinkcore.analysis.log_summary import ArrivalGrid, Firings, summarised_log
 from flinkcore.columnar.planned_job import PlannedJob
-from flinkcore.columnar.plans.operators import WindowAggregation
 from flinkcore.columnar.results.report import ReplayReport, ReportSource
 from flinkcore.errors import ConfigurationError, DataError, SourceError, in_words
 from flinkcore.log.sources.log_sources import LogFiles, TableSource
@@ -261,7 +260,7 @@ def _frontier(planned: PlannedJob) -> Iterator[str]:
 
 def _results(planned: PlannedJob, source: ReportSource) -> Iterator[str]:
     operator, emitted_at = planned.plan.operator, planned.plan.stages[-1].emitted_at
-    if not isinstance(operator, WindowAggregation):
+    if not operator.gives_firings:
         return
     if planned.plan.stages[-1].after:
         yield "<h3>Results over time</h3><p>They are drawn if no step follows the windows.</p>"

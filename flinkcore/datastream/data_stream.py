@@ -58,15 +58,14 @@ from flinkcore.datastream.graph.transformations import (
     ChainingStrategy,
     EventLogSource,
     FilterTransformation,
+    FunctionTransformation,
     LogData,
-    ProcessTransformation,
+    OperatorTransformation,
     SelectTransformation,
     StreamGraph,
     TimestampsAndWatermarksTransformation,
     Transformation,
-    TwoInputTransformation,
     UnionTransformation,
-    WindowTransformation,
     WithColumnsTransformation,
 )
 from flinkcore.datastream.timestamps import StrategyOrAssigner, as_watermark_strategy
@@ -1129,7 +1128,7 @@ class DataStream(ConfiguredStream):
         >>> windowed.aggregate(n=count()).with_emitted_at()  # doctest: +SKIP
         """
         step = self._transformation
-        if not isinstance(step, WindowTransformation | ProcessTransformation | TwoInputTransformation):
+        if not isinstance(step, OperatorTransformation):
             raise ConfigurationError(
                 f"with_emitted_at({name!r}) comes right behind an operator that gives columns, such as aggregate(...), "
                 f"process(...) or a join, but here it follows: {step}"
@@ -1223,10 +1222,7 @@ class DataStream(ConfiguredStream):
         asked = _several(windows)
         stream: DataStream = self
         steps = self._transformation.in_order()
-        if not any(
-            isinstance(step, WindowTransformation | ProcessTransformation | TwoInputTransformation)
-            for step in steps
-        ):
+        if not any(isinstance(step, OperatorTransformation) for step in steps):
             # A replay has an operator; rows that have no place in the windows are bad rows of its log.
             first = asked[0] if asked else GlobalWindows.create_with_end_of_stream_trigger()
             stream = self.window_all(first).aggregate(events=Aggregate("count"))
@@ -1368,8 +1364,8 @@ class DataStream(ConfiguredStream):
             tags = [tag for step in transformation.in_order() for tag in step.side_outputs()]
             if output_tag in tags:
                 continue
-            if isinstance(transformation, ProcessTransformation | TwoInputTransformation):
-                transformation = replace(transformation, tags=(*transformation.tags, output_tag))
+            if isinstance(transformation, FunctionTransformation):
+                transformation = transformation.with_side_output(output_tag)
                 continue
             known = ", ".join(tag.tag_id for tag in tags) or "none"
             raise ConfigurationError(
@@ -1424,12 +1420,8 @@ def _several(given: T | Iterable[T] | None) -> list[T] | None:
 
 def _path(step: Transformation, needs_rows: bool) -> str:
     """Return how a step runs in its job, and why, if it differs from the step's own path."""
-    if isinstance(step, WindowTransformation):
-        from flinkcore.datastream.graph.columnar_windows import why_not_columnar
-
-        refusal = why_not_columnar(step.assigner, step.trigger, step.evictor)
-        if refusal is not None:
-            return f"refused: {refusal}"
+    if step.refusal is not None:
+        return f"refused: {step.refusal}"
     if step.needs_rows or not needs_rows or step.path == "rows":
         return step.path
     return "rows, as other steps of the job call functions"

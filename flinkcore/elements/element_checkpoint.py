@@ -21,7 +21,8 @@ from flinkcore._internal.values.timestamps import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.checkpoint import Checkpoint, OperatorPart, OperatorSnapshot, PendingCheckpoint
 from flinkcore.checkpoint.checkpoint_table import TableKind
 from flinkcore.checkpoint.table_file import refused_as
-from flinkcore.columnar.plans.job_description import describe_log, refuse_changes, shown_settings
+from flinkcore.columnar.operator_plans.shown_settings import shown_settings
+from flinkcore.columnar.plans.job_description import describe_log, refuse_changes
 from flinkcore.columnar.stages.restored_namespaces import check_namespaces, check_window_namespaces, is_void
 from flinkcore.common.boundedness import Boundedness
 from flinkcore.common.execution_config import ExecutionConfig

@@ -15,7 +15,6 @@ from flinkcore._internal.arrow.time_units import TimeUnit
 from flinkcore.columnar.checkpoint.job_checkpoint import JobCheckpoints
 from flinkcore.columnar.plans.job_plan import JobPlan, log_sources, make_plan
 from flinkcore.columnar.plans.log_plan import LogPlan
-from flinkcore.columnar.plans.partial_windows import partial_windows
 from flinkcore.columnar.plans.tied_events import without_order_of_ties
 from flinkcore.common import ExecutionConfig, OutputTag
 from flinkcore.common.split_origin import PARTITION, SplitOrigin
@@ -387,7 +386,7 @@ def _explained_logs(graph: StreamGraph, plan: JobPlan | None) -> list[str]:
 
 
 def _explained_merging(plan: JobPlan) -> str:
-    windows = partial_windows(plan)
+    windows = plan.partial_windows()
     if isinstance(windows, str):
         return f"events go through the shuffle one by one: {windows}"
     return (

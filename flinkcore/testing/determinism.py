@@ -26,11 +26,9 @@ from flinkcore.common.split_origin import SplitOrigin
 from flinkcore.datastream import DataStream, StreamExecutionEnvironment
 from flinkcore.datastream.graph.transformations import (
     EventLogSource,
-    ProcessTransformation,
+    OperatorTransformation,
     StreamGraph,
     Transformation,
-    TwoInputTransformation,
-    WindowTransformation,
 )
 from flinkcore.errors import ConfigurationError, in_words
 from flinkcore.log.event_log import EventLog
@@ -548,8 +546,8 @@ class _Trials:
 
 def _operators(stream: DataStream) -> list[Transformation]:
     """The windows and functions of a job, those before others first."""
-    kinds = WindowTransformation | ProcessTransformation | TwoInputTransformation
-    return [step for step in stream._transformation.in_order() if isinstance(step, kinds)]
+    steps = stream._transformation.in_order()
+    return [step for step in steps if isinstance(step, OperatorTransformation)]
 
 
 def _until(job: Job, operator: int) -> Job:

@@ -31,7 +31,6 @@ from equipment.spark_tasks import PartitionOutput, outputs_by_tasks
 from flinkcore._native.aggregates import are_shareable
 from flinkcore.checkpoint import Checkpoint, OperatorSnapshot, PendingCheckpoint
 from flinkcore.columnar.plans.job_plan import JobPlan, make_plan
-from flinkcore.columnar.plans.partial_windows import partial_windows
 from flinkcore.common.execution_config import ExecutionConfig
 from flinkcore.datastream import StreamExecutionEnvironment
 from flinkcore.datastream.graph.transformations import StreamGraph
@@ -123,7 +122,7 @@ def why_not_merged(scenario: dict[str, Any]) -> str | None:
     if reason is not None:
         return reason
     try:
-        windows = partial_windows(plan_of(MergedPath, scenario["input"]))
+        windows = plan_of(MergedPath, scenario["input"]).partial_windows()
     except ConfigurationError:
         return "the job is refused"
     return windows if isinstance(windows, str) else None

@@ -28,7 +28,7 @@ from flinkcore._native.aggregates import are_shareable
 from flinkcore._native.arrow import RecordBatch
 from flinkcore._native.keys import KeyEncoder
 from flinkcore._native.window_operator import WindowOperator
-from flinkcore.columnar.plans.native_windows import window_kernel
+from flinkcore.columnar.operator_plans.native_windows import window_kernel
 from flinkcore.errors import ConfigurationError, DataError
 
 

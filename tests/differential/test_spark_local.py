@@ -19,8 +19,8 @@ pytest.importorskip("pyspark")
 
 
 from flinkcore.analysis.log_summary import Firings, summarised_log
+from flinkcore.columnar.operator_plans.window_aggregation import WindowAggregation
 from flinkcore.columnar.plans.job_plan import JobPlan, make_plan
-from flinkcore.columnar.plans.operators import WindowAggregation
 from flinkcore.columnar.results.progress import Progress
 from flinkcore.common import Duration, ExecutionConfig, OutputTag, Time, WatermarkStrategy
 from flinkcore.datastream import (

@@ -3,8 +3,8 @@
 from contextlib import ExitStack
 from unittest.mock import patch
 
+from flinkcore.columnar.operator_plans.partial_windows import PartialWindows
 from flinkcore.columnar.plans.job_plan import JobPlan
-from flinkcore.columnar.plans.partial_windows import PartialWindows, partial_windows
 from flinkcore.columnar.stages import partial_results
 from flinkcore.spark.columnar import map_task
 from flinkcore.spark.columnar.map_task import MergingEvents
@@ -15,7 +15,7 @@ from flinkcore.time_plane.timeline import Timeline
 
 def merging_events(plan: JobPlan, timeline: Timeline) -> MergingEvents:
     """How map tasks of a job merge events, which can be merged."""
-    windows = partial_windows(plan)
+    windows = plan.partial_windows()
     assert isinstance(windows, PartialWindows), windows
     return MergingEvents(windows, PackedTimeline.of(timeline))
 

@@ -23,8 +23,8 @@ from flinkcore._native.lateness import LatenessCounter, windows_of_slices
 from flinkcore.analysis.lateness_count import TimeWindows
 from flinkcore.analysis.lateness_frontier import LatenessFrontier
 from flinkcore.columnar import planned_job
+from flinkcore.columnar.operator_plans.native_windows import slide_of, window_timestamps
 from flinkcore.columnar.planned_job import PlannedJob
-from flinkcore.columnar.plans.native_windows import slide_of, window_timestamps
 from flinkcore.common import MIN_TIMESTAMP, Duration, Row, Time, WatermarkStrategy
 from flinkcore.datastream import (
     DataStream,

@@ -11,7 +11,7 @@ from equipment.examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flinkcore.columnar.plans import native_windows
+from flinkcore.columnar.operator_plans import native_windows
 from flinkcore.columnar.stages import result_batches
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP, Duration, OutputTag, Row, WatermarkStrategy
 from flinkcore.datastream import DataStream, StreamExecutionEnvironment

@@ -44,7 +44,17 @@ FOLDERS = {
         *("streaming_runtime_context", "stream_operator"),
     ),
     "log": ("files", "formats", "sources", "order", "tables"),
-    "columnar": ("plans", "batch_functions", "stages", "checkpoint", "replay", "outputs", "results", "local"),
+    "columnar": (
+        "operator_plans",
+        "plans",
+        "batch_functions",
+        "stages",
+        "checkpoint",
+        "replay",
+        "outputs",
+        "results",
+        "local",
+    ),
     "elements": ("sources", "tasks", "arrivals"),
     "spark": ("sessions", "shipping", "exchange", "logs", "columnar", "elements"),
 }

@@ -16,10 +16,10 @@ from flinkcore.checkpoint import Checkpoint, OperatorPart, OperatorSnapshot, Pen
 from flinkcore.checkpoint.checkpoint_table import TableKind
 from flinkcore.checkpoint.pending_checkpoint import PendingPart
 from flinkcore.checkpoint.table_file import refused_as
+from flinkcore.columnar.operator_plans.operator_plan import OperatorTables
 from flinkcore.columnar.plans.job_description import describe_job, refuse_changes
 from flinkcore.columnar.plans.job_plan import JobPlan
 from flinkcore.columnar.plans.log_plan import LogPlan
-from flinkcore.columnar.plans.operators import ConnectedProcess, Forward, KeyedOperator, WindowAggregation
 from flinkcore.columnar.stages.stage import RestoredOperator
 from flinkcore.common.supplied_generators import supplied_generator
 from flinkcore.datastream.graph.pipeline_executor import CheckpointSettings
@@ -319,7 +319,7 @@ def _refuse_other_tables(checkpoint: Checkpoint, plan: JobPlan) -> None:
     """Accept the parts if each has the tables that its operator always writes, and no kind that it never does."""
     parts = checkpoint.manifest.parts_by_operator()
     kinds = {log.watermarks_uid: _tables_of_log(log) for log in plan.logs}
-    kinds |= {stage.uid: [_tables_of(stage.operator)] * len(parts[stage.uid]) for stage in plan.stages}
+    kinds |= {stage.uid: [stage.operator.tables] * len(parts[stage.uid]) for stage in plan.stages}
     for uid, of_parts in kinds.items():
         if len(parts[uid]) > 1 == len(of_parts):
             raise SchemaError(f"the operator {uid!r} has {len(parts[uid])} subtasks, and writes one")
@@ -338,29 +338,12 @@ def _refuse_other_tables(checkpoint: Checkpoint, plan: JobPlan) -> None:
                     )
 
 
-_Kinds = tuple[tuple[TableKind, ...], tuple[TableKind, ...]]
-"""Those that a part always has, and all that it may have."""
-
-
-def _tables_of_log(log: LogPlan) -> list[_Kinds]:
+def _tables_of_log(log: LogPlan) -> list[OperatorTables]:
     """Return the kinds of tables of the first part, and those of all others, if there can be others."""
-    time_plane: _Kinds = (TableKind.TIME_PLANE,), (TableKind.TIME_PLANE,)
+    time_plane = OperatorTables((TableKind.TIME_PLANE,), (TableKind.TIME_PLANE,))
     if log.strategy.alignment_parameters is None:
         return [time_plane]
-    return [time_plane, ((), (TableKind.WAITING_ROWS,))]
-
-
-def _tables_of(operator: KeyedOperator) -> _Kinds:
-    """Return the kinds of tables that an operator always writes, and all that it may write."""
-    if isinstance(operator, WindowAggregation):
-        return (TableKind.WINDOWS,), (TableKind.WINDOWS,)
-    if isinstance(operator, Forward):
-        return (), ()
-    if isinstance(operator, ConnectedProcess):
-        keyed = (TableKind.TIMERS, TableKind.KEYED_STATE) if operator.is_keyed else ()
-        broadcast = (TableKind.OPERATOR_STATE,) if operator.broadcast_states else ()
-        return (*keyed[:1], *broadcast), (*keyed, *broadcast)
-    return (TableKind.TIMERS,), (TableKind.TIMERS, TableKind.KEYED_STATE)
+    return [time_plane, OperatorTables(possible=(TableKind.WAITING_ROWS,))]
 
 
 def _paused(log: LogPlan, cut: TimeCut) -> PausedSplits:

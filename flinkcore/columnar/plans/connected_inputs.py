@@ -41,14 +41,6 @@ class ConnectedInputs:
             ]
         )
 
-    @staticmethod
-    def own_schema(number: int, schema: pa.Schema) -> pa.Schema:
-        """The columns of one of the streams, 0 or 1, by their own names, among those of both."""
-        prefix = f"{number}."
-        return pa.schema(
-            [field.with_name(field.name[len(prefix) :]) for field in schema if field.name.startswith(prefix)]
-        )
-
     def widened(self, number: int, events: RowsT) -> RowsT:
         """Events of one of the streams, 0 or 1, with nulls in the columns of the other."""
         rows = events.batch.num_rows

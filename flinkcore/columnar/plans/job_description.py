@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass, replace
-from enum import Enum
+from dataclasses import replace
 from typing import Any, Final
 
 import pyarrow as pa
@@ -14,15 +12,6 @@ from flinkcore._internal.arrow.column_ops import exact_text, expressions_behind,
 from flinkcore._internal.arrow.time_units import TimeUnit
 from flinkcore.columnar.plans.job_plan import JobPlan
 from flinkcore.columnar.plans.log_plan import LogPlan
-from flinkcore.columnar.plans.operators import (
-    ConnectedProcess,
-    Forward,
-    IntervalJoinProcess,
-    WindowAggregation,
-    WindowJoinProcess,
-    WindowProcess,
-)
-from flinkcore.columnar.plans.stage_plan import StagePlan
 from flinkcore.errors import ConfigurationError
 from flinkcore.log.event_log import EventLog
 
@@ -49,7 +38,7 @@ def describe_job(plan: JobPlan) -> dict[str, str]:
         return {
             **describe_log(log),
             "keys": _shown_keys(stage.keys, stage.data_schema()),
-            **_describe_operator(stage),
+            **stage.operator.describe(stage.input_schemas),
         }
     description = {
         _SHAPE: f"{len(plan.logs)} {'log' if len(plan.logs) == 1 else 'logs'}, operators "
@@ -70,7 +59,7 @@ def describe_job(plan: JobPlan) -> dict[str, str]:
             if each.results and not plan.is_chain:
                 given = ", ".join(plan.operator_uids[results.stage] for results in each.results)
                 settings["results" if len(stage.inputs) == 1 else f"results of stream {number}"] = given
-        settings |= _describe_operator(stage)
+        settings |= stage.operator.describe(stage.input_schemas)
         description |= {f"{stage.uid}: {name}": value for name, value in settings.items()}
     return description
 
@@ -113,58 +102,6 @@ def _describe_arrivals(log: EventLog) -> str:
 
 def _in_unit(column: str, unit: TimeUnit | None) -> str:
     return column if unit in (None, "ms") else f"{column} in {unit}"
-
-
-def _describe_operator(plan: StagePlan) -> dict[str, str]:
-    operator, schema = plan.operator, plan.data_schema()
-    if isinstance(operator, WindowProcess | WindowJoinProcess):
-        windows = operator.function
-        settings = ("assigner", "trigger", "evictor", "allowed_lateness_ms", "pre_aggregation")
-        of_two = isinstance(operator, WindowJoinProcess)
-        kind = "functions over windows of two streams" if of_two else "functions over windows"
-        return {"operator": kind} | shown_settings(windows, settings)
-    if isinstance(operator, IntervalJoinProcess):
-        bounds = "least_difference_ms", "greatest_difference_ms"
-        return {"operator": "interval join"} | shown_settings(operator.function, bounds)
-    if isinstance(operator, ConnectedProcess):
-        second = ", of which the second is broadcast" if operator.is_broadcast else ""
-        return {"operator": f"process function of two streams{second}"}
-    if isinstance(operator, Forward):
-        return {"operator": "none"}
-    if not isinstance(operator, WindowAggregation):
-        return {"operator": "process function"}
-    elsewhere = (
-        {"late_tag", "aggregates"} if operator.evictor is not None else {"late_tag", "aggregates", "evictor"}
-    )
-    own = tuple(each.name for each in fields(operator) if each.name not in elsewhere)
-    aggregates = ", ".join(
-        f"{name} = {aggregate}"
-        + "".join(
-            f", {column}: {schema.field(column).type}"
-            for column in (aggregate.column, aggregate.by)
-            if column
-        )
-        for name, aggregate in operator.aggregates
-    )
-    return {
-        "operator": "aggregates over windows",
-        **shown_settings(operator, own),
-        "aggregates": aggregates,
-    }
-
-
-def shown_settings(of: object, names: tuple[str, ...]) -> dict[str, str]:
-    """Return attributes of a step, in words by their names."""
-    return {name.replace("_", " "): _shown(getattr(of, name)) for name in names}
-
-
-def _shown(value: object) -> str:
-    # What a user has defined is known by its class: its own text may not be the same in another process.
-    if value is None or isinstance(value, int | str | Enum):
-        return str(value)
-    if not is_dataclass(value):
-        return f"{type(value).__module__}.{type(value).__qualname__}"
-    return re.sub(" at 0x[0-9a-f]+", "", repr(value))  # functions within it lie elsewhere in another process
 
 
 def _or_none(settings: Mapping[str, Any], name: str) -> Any:

@@ -13,52 +13,36 @@ from flinkcore._internal.arrow.column_ops import ColumnOp, Decode, Select, expre
 from flinkcore._internal.arrow.expressions import Expression
 from flinkcore._internal.arrow.plain_columns import decoded_type
 from flinkcore._internal.python.user_warnings import warn_user
+from flinkcore.columnar.operator_plans.kinds import operator_of
+from flinkcore.columnar.operator_plans.operator_plan import OperatorPlan
+from flinkcore.columnar.operator_plans.partial_windows import PartialWindows
 from flinkcore.columnar.plans.batch_mode import refuse_in_batch_mode
 from flinkcore.columnar.plans.kernel_columns import require_kernel_columns
 from flinkcore.columnar.plans.keys import check_keys, require_alike_keys
 from flinkcore.columnar.plans.log_plan import LogPlan, column_op, plan_of_log, visible
-from flinkcore.columnar.plans.operators import (
-    BatchProcess,
-    ConnectedProcess,
-    Forward,
-    IntervalJoinProcess,
-    KeyedOperator,
-    KeyedProcess,
-    UserProcess,
-    WindowAggregation,
-    WindowJoinProcess,
-    WindowProcess,
-)
 from flinkcore.columnar.plans.stage_plan import StageInput, StagePlan, StageResults
 from flinkcore.columnar.plans.uids import operator_uid, refuse_equal_uids, step_with_uid, watermarks_uids
 from flinkcore.common.execution_config import ExecutionConfig
 from flinkcore.common.output_tag import OutputTag
-from flinkcore.datastream.graph.columnar_windows import ROW_KIND, require_columnar
+from flinkcore.datastream.graph.columnar_windows import ROW_KIND
 from flinkcore.datastream.graph.transformations import (
-    BatchProcessTransformation,
     BroadcastTransformation,
     EventLogSource,
     FilterTransformation,
     ForwardTransformation,
-    IntervalJoinTransformation,
     OneInputTransformation,
+    OperatorTransformation,
     PartitionTransformation,
-    ProcessTransformation,
     SelectTransformation,
     StreamGraph,
     TimestampsAndWatermarksTransformation,
     Transformation,
-    TwoInputTransformation,
     UnionTransformation,
-    WindowJoinTransformation,
-    WindowProcessTransformation,
-    WindowTransformation,
     WithColumnsTransformation,
 )
 from flinkcore.errors import ConfigurationError, SchemaError
 from flinkcore.time_plane.job_time import JobStreams
 
-OperatorStep: TypeAlias = WindowTransformation | ProcessTransformation | TwoInputTransformation
 ColumnStep: TypeAlias = FilterTransformation | SelectTransformation | WithColumnsTransformation
 
 
@@ -136,7 +120,7 @@ class JobPlan:
         return self.stages[0].max_parallelism
 
     @property
-    def operator(self) -> KeyedOperator:
+    def operator(self) -> OperatorPlan:
         """The last operator, whose results are those of the job."""
         return self.stages[-1].operator
 
@@ -148,7 +132,14 @@ class JobPlan:
     @property
     def calls_rows(self) -> bool:
         """Whether a function in Python is called for rows."""
-        return any(isinstance(stage.operator, UserProcess) for stage in self.stages)
+        return any(stage.operator.calls_functions for stage in self.stages)
+
+    def partial_windows(self) -> PartialWindows | str:
+        """Return how events are merged where they are read, or why they are not."""
+        if len(self.stages) > 1:
+            return "the job has several operators"
+        (stage,) = self.stages
+        return stage.operator.partial_windows(stage.data_schema(), stage.keys)
 
     def result_schema(self) -> pa.Schema:
         """Return the columns of the results."""
@@ -223,7 +214,6 @@ def make_plan(graph: StreamGraph, configuration: ExecutionConfig) -> JobPlan:
     planner.stage(last)
     logs, stages = planner.named_logs(), planner.stages
     stages[-1] = _followed_by(stages[-1], behind)
-    _refuse_functions_over_batches(stages)
     _check_tags(logs, stages)
     refuse_equal_uids([*(log.watermarks_uid for log in logs), *(stage.uid for stage in stages)])
     _check_alignment(logs)
@@ -233,14 +223,16 @@ def make_plan(graph: StreamGraph, configuration: ExecutionConfig) -> JobPlan:
     return plan
 
 
-def _operator_at_end(graph: StreamGraph) -> tuple[OperatorStep | ForwardTransformation, list[ColumnStep]]:
+def _operator_at_end(graph: StreamGraph) -> tuple[OperatorTransformation, list[ColumnStep]]:
     """The last operator, and the steps behind it; rows of a log or a union are given by an operator of their own."""
     behind: list[ColumnStep] = []
     step = graph.result
     while isinstance(step, ColumnStep):
         behind.insert(0, step)
         step = step.input
-    return (step, behind) if isinstance(step, OperatorStep) else (ForwardTransformation(graph.result), [])
+    if isinstance(step, OperatorTransformation):
+        return step, behind
+    return ForwardTransformation(graph.result), []
 
 
 def _followed_by(plan: StagePlan, behind: Sequence[ColumnStep]) -> StagePlan:
@@ -308,11 +300,11 @@ class _JobPlanner:
             for log, uid in zip(self.logs, uids, strict=True)
         ]
 
-    def stage(self, step: OperatorStep | ForwardTransformation) -> int:
+    def stage(self, step: OperatorTransformation) -> int:
         """Plan an operator, and all that it depends on; return its number."""
         if id(step) in self._numbers:
             return self._numbers[id(step)]
-        operator = _operator(step)
+        operator = operator_of(step)
         if self._configuration.is_batch():
             refuse_in_batch_mode(operator)
         planned = [self._input(each, operator) for each in step.inputs()]
@@ -338,8 +330,7 @@ class _JobPlanner:
             if first.logs
             else self.stages[first.results[0].stage].event_time
         )
-        if isinstance(operator, WindowProcess):
-            operator = operator.of_rows(first.schema)
+        operator = operator.bound_to([each.schema for each in inputs])
         self._configuration.require_uid(step.uid, str(step))
         uid = operator_uid(step, operator, number + 1)
         max_parallelism, emitted_at = self._configuration.get_max_parallelism(), step.settings.emitted_at
@@ -350,7 +341,7 @@ class _JobPlanner:
         return number
 
     def _input(
-        self, step: Transformation, operator: KeyedOperator
+        self, step: Transformation, operator: OperatorPlan
     ) -> tuple[StageInput, list[tuple[Transformation, ...]]]:
         """An input of an operator; and the steps that its results of other operators take."""
         keys = step.key_columns if isinstance(step, PartitionTransformation) else ()
@@ -402,18 +393,11 @@ class _JobPlanner:
         )
 
 
-def _check_results_input(number: int, each: StageInput, operator: KeyedOperator) -> None:
+def _check_results_input(number: int, each: StageInput, operator: OperatorPlan) -> None:
     check_keys(each.keys, each.schema, f"the key before operator {number}")
     operator.check(each.schema)
-
-
-def _refuse_functions_over_batches(stages: Sequence[StagePlan]) -> None:
-    for stage in stages:
-        if isinstance(stage.operator, BatchProcess) and stage.results:
-            raise ConfigurationError(
-                f"{stage.operator.function_name} is a function over batches, which takes rows of logs, and here "
-                "results of another operator come to it: make it a KeyedProcessFunction"
-            )
+    if operator.refuses_results is not None:
+        raise ConfigurationError(operator.refuses_results)
 
 
 def _refuse_watermarks_behind_an_operator(step: Transformation) -> None:
@@ -425,10 +409,10 @@ def _refuse_watermarks_behind_an_operator(step: Transformation) -> None:
 
 
 def _hides_withdrawn_rows(
-    before: KeyedOperator, between: Sequence[Transformation], read: Iterable[str]
+    before: OperatorPlan, between: Sequence[Transformation], read: Iterable[str]
 ) -> bool:
     """Whether withdrawn results come to who reads these columns, and nothing on the way or there tells them."""
-    if not isinstance(before, WindowAggregation) or not before.is_retracting:
+    if not before.is_retracting:
         return False
     expressions: list[Expression] = []
     for step in between:
@@ -463,51 +447,11 @@ def _unkeyed(step: Transformation) -> Transformation:
     return step.input if isinstance(step, PartitionTransformation | BroadcastTransformation) else step
 
 
-def _operator(step: OperatorStep | ForwardTransformation) -> KeyedOperator:
-    if isinstance(step, ForwardTransformation):
-        return Forward()
-    if isinstance(step, TwoInputTransformation):
-        return _operator_of_two_inputs(step)
-    if isinstance(step, WindowProcessTransformation):
-        return WindowProcess(step.function, step.output_type, step.tags, step.timestamp_column)
-    if isinstance(step, BatchProcessTransformation):
-        return BatchProcess(step.function, step.output_type, step.tags, step.timestamp_column)
-    if isinstance(step, ProcessTransformation):
-        return KeyedProcess(step.function, step.output_type, step.tags, step.timestamp_column)
-    # Before watermarks are asked for, which would not help windows of another kind.
-    require_columnar(step.assigner, step.trigger, step.evictor)
-    return WindowAggregation(
-        step.assigner,
-        step.allowed_lateness_ms,
-        step.late_tag,
-        step.aggregates,
-        step.trigger,
-        step.output_mode,
-        step.evictor,
-    )
-
-
-def _operator_of_two_inputs(step: TwoInputTransformation) -> ConnectedProcess:
-    if isinstance(step, IntervalJoinTransformation):
-        return IntervalJoinProcess(step.function, step.output_type, step.tags, step.timestamp_column)
-    if isinstance(step, WindowJoinTransformation):
-        return WindowJoinProcess(step.function, step.output_type, step.tags, step.timestamp_column)
-    second = step.input2
-    return ConnectedProcess(
-        step.function,
-        step.output_type,
-        step.tags,
-        step.timestamp_column,
-        is_keyed=isinstance(step.input1, PartitionTransformation),
-        broadcast_states=second.descriptors if isinstance(second, BroadcastTransformation) else None,
-    )
-
-
 def _branches(
     step: Transformation, later: tuple[Transformation, ...]
-) -> list[tuple[EventLogSource | OperatorStep, tuple[Transformation, ...]]]:
+) -> list[tuple[EventLogSource | OperatorTransformation, tuple[Transformation, ...]]]:
     """The logs and operators that a stream comes from, each with the steps from it; what follows a union each has."""
-    if isinstance(step, EventLogSource | OperatorStep):
+    if isinstance(step, EventLogSource | OperatorTransformation):
         return [(step, later)]
     if isinstance(step, UnionTransformation):
         return [branch for united in step.united for branch in _branches(united, later)]

@@ -9,7 +9,7 @@ import pyarrow as pa
 from flinkcore._internal.arrow.milliseconds import untyped_advice
 from flinkcore._native.keys import KeyEncoder
 from flinkcore.checkpoint.value_shape import MAX_DEPTH
-from flinkcore.columnar.plans.operators import require_column
+from flinkcore.columnar.operator_plans.operator_plan import require_column
 from flinkcore.errors import ConfigurationError, SchemaError
 
 

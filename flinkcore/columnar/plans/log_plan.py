@@ -23,10 +23,10 @@ from flinkcore._internal.arrow.column_ops import (
 from flinkcore._internal.arrow.column_values import MOST_DEPTH, depth_of
 from flinkcore._internal.arrow.expressions import Expression, is_expression
 from flinkcore._native.time_summary import MAX_INTERVAL_MS
+from flinkcore.columnar.operator_plans.operator_plan import OperatorPlan, require_column
 from flinkcore.columnar.plans.batch_mode import refuse_alignment_in_batch_mode
 from flinkcore.columnar.plans.kernel_columns import require_kernel_columns
 from flinkcore.columnar.plans.keys import check_keys
-from flinkcore.columnar.plans.operators import KeyedOperator, UserProcess, require_column
 from flinkcore.columnar.plans.uids import step_with_uid, watermarks_uids
 from flinkcore.common.execution_config import ExecutionConfig
 from flinkcore.common.output_tag import OutputTag
@@ -141,7 +141,7 @@ def plan_of_log(
     source: EventLogSource,
     before_key: tuple[Transformation, ...],
     keys: tuple[str, ...],
-    operator: KeyedOperator,
+    operator: OperatorPlan,
     configuration: ExecutionConfig,
     known: EventLog | None = None,
 ) -> LogPlan:
@@ -154,7 +154,7 @@ def plan_of_log(
         From the log to the key.
     keys : tuple of str
         None where the operator takes streams without keys.
-    operator : KeyedOperator
+    operator : OperatorPlan
     configuration : ExecutionConfig
     known : EventLog, optional
         The same log as another of its ways has it: its files are not looked for again.
@@ -207,7 +207,7 @@ def plan_of_log(
         )
     rejected = log.on_bad_row if isinstance(log.on_bad_row, OutputTag) else None
     if rejected is not None and rejected in operator.side_outputs:
-        also = "the function's" if isinstance(operator, UserProcess) and rejected in operator.tags else "late"
+        also = "late" if rejected in operator.late_tags else "the function's"
         raise ConfigurationError(
             f"side output {rejected.tag_id!r} is named for both {also} and rejected rows: take two names"
         )
@@ -235,7 +235,7 @@ def _is_strategy(step: Transformation) -> TypeGuard[TimestampsAndWatermarksTrans
 
 
 def _around_strategy(
-    steps: tuple[Transformation, ...], operator: KeyedOperator
+    steps: tuple[Transformation, ...], operator: OperatorPlan
 ) -> tuple[tuple[ColumnOp, ...], WatermarkStrategy, tuple[ColumnOp, ...]]:
     """Return the column steps before the watermark strategy, the strategy, and those after it."""
     assigned = [step for step in steps if _is_strategy(step)]
@@ -329,7 +329,7 @@ def _takes_times_of(source: EventLogSource, strategy: WatermarkStrategy) -> bool
     return bool(column.equals(named))
 
 
-def _check_columns(plan: LogPlan, operator: KeyedOperator) -> None:
+def _check_columns(plan: LogPlan, operator: OperatorPlan) -> None:
     given = output_schema(plan.before, plan.log.schema)
     if plan.log.timestamp not in given.names:
         plan.log.require(plan.log.timestamp, "timestamp=")  # it knows what may be wrong with a CSV file

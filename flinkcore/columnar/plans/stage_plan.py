@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from flinkcore._internal.arrow.column_ops import ColumnOp, output_schema
+from flinkcore.columnar.operator_plans.operator_plan import OperatorPlan, bound_type
 from flinkcore.columnar.plans.connected_inputs import ConnectedInputs
-from flinkcore.columnar.plans.operators import ConnectedProcess, Forward, KeyedOperator, bound_type
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.errors import ConfigurationError
 from flinkcore.time_plane.job_time import InputStreams, OperatorStreams
@@ -63,7 +63,7 @@ class StagePlan:
     ----------
     inputs : tuple of StageInput
         One or two.
-    operator : KeyedOperator
+    operator : OperatorPlan
     event_time : pyarrow.DataType
         Of its first log, or of that which its first results come from.
     max_parallelism : int
@@ -76,7 +76,7 @@ class StagePlan:
     """
 
     inputs: tuple[StageInput, ...]
-    operator: KeyedOperator
+    operator: OperatorPlan
     event_time: pa.DataType
     max_parallelism: int
     uid: str
@@ -108,6 +108,11 @@ class StagePlan:
         return tuple((number, results) for number, each in enumerate(self.inputs) for results in each.results)
 
     @property
+    def input_schemas(self) -> list[pa.Schema]:
+        """Columns of the rows of each input."""
+        return [each.schema for each in self.inputs]
+
+    @property
     def merges_results(self) -> bool:
         """Whether results of other operators come to it along with further ones, or with rows of logs."""
         return bool(self.results) and len(self.results) + len(self.logs) > 1
@@ -120,7 +125,7 @@ class StagePlan:
                 InputStreams(each.logs, tuple(results.stage for results in each.results))
                 for each in self.inputs
             ),
-            isinstance(self.operator, ConnectedProcess) and self.operator.unites_inputs,
+            self.operator.unites_inputs,
         )
 
     def connected_inputs(self, second_from: int = 0) -> ConnectedInputs | None:
@@ -146,7 +151,7 @@ class StagePlan:
         return self._with_emission_times(self._schema_of_operator())
 
     def _schema_of_operator(self) -> pa.Schema:
-        return self.operator.result_schema(self.data_schema(), self.keys, self.event_time)
+        return self.operator.result_schema(self.input_schemas, self.keys, self.event_time)
 
     def output_schema(self) -> pa.Schema:
         """Return the columns of the results behind the steps that follow."""
@@ -163,7 +168,7 @@ class StagePlan:
 
     def side_output_schema(self, output_tag: OutputTag) -> pa.Schema:
         """Return the columns of a side output of the operator."""
-        schema = self.operator.side_output_schema(output_tag, self.data_schema(), self.event_time)
+        schema = self.operator.side_output_schema(output_tag, self.input_schemas, self.event_time)
         return schema if output_tag in self.operator.late_tags else self._with_emission_times(schema)
 
     def _with_emission_times(self, schema: pa.Schema) -> pa.Schema:
@@ -192,7 +197,7 @@ class StagePlan:
     @property
     def takes_rows_anywhere(self) -> bool:
         """Whether its rows need not come together: where many tasks read, each may give those that it has read."""
-        return isinstance(self.operator, Forward)
+        return self.operator.takes_rows_anywhere
 
     def partitions(self, parallelism: int) -> int:
         """Return into how many partitions the stage is divided: not at all, where there is no key."""

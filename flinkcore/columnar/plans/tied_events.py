@@ -6,8 +6,6 @@ from dataclasses import replace
 
 from flinkcore._native.aggregates import are_shareable
 from flinkcore.columnar.plans.job_plan import JobPlan
-from flinkcore.columnar.plans.operators import WindowAggregation
-from flinkcore.columnar.plans.partial_windows import PartialWindows, partial_windows
 
 
 def without_order_of_ties(plan: JobPlan) -> JobPlan:
@@ -26,16 +24,12 @@ def without_order_of_ties(plan: JobPlan) -> JobPlan:
     JobPlan
         Of logs whose rows have positions, as those of files, these stay.
     """
-    windows = partial_windows(plan)
-    if not isinstance(windows, PartialWindows) or _fires_late(windows.operator):
+    windows = plan.partial_windows()
+    if isinstance(windows, str) or windows.fires_late:
         return plan
-    _, accumulators = windows.operator.native(windows.stage.data_schema())
+    _, accumulators = windows.native()
     if not are_shareable(accumulators):
         return plan
     if any(log.is_by_element or log.strategy.alignment_parameters is not None for log in plan.logs):
         return plan
     return replace(plan, logs=tuple(replace(log, orders_ties=False) for log in plan.logs))
-
-
-def _fires_late(operator: WindowAggregation) -> bool:
-    return operator.allowed_lateness_ms > 0 or operator.late_tag is not None

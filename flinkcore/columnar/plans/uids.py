@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from flinkcore.columnar.plans.operators import KeyedOperator, WindowAggregation, WindowProcess
+from flinkcore.columnar.operator_plans.operator_plan import OperatorPlan
 from flinkcore.datastream.graph.transformations import (
     EventLogSource,
     TimestampsAndWatermarksTransformation,
@@ -14,10 +14,9 @@ from flinkcore.datastream.graph.transformations import (
 from flinkcore.errors import ConfigurationError
 
 
-def operator_uid(step: Transformation, operator: KeyedOperator, number: int = 1) -> str:
+def operator_uid(step: Transformation, operator: OperatorPlan, number: int = 1) -> str:
     """Return the uid of an operator, whose number in the job counts from 1 on."""
-    kind = "window" if isinstance(operator, WindowAggregation | WindowProcess) else "process"
-    return step.uid or f"{kind}-{number}"
+    return step.uid or f"{operator.uid_prefix}-{number}"
 
 
 def step_with_uid(source: EventLogSource, before_key: tuple[Transformation, ...]) -> Transformation | None:

@@ -15,7 +15,6 @@ from flinkcore._internal.show.durations import shown_share
 from flinkcore._internal.show.html import html_lines, html_table
 from flinkcore._internal.show.times import format_timestamp
 from flinkcore.columnar.plans.job_plan import JobPlan
-from flinkcore.columnar.plans.operators import OverWindows, UserProcess, WindowAggregation
 from flinkcore.columnar.results.late_events import OnChunks, late_warnings
 from flinkcore.columnar.stages.read_counts import ReadCounts
 from flinkcore.common import MIN_TIMESTAMP
@@ -151,7 +150,7 @@ class ReplayReport:
     _has_windows: bool = field(default=True, repr=False, compare=False)
     _is_chain: bool = field(default=True, repr=False, compare=False)
     _is_single: bool = field(default=True, repr=False, compare=False)
-    _has_functions: bool = field(default=False, repr=False, compare=False)
+    _gives_firings: bool = field(default=True, repr=False, compare=False)
     _logs: list[tuple[SplitTimes, PausedSpans]] = field(default_factory=list, repr=False, compare=False)
     _source: ReportSource | None = field(default=None, repr=False, compare=False)
     _waits_for_end: str = field(default="", repr=False, compare=False)
@@ -179,9 +178,9 @@ class ReplayReport:
         report.split_origins = plan.split_origins
         report._is_chain, report._is_single = plan.is_chain, plan.is_single
         for number, (each, stage) in enumerate(zip(report.by_operator, plan.stages, strict=True)):
-            each._has_windows = isinstance(stage.operator, WindowAggregation | OverWindows)
-            each._has_functions = not isinstance(stage.operator, WindowAggregation)
-            if isinstance(stage.operator, UserProcess) and not isinstance(stage.operator, OverWindows):
+            each._has_windows = stage.operator.has_windows
+            each._gives_firings = stage.operator.gives_firings
+            if stage.operator.sets_timers:
                 each._waits_for_end = _waits_for_end(plan, number, stage.operator.function_name)
         return report
 
@@ -441,7 +440,7 @@ class ReplayReport:
         return shown.format(shown_share(count / self.events_read)) if 0 < count < self.events_read else ""
 
     def _result_lines(self) -> list[str]:
-        return self._process_lines() if self._has_functions else self._window_lines()
+        return self._window_lines() if self._gives_firings else self._process_lines()
 
     def _window_lines(self) -> list[str]:
         withdrawn = f"; {self.retractions:,} withdrawn" if self.retractions else ""

@@ -25,7 +25,7 @@ from flinkcore.columnar.batch_functions.batch_process_calls import BatchProcessC
 from flinkcore.columnar.batch_functions.batch_process_columns import ElementColumns
 from flinkcore.columnar.batch_functions.batch_process_outputs import BatchProcessOutputs
 from flinkcore.columnar.batch_functions.batch_process_snapshot import BatchProcessSnapshots
-from flinkcore.columnar.plans.operators import BatchProcess
+from flinkcore.columnar.operator_plans.batch_process import BatchProcess
 from flinkcore.columnar.stages.batch_result_places import BatchResultPlaces
 from flinkcore.columnar.stages.placed_events import PlacedEvents, order_of
 from flinkcore.columnar.stages.stage import Stage, StageContext
@@ -76,8 +76,8 @@ class BatchProcessStage(Stage[Events]):
     ----------
     context
         Of the operator.
-    process
-        The operator.
+    operator
+        Its plan.
     partition
         Number of the partition.
 
@@ -89,7 +89,7 @@ class BatchProcessStage(Stage[Events]):
         If the function declares what is no delay.
     """
 
-    def __init__(self, context: StageContext, process: BatchProcess, partition: int) -> None:
+    def __init__(self, context: StageContext, operator: BatchProcess, partition: int) -> None:
         plan, timeline = context.plan, context.timeline
         self._timeline = timeline
         self._moments = TimelineMoments(timeline)
@@ -101,13 +101,13 @@ class BatchProcessStage(Stage[Events]):
         self._places = BatchResultPlaces(context.number) if context.places_results else None
         self._emissions = context.emission_times()
         self._outputs = BatchProcessOutputs(
-            process.output_type,
-            process.tags,
+            operator.output_type,
+            operator.tags,
             None if self._places is None else self._places.add,
             None if plan.emitted_at is None else plan.result_schema().field(plan.emitted_at),
         )
         self._calls = BatchProcessCalls(
-            copied_function(process.function),
+            copied_function(operator.function),
             plan.data_schema(),
             list(plan.keys),
             plan.max_parallelism,
@@ -118,7 +118,7 @@ class BatchProcessStage(Stage[Events]):
         self._processing_time = self._calls.processing_time_timers
         groups = context.key_group_range(partition)
         self._snapshots = BatchProcessSnapshots(self._calls, plan.key_fields, groups)
-        task = TaskInfo(process.function_name, context.partitions, plan.max_parallelism, partition)
+        task = TaskInfo(operator.function_name, context.partitions, plan.max_parallelism, partition)
         try:
             self._calls.open(task)
         except Exception:

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from flinkcore._internal.arrow.arrays import RowNumbers
 from flinkcore.checkpoint import OperatorSnapshot
+from flinkcore.columnar.operator_plans.forward import Forward
 from flinkcore.columnar.stages.stage import Stage, StageContext
 from flinkcore.columnar.stages.stage_output import StageOutput
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
@@ -23,10 +24,14 @@ class ForwardStage(Stage[Events]):
     Parameters
     ----------
     context
-        Of the end of the job.
+        Context of the end of the job.
+    operator
+        Its plan.
+    partition
+        Number of the partition.
     """
 
-    def __init__(self, context: StageContext) -> None:
+    def __init__(self, context: StageContext, operator: Forward, partition: int) -> None:
         self._timeline = context.timeline
         self._schema = context.plan.result_schema()
         self._watermark_ms = MIN_TIMESTAMP

@@ -1,4 +1,4 @@
-"""The process function of a plan, over the key groups of one partition.
+"""Functions of a plan that are called row by row, over the key groups of one partition.
 
 What happens before an event with arrival ``a``, and when::
 
@@ -16,28 +16,32 @@ at once, which is after all events with the present arrival. Flink leaves the or
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from itertools import count
+from typing import Generic, TypeVar
 
 import numpy as np
 
 from flinkcore._internal.arrow.arrays import RowNumbers
 from flinkcore._internal.values.row import Row
 from flinkcore.checkpoint import OperatorSnapshot
-from flinkcore.columnar.plans.operators import UserProcess
-from flinkcore.columnar.stages.function_operators import Surroundings, function_operator
+from flinkcore.columnar.operator_plans.user_process import UserProcess
 from flinkcore.columnar.stages.placed_events import FIXED_COLUMNS, PlacedEvents, order_of
 from flinkcore.columnar.stages.process_output import NO_ROW, ProcessOutput
 from flinkcore.columnar.stages.result_places import ResultPlaces
+from flinkcore.columnar.stages.row_operator import RowOperator, Surroundings
 from flinkcore.columnar.stages.stage import Stage, StageContext
 from flinkcore.columnar.stages.stage_output import StageOutput
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP, Watermark
 from flinkcore.errors import UserCodeError, in_words
 from flinkcore.operators.keys.element_rows import groups_of_keys
 from flinkcore.operators.keys.key_context import KeyContext
+from flinkcore.operators.records.copies import copied_function
 from flinkcore.operators.records.output import OutputFullError
 from flinkcore.operators.records.stream_elements import StreamRecord
 from flinkcore.operators.replay_clock import ReplayClock
@@ -46,11 +50,13 @@ from flinkcore.operators.streaming_runtime_context import StreamingRuntimeContex
 from flinkcore.time_plane.timeline import AFTER_ALL_SPLITS
 from flinkcore.time_plane.total_order import Events
 
+ProcessT = TypeVar("ProcessT", bound=UserProcess)
+
 SLICE_ROWS = 1 << 12
 """So many events are Python objects at a time."""
 
 
-class FunctionStage(Stage[Events]):
+class FunctionStage(Stage[Events], Generic[ProcessT]):
     """Runs a copy of the function over ordered events of one partition, on the replay clock.
 
     What a call of the function gives is taken a batch at a time, however much that is: the call waits in between. Not
@@ -61,8 +67,8 @@ class FunctionStage(Stage[Events]):
     ----------
     context
         Of the operator.
-    process
-        The operator.
+    operator
+        Its plan.
     partition
         Number of the partition.
 
@@ -81,7 +87,7 @@ class FunctionStage(Stage[Events]):
     can ask for is always 0: a task that is tried again does what it did before.
     """
 
-    def __init__(self, context: StageContext, process: UserProcess, partition: int) -> None:
+    def __init__(self, context: StageContext, operator: ProcessT, partition: int) -> None:
         plan, timeline = context.plan, context.timeline
         self._timeline = timeline
         self._last_arrival_ms = context.last_arrival_ms
@@ -103,13 +109,14 @@ class FunctionStage(Stage[Events]):
         backend = KeyedStateBackend(key_context, self._clock)
         self._emissions = context.emission_times()
         self._output = ProcessOutput(
-            context, process, key_context, None if self._emissions is None else self._emitted_ms
+            context, operator, key_context, None if self._emissions is None else self._emitted_ms
         )
         if context.places_results:
             self._output.places = ResultPlaces(context.number, key_context, self._now)
-        self._name = process.function_name
-        self._function = function_operator(
-            context, process, partition, Surroundings(self._output, backend, self._clock)
+        self._name = operator.function_name
+        own = replace(operator, function=copied_function(operator.function))
+        self._function = self._row_operator(
+            context, own, partition, Surroundings(self._output, backend, self._clock)
         )
         self._operator, self._timers = self._function.operator, self._function.timers
         restored = context.restored
@@ -135,6 +142,24 @@ class FunctionStage(Stage[Events]):
         if not self._function.is_keyed and self._steps_done:
             # With keys the timers know it.
             self._operator.process_watermark(Watermark(self.current_watermark))
+
+    @abstractmethod
+    def _row_operator(
+        self, context: StageContext, process: ProcessT, partition: int, around: Surroundings
+    ) -> RowOperator:
+        """Return what calls the function.
+
+        Parameters
+        ----------
+        context
+            Context of the operator.
+        process
+            Its plan, with the stage's own copy of the function.
+        partition
+            Number of the partition.
+        around
+            Everything else that the operator is given.
+        """
 
     def _failed(self, method: str, failure: Exception) -> UserCodeError:
         return UserCodeError(f"{self._name}.{method} failed: {in_words(failure)}")

@@ -1,38 +1,56 @@
-"""From an operator of a plan to the stages that run it, and to batches as they take them."""
+"""From an operator of a plan to the stages that run it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, Final
 
-from flinkcore._native.arrow import RecordBatch
-from flinkcore._native.keys import KeyEncoder
-from flinkcore.columnar.plans.operators import BatchProcess, Forward, WindowAggregation
+from flinkcore.columnar.operator_plans.batch_process import BatchProcess
+from flinkcore.columnar.operator_plans.connected_process import ConnectedProcess
+from flinkcore.columnar.operator_plans.forward import Forward
+from flinkcore.columnar.operator_plans.interval_join_process import IntervalJoinProcess
+from flinkcore.columnar.operator_plans.keyed_process import KeyedProcess
+from flinkcore.columnar.operator_plans.operator_plan import OperatorPlan
+from flinkcore.columnar.operator_plans.window_aggregation import WindowAggregation
+from flinkcore.columnar.operator_plans.window_join_process import WindowJoinProcess
+from flinkcore.columnar.operator_plans.window_process import WindowProcess
 from flinkcore.columnar.stages.batch_process_stage import BatchProcessStage
+from flinkcore.columnar.stages.connected_process_stage import ConnectedProcessStage
 from flinkcore.columnar.stages.forward_stage import ForwardStage
-from flinkcore.columnar.stages.function_stage import FunctionStage
-from flinkcore.columnar.stages.partial_results import MergedPartials, PartialAccumulators
-from flinkcore.columnar.stages.stage import Stage, StageContext
-from flinkcore.columnar.stages.window_stage import EncodedEvents, WindowStage
-from flinkcore.time_plane.total_order import Events
+from flinkcore.columnar.stages.interval_join_stage import IntervalJoinStage
+from flinkcore.columnar.stages.keyed_process_stage import KeyedProcessStage
+from flinkcore.columnar.stages.stage import PreparedBatches, Stage, StageContext
+from flinkcore.columnar.stages.window_join_stage import WindowJoinStage
+from flinkcore.columnar.stages.window_process_stage import WindowProcessStage
+from flinkcore.columnar.stages.window_stage import WindowStage
+
+STAGES: Final[Mapping[type[OperatorPlan], type[Stage[Any]]]] = {
+    Forward: ForwardStage,
+    WindowAggregation: WindowStage,
+    WindowProcess: WindowProcessStage,
+    KeyedProcess: KeyedProcessStage,
+    BatchProcess: BatchProcessStage,
+    ConnectedProcess: ConnectedProcessStage,
+    IntervalJoinProcess: IntervalJoinStage,
+    WindowJoinProcess: WindowJoinStage,
+}
+"""The stage that runs each kind of operator."""
 
 
-def _stage(context: StageContext, partition: int) -> Stage[Any]:
-    operator = context.plan.operator
-    if isinstance(operator, WindowAggregation):
-        return WindowStage(context, operator, partition)
-    if isinstance(operator, BatchProcess):
-        return BatchProcessStage(context, operator, partition)
-    if isinstance(operator, Forward):
-        return ForwardStage(context)
-    return FunctionStage(context, operator, partition)
+def _stage_of(context: StageContext) -> type[Stage[Any]]:
+    return STAGES[type(context.plan.operator)]
+
+
+def prepared_batches(context: StageContext) -> PreparedBatches:
+    """Return what prepares batches for the stages of an operator."""
+    return _stage_of(context).batches(context, context.plan.operator)
 
 
 @contextmanager
 def opened_stage(context: StageContext, partition: int) -> Iterator[Stage[Any]]:
     """A stage that is closed with the block; an error in the block hides one of the closing."""
-    stage = _stage(context, partition)
+    stage = _stage_of(context)(context, context.plan.operator, partition)
     try:
         yield stage
     except BaseException:
@@ -40,57 +58,3 @@ def opened_stage(context: StageContext, partition: int) -> Iterator[Stage[Any]]:
             stage.close()
         raise
     stage.close()
-
-
-class PreparedBatches:
-    """Batches as the stages of an operator take them: for windows with their keys encoded, else as they are.
-
-    Parameters
-    ----------
-    context : StageContext
-    """
-
-    def __init__(self, context: StageContext) -> None:
-        operator, self._keys = context.plan.operator, list(context.plan.keys)
-        self._schema = context.plan.data_schema()
-        self._idle_encoders: list[KeyEncoder] = []
-        self._columns: list[str] | None = None
-        self._partials: PartialAccumulators | None = None
-        if isinstance(operator, WindowAggregation):
-            self._partials = PartialAccumulators(context.plan, operator.native(self._schema)[1])
-            read = (operator.columns or frozenset()).union(self._keys)
-            self._columns = [name for name in self._schema.names if name in read]
-
-    def prepare(self, events: Events | MergedPartials) -> Any:
-        """Return a batch as stages take it; may be called from several threads at once.
-
-        Partial results are prepared one batch after the other, once all of the one before have been processed.
-        """
-        if isinstance(events, MergedPartials):
-            return self._prepared_partials(events)
-        if self._columns is None:
-            return events
-        columns = RecordBatch(events.batch.select(self._columns), any_type=True)
-        keys = self._encoder()
-        keys.encode_batch(columns)
-        return EncodedEvents(events, columns, keys)
-
-    def _prepared_partials(self, merged: MergedPartials) -> EncodedEvents:
-        assert self._partials is not None
-        assert self._columns is not None
-        columns = RecordBatch(merged.events.batch.select(self._columns), any_type=True)
-        keys = self._encoder()
-        keys.encode_batch(RecordBatch(self._partials.keys(merged), any_type=True))
-        partials = self._partials.restored(merged.partials)
-        return EncodedEvents(merged.events, columns, keys, partials, merged.partial_events)
-
-    def _encoder(self) -> KeyEncoder:
-        try:
-            return self._idle_encoders.pop()
-        except IndexError:
-            return KeyEncoder(self._schema, self._keys)
-
-    def release(self, prepared: Any) -> None:
-        """Take back what a batch was prepared with, once all stages have processed it."""
-        if isinstance(prepared, EncodedEvents):
-            self._idle_encoders.append(prepared.keys)

@@ -8,7 +8,7 @@ events ── before their pane fires ─▶ EventMerger ─▶ PartialResults �
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
@@ -24,8 +24,7 @@ from flinkcore._native.exchange import total_order
 from flinkcore._native.keys import KeyEncoder
 from flinkcore._native.time_windows import rows_before_firing, time_windows
 from flinkcore._native.window_operator import WindowOperator
-from flinkcore.columnar.plans.partial_windows import PartialWindows
-from flinkcore.columnar.plans.stage_plan import StagePlan
+from flinkcore.columnar.operator_plans.partial_windows import PartialWindows
 from flinkcore.columnar.stages.window_state import accumulator_columns, restore_accumulators
 from flinkcore.time_plane.timeline import Timeline
 from flinkcore.time_plane.total_order import Events, LogEvents, TimelineEvents, TotalOrderMerge, concatenate
@@ -67,19 +66,13 @@ class PartialResults(LogEvents):
         return events
 
 
-def partial_schema(plan: StagePlan, accumulators: Accumulators) -> pa.Schema:
-    """Return the columns of partial results.
-
-    Parameters
-    ----------
-    plan : StagePlan
-    accumulators : Accumulators
-        Of its operator.
-    """
+def partial_schema(windows: PartialWindows) -> pa.Schema:
+    """Return the columns of partial results of windows."""
+    _, accumulators = windows.native()
     parts = _as_integers(accumulator_columns(accumulators, np.empty(0, np.uint32)))
     return pa.schema(
         [
-            *(pa.field(KEY + field.name, field.type) for field in plan.key_fields),
+            *(pa.field(KEY + field.name, field.type) for field in windows.key_fields),
             pa.field(EVENTS, pa.int64()),
             *(pa.field(name, column.type) for name, column in parts.items()),
         ]
@@ -114,15 +107,13 @@ class EventMerger:
     """
 
     def __init__(self, windows: PartialWindows, timeline: Timeline) -> None:
-        stage, operator = windows.stage, windows.operator
-        schema = stage.data_schema()
+        operator, schema = windows.operator, windows.events
         self.merges = True
         self._windows = windows
         self._timeline = timeline
         self._watermark_after = timeline.watermark_after(np.arange(len(timeline.clock_ms) + 1))
-        self._keys = list(stage.keys)
-        read = (operator.columns or frozenset()).union(self._keys)
-        self._columns = [name for name in schema.names if name in read]
+        self._keys = list(windows.keys)
+        self._columns = operator.columns_read(schema, self._keys)
         types = zip(_PLACES, (pa.int64(), pa.int32(), pa.int64()), strict=True)
         self._schema = pa.schema(
             [*(schema.field(name) for name in self._columns), *(pa.field(*place) for place in types)]
@@ -137,9 +128,9 @@ class EventMerger:
         ]
         if self._lasts:
             self._specs += [("last", place, None, None) for place in _PLACES]
-        self._kernel = windows.kernel()
+        self._kernel, _ = windows.native()
         self._encoder = KeyEncoder(self._schema, self._keys)
-        self._partial_schema = partial_schema(stage, operator.native(schema)[1])
+        self._partial_schema = partial_schema(windows)
         self._is_judged = False
         self._late: list[LogEvents] = []
         self._begin()
@@ -383,15 +374,15 @@ class PartialAccumulators:
 
     Parameters
     ----------
-    plan
-        The operator's.
+    key_fields
+        Names and types of the key columns.
     accumulators
-        Of its aggregates, without entries.
+        Accumulators of the aggregates, without entries.
     """
 
-    def __init__(self, plan: StagePlan, accumulators: Accumulators) -> None:
-        self._keys = list(plan.keys)
-        self._key_schema = pa.schema(plan.key_fields)
+    def __init__(self, key_fields: Sequence[pa.Field], accumulators: Accumulators) -> None:
+        self._keys = [field.name for field in key_fields]
+        self._key_schema = pa.schema(key_fields)
         self._accumulators = accumulators
 
     def restored(self, partials: pa.RecordBatch) -> Accumulators:

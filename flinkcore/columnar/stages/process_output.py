@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from flinkcore._internal.arrow.joined_batches import joined
 from flinkcore._internal.show.times import dated
-from flinkcore.columnar.plans.operators import UserProcess
+from flinkcore.columnar.operator_plans.user_process import UserProcess
 from flinkcore.columnar.stages.placed_events import Order, PlacedEvents
 from flinkcore.columnar.stages.result_batches import ResultBatches, Subject
 from flinkcore.columnar.stages.result_places import ResultPlaces
@@ -83,7 +83,7 @@ class ProcessOutput:
         self._call: tuple[Any, ...] = ()
         self._call_bytes = 0
         self._name = name
-        self._gives_windows = process.gives_windows
+        self._has_windows = process.has_windows
         self._inputs = context.inputs
         self._keys = [list(each.keys) for each in plan.inputs]
         self._late_rows: list[tuple[OutputTag | None, list[int]]] = [(tag, []) for tag in process.late_tags]
@@ -173,7 +173,7 @@ class ProcessOutput:
         batch = self._of_stream(number, self.elements.slice(subject, 1))
         names = self._keys[number]
         of_key = f" of the key {shown(element_keys(batch, names)[0])}" if names else ""
-        if self._gives_windows:
+        if self._has_windows:
             return f"{self._fired(timestamp)}{of_key}"
         (element,) = element_rows(batch)
         of_stream = "" if self._inputs is None else f" of the {('first', 'second')[number]} stream"
@@ -190,7 +190,7 @@ class ProcessOutput:
         """What gave a result that is not for an element."""
         if timestamp is None:
             return "a processing-time timer"
-        if not self._gives_windows:
+        if not self._has_windows:
             return f"the timer at {dated(timestamp, ' ms')}"
         if timestamp == MAX_TIMESTAMP:
             return "the window without end"

@@ -17,8 +17,8 @@ from flinkcore._internal.arrow.arrays import Int64s
 from flinkcore._internal.show.times import dated
 from flinkcore._native.key_dictionary import KeyDictionary
 from flinkcore.checkpoint.checkpoint_table import CheckpointTable
-from flinkcore.columnar.plans.native_windows import since_starts, slide_of
-from flinkcore.columnar.plans.operators import WindowAggregation
+from flinkcore.columnar.operator_plans.native_windows import since_starts, slide_of
+from flinkcore.columnar.operator_plans.window_aggregation import WindowAggregation
 from flinkcore.columnar.stages.window_state import key_columns_of, window_columns
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.datastream.graph.columnar_windows import columnar_trigger

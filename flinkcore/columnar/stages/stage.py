@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from flinkcore._internal.arrow.arrays import RowNumbers
 from flinkcore._native.key_groups import compute_key_group_range_for_operator_index
@@ -113,8 +113,48 @@ class StageContext:
 Taken = TypeVar("Taken", contravariant=True)
 
 
+class PreparedBatches:
+    """Batches as the stages of an operator take them: by default as they are.
+
+    What all partitions need of a batch is made once for all.
+    """
+
+    def prepare(self, events: Any) -> Any:
+        """Return a batch as stages take it; may be called from several threads at once.
+
+        Partial results are prepared one batch after the other, once all of the one before have been processed.
+
+        Parameters
+        ----------
+        events : Events or MergedPartials
+            The latter where map tasks merge events.
+        """
+        return events
+
+    def release(self, prepared: Any) -> None:
+        """Take back what a batch was prepared with, once all stages have processed it."""
+
+
 class Stage(ABC, Generic[Taken]):
-    """An operator over the key groups of one partition, which takes events as `PreparedBatches` prepares them."""
+    """An operator over the key groups of one partition, which takes events as its `PreparedBatches` prepares them.
+
+    Parameters
+    ----------
+    context
+        Context of the operator.
+    operator
+        Its plan.
+    partition
+        Number of the partition.
+    """
+
+    @abstractmethod
+    def __init__(self, context: StageContext, operator: Any, partition: int) -> None: ...
+
+    @classmethod
+    def batches(cls, context: StageContext, operator: Any) -> PreparedBatches:
+        """Return what prepares batches for all stages of an operator; parameters as of the class."""
+        return PreparedBatches()
 
     @abstractmethod
     def process(self, prepared: Taken, rows: RowNumbers | None) -> Iterator[StageOutput]:

@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 
 from flinkcore._internal.arrow.arrays import Int64s, RowNumbers
 from flinkcore._internal.arrow.joined_batches import joined, taken
-from flinkcore.columnar.plans.native_windows import since_starts
-from flinkcore.columnar.plans.operators import WindowAggregation
+from flinkcore.columnar.operator_plans.native_windows import since_starts
+from flinkcore.columnar.operator_plans.window_aggregation import WindowAggregation
 from flinkcore.columnar.stages.external_sort import ExternalSort
 from flinkcore.columnar.stages.placed_events import FIXED_COLUMNS, Order, PlacedEvents, cause_of_firing
 from flinkcore.columnar.stages.stage import StageContext

@@ -18,10 +18,11 @@ from flinkcore._native.window_operator import WindowOperator
 from flinkcore.checkpoint import OperatorSnapshot
 from flinkcore.checkpoint.checkpoint_table import CheckpointTable
 from flinkcore.checkpoint.table_file import refused_as
-from flinkcore.columnar.plans.operators import WindowAggregation
+from flinkcore.columnar.operator_plans.window_aggregation import WindowAggregation
+from flinkcore.columnar.stages.partial_results import MergedPartials, PartialAccumulators
 from flinkcore.columnar.stages.placed_events import order_of
 from flinkcore.columnar.stages.restored_windows import ExpectedWindows
-from flinkcore.columnar.stages.stage import RestoredOperator, Stage, StageContext
+from flinkcore.columnar.stages.stage import PreparedBatches, RestoredOperator, Stage, StageContext
 from flinkcore.columnar.stages.stage_output import StageOutput
 from flinkcore.columnar.stages.window_places import WindowPlaces
 from flinkcore.columnar.stages.window_state import restore_windows, windows_to_table
@@ -58,6 +59,53 @@ class EncodedEvents:
     partial_events: Int64s | None = None
 
 
+class EncodedBatches(PreparedBatches):
+    """Batches with their keys encoded, and with the partial results among them.
+
+    Parameters
+    ----------
+    context
+        Context of the operator.
+    aggregation
+        The operator.
+    """
+
+    def __init__(self, context: StageContext, aggregation: WindowAggregation) -> None:
+        self._schema, self._keys = context.plan.data_schema(), list(context.plan.keys)
+        self._columns = aggregation.columns_read(self._schema, self._keys)
+        self._partials = PartialAccumulators(context.plan.key_fields, aggregation.native(self._schema)[1])
+        self._idle_encoders: list[KeyEncoder] = []
+
+    def prepare(self, events: Events | MergedPartials) -> EncodedEvents:
+        """Return a batch with its keys encoded."""
+        if isinstance(events, MergedPartials):
+            return self._prepared_partials(events)
+        columns = self._borrowed(events)
+        keys = self._encoder()
+        keys.encode_batch(columns)
+        return EncodedEvents(events, columns, keys)
+
+    def _prepared_partials(self, merged: MergedPartials) -> EncodedEvents:
+        columns = self._borrowed(merged.events)
+        keys = self._encoder()
+        keys.encode_batch(RecordBatch(self._partials.keys(merged), any_type=True))
+        partials = self._partials.restored(merged.partials)
+        return EncodedEvents(merged.events, columns, keys, partials, merged.partial_events)
+
+    def _borrowed(self, events: Events) -> RecordBatch:
+        return RecordBatch(events.batch.select(self._columns), any_type=True)
+
+    def _encoder(self) -> KeyEncoder:
+        try:
+            return self._idle_encoders.pop()
+        except IndexError:
+            return KeyEncoder(self._schema, self._keys)
+
+    def release(self, prepared: EncodedEvents) -> None:
+        """Take back the encoder of a batch."""
+        self._idle_encoders.append(prepared.keys)
+
+
 class WindowStage(Stage[EncodedEvents]):
     """Runs the window operator of a plan over ordered events of one partition.
 
@@ -68,13 +116,13 @@ class WindowStage(Stage[EncodedEvents]):
     ----------
     context
         Of the operator.
-    aggregation
-        The operator.
+    operator
+        Its plan.
     partition
         Number of the partition.
     """
 
-    def __init__(self, context: StageContext, aggregation: WindowAggregation, partition: int) -> None:
+    def __init__(self, context: StageContext, operator: WindowAggregation, partition: int) -> None:
         plan, timeline = context.plan, context.timeline
         schema, time_type = plan.data_schema(), plan.event_time
         self._keys = list(plan.keys)
@@ -82,10 +130,10 @@ class WindowStage(Stage[EncodedEvents]):
         self._key_group_range = context.key_group_range(partition)
         self._timeline = timeline
         self._number = context.number
-        self._late_tag = aggregation.late_tag
-        self._timestamp_range = aggregation.timestamp_range
-        self._places = WindowPlaces(context, aggregation) if context.places_results else None
-        kernel, self._accumulators = aggregation.native(schema)
+        self._late_tag = operator.late_tag
+        self._timestamp_range = operator.timestamp_range
+        self._places = WindowPlaces(context, operator) if context.places_results else None
+        kernel, self._accumulators = operator.native(schema)
         rises = timeline.rises()
         self._emissions = context.emission_times()
         restored = context.restored
@@ -95,19 +143,23 @@ class WindowStage(Stage[EncodedEvents]):
             keys=KeyEncoder(schema, self._keys),
             accumulators=self._accumulators,
             key_names=self._keys,
-            aggregate_names=[name for name, _ in aggregation.aggregates],
+            aggregate_names=[name for name, _ in operator.aggregates],
             steps=rises,
             watermarks=timeline.watermark_ms[rises],
             row_limit=RESULT_BATCH_ROWS,
             byte_limit=RESULT_BATCH_BYTES,
-            retracting=aggregation.is_retracting,
+            retracting=operator.is_retracting,
             time_format=f"tsm:{time_type.tz or ''}" if pa.types.is_timestamp(time_type) else "l",
             steps_done=int(np.searchsorted(rises, steps_done)),
             emitted_at=plan.emitted_at,
             clocks=None if self._emissions is None else self._emissions.of_steps[rises],
         )
         if restored is not None:
-            self._restore(restored, aggregation, schema)
+            self._restore(restored, operator, schema)
+
+    @classmethod
+    def batches(cls, context: StageContext, operator: WindowAggregation) -> EncodedBatches:
+        return EncodedBatches(context, operator)
 
     def _restore(self, restored: RestoredOperator, aggregation: WindowAggregation, schema: pa.Schema) -> None:
         expected = ExpectedWindows(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
@@ -116,6 +116,8 @@ class Transformation:
         Whether it stands for a call of the program, which can give it a uid.
     settings : OperatorSettings
         Name, parallelism and so on.
+    refusal : str or None
+        Why the step cannot run, as a clause of a message; None if it can.
     uid : str or None
         The id of the step's state in checkpoints; None: the executor assigns one. It is one of the settings.
 
@@ -134,6 +136,11 @@ class Transformation:
     def uid(self) -> str | None:
         """The id of the step's state in checkpoints."""
         return self.settings.uid
+
+    @property
+    def refusal(self) -> str | None:
+        """Why the step cannot run, as a clause of a message; None if it can."""
+        return None
 
     @property
     def operator_name(self) -> str:
@@ -335,8 +342,12 @@ class PartitionTransformation(OneInputTransformation):
         return f"key by {', '.join(self.key_columns)}" if self.key_columns else "all rows under one key"
 
 
+class OperatorTransformation(Transformation):
+    """A step of a job over columns that an operator does; its results have columns of their own."""
+
+
 @dataclass(eq=False, repr=False)
-class ForwardTransformation(OneInputTransformation):
+class ForwardTransformation(OperatorTransformation, OneInputTransformation):
     """Gives the rows of a stream as they come: the end of a job without an operator right before it."""
 
     call: ClassVar[str] = "forward"
@@ -346,7 +357,7 @@ class ForwardTransformation(OneInputTransformation):
 
 
 @dataclass(eq=False, repr=False)
-class WindowTransformation(OneInputTransformation):
+class WindowTransformation(OperatorTransformation, OneInputTransformation):
     """Aggregates the rows of each key and window."""
 
     call: ClassVar[str] = "aggregate"
@@ -358,6 +369,12 @@ class WindowTransformation(OneInputTransformation):
     trigger: Trigger[Any, Any] | None = None
     output_mode: OutputMode = OutputMode.ACCUMULATING
     evictor: Evictor[Any] | None = None
+
+    @property
+    def refusal(self) -> str | None:
+        from flinkcore.datastream.graph.columnar_windows import why_not_columnar
+
+        return why_not_columnar(self.assigner, self.trigger, self.evictor)
 
     @property
     def operator_name(self) -> str:
@@ -379,11 +396,12 @@ class WindowTransformation(OneInputTransformation):
         return f"{self.assigner.in_words}{trigger}{evictor}, {lateness}{mode}: {columns}"
 
 
-class _FunctionTransformation(Transformation):
-    """A function whose results are rows with columns, in the main output and in side outputs."""
+class FunctionTransformation(OperatorTransformation):
+    """A function of the user's whose results are rows with columns, in the main output and in side outputs."""
 
     path: ClassVar[str] = "rows"
 
+    function: Any
     output_type: Schema
     tags: tuple[OutputTag, ...]
     timestamp_column: str | None
@@ -410,6 +428,11 @@ class _FunctionTransformation(Transformation):
     def side_outputs(self) -> tuple[OutputTag, ...]:
         return self.tags
 
+    def with_side_output(self, output_tag: OutputTag) -> FunctionTransformation:
+        """Return this step with one more side output of its function."""
+        changed: dict[str, Any] = {"tags": (*self.tags, output_tag)}
+        return replace(self, **changed)
+
     @property
     def element_type(self) -> TypeInformation:
         return declared_type(self.output_type)
@@ -423,7 +446,7 @@ class _FunctionTransformation(Transformation):
 
 
 @dataclass(eq=False, repr=False)
-class ProcessTransformation(_FunctionTransformation, OneInputTransformation):
+class ProcessTransformation(FunctionTransformation, OneInputTransformation):
     """Calls a function for each row of each key, and for the timers that it registers.
 
     Attributes
@@ -605,7 +628,7 @@ class BroadcastTransformation(OneInputTransformation):
 
 
 @dataclass(eq=False, repr=False)
-class TwoInputTransformation(_FunctionTransformation):
+class TwoInputTransformation(FunctionTransformation):
     """Calls a function for each row of two streams (Flink's ``TwoInputTransformation``).
 
     Attributes

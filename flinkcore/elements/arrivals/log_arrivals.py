@@ -7,12 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
-import pyarrow as pa
 
 from flinkcore._internal.arrow.column_ops import ColumnOp
 from flinkcore.checkpoint import OperatorSnapshot
+from flinkcore.columnar.operator_plans.forward import Forward
 from flinkcore.columnar.plans.log_plan import LogPlan, column_op, plan_of_log
-from flinkcore.columnar.plans.operators import UserProcess
 from flinkcore.columnar.replay.chunk_reader import ChunkReader
 from flinkcore.common.execution_config import ExecutionConfig
 from flinkcore.common.watermark_strategy import WatermarkStrategy
@@ -130,8 +129,7 @@ class LogReading:
                 # It gives the event time of single elements, and has no part in reading the log.
                 before[-1] = replace(assigning, strategy=replace(strategy, timestamp_assigner=None))
                 source = replace(source, checked_units=("arrival",))
-        operator = UserProcess(None, pa.schema([]))
-        plan = plan_of_log(source, tuple(before), (), operator, configuration)
+        plan = plan_of_log(source, tuple(before), (), Forward(), configuration)
         return plan, after, strategy
 
     @property

@@ -32,18 +32,17 @@ from flinkcore.datastream.graph.element_transformations import (
 )
 from flinkcore.datastream.graph.pipeline_executor import ElementJob
 from flinkcore.datastream.graph.transformations import (
-    BatchProcessTransformation,
     BroadcastTransformation,
     ChainingStrategy,
     EventLogSource,
     FilterTransformation,
+    OperatorTransformation,
     PartitionTransformation,
     ProcessTransformation,
     SelectTransformation,
     TimestampsAndWatermarksTransformation,
     Transformation,
     UnionTransformation,
-    WindowTransformation,
     WithColumnsTransformation,
 )
 from flinkcore.errors import ConfigurationError
@@ -58,7 +57,6 @@ Partition = (
 """A step that says how elements are distributed to the next operator."""
 
 _COLUMN_STEPS = (FilterTransformation, SelectTransformation, WithColumnsTransformation)
-_COLUMNAR_OPERATORS = (WindowTransformation, BatchProcessTransformation)
 _ELEMENT_SOURCES = (SourceTransformation, LegacySourceTransformation)
 _KEYED = (KeyedTransformation, PartitionTransformation)
 
@@ -399,8 +397,12 @@ def has_watermarks(step: Transformation) -> bool:
 def is_source(step: Transformation) -> bool:
     """Return whether a step is a source, an event log or a columnar job, whose elements no operator makes."""
     if isinstance(step, SideOutputTransformation):
-        return isinstance(step.input, _COLUMNAR_OPERATORS)
-    return isinstance(step, (*_ELEMENT_SOURCES, *_COLUMNAR_OPERATORS)) or is_of_log(step)
+        return _is_columnar_operator(step.input)
+    return isinstance(step, _ELEMENT_SOURCES) or _is_columnar_operator(step) or is_of_log(step)
+
+
+def _is_columnar_operator(step: Transformation) -> bool:
+    return isinstance(step, OperatorTransformation) and step.path == "columnar"
 
 
 def is_source_node(node: StreamNode) -> bool:

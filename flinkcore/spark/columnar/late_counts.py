@@ -13,8 +13,8 @@ import numpy as np
 from flinkcore._internal.arrow.arrays import Int64s
 from flinkcore._internal.python.user_warnings import warn_user
 from flinkcore._internal.values.timestamps import MIN_TIMESTAMP
-from flinkcore.columnar.plans.native_windows import last_moments
-from flinkcore.columnar.plans.operators import KeyedOperator, WindowAggregation, WindowProcess
+from flinkcore.columnar.operator_plans.native_windows import last_moments
+from flinkcore.columnar.operator_plans.operator_plan import OperatorPlan, OperatorWindows
 from flinkcore.columnar.results.late_events import LossWarning
 from flinkcore.errors import LateEventsWarning
 from flinkcore.spark.exchange.packed_timeline import PackedTimeline
@@ -74,27 +74,26 @@ class LateSample:
     ----------
     number : int
         Number of the operator that the events come to.
-    operator : WindowAggregation or WindowProcess
+    windows : OperatorWindows
         Its windows.
     timeline : PackedTimeline
         Timeline of the operator, thinned out.
     """
 
     number: int
-    operator: WindowAggregation | WindowProcess
+    windows: OperatorWindows
     timeline: PackedTimeline
 
     @classmethod
-    def of(cls, number: int, operator: KeyedOperator, timeline: Timeline) -> LateSample | None:
+    def of(cls, number: int, operator: OperatorPlan, timeline: Timeline) -> LateSample | None:
         """Return the sample of events that come to an operator, or None if only the operator knows which are late."""
-        if not isinstance(operator, WindowAggregation | WindowProcess):
-            return None
-        if last_moments(_assigner(operator), np.zeros(1, np.int64)) is None:
+        windows = operator.windows
+        if windows is None or last_moments(windows.assigner, np.zeros(1, np.int64)) is None:
             return None
         steps = timeline.steps_before_end
         every = -(-steps // _MOST_STEPS) or 1
         thin = Timeline(timeline.clock_ms[:steps:every].copy(), timeline.watermark_ms[:steps:every].copy())
-        return cls(number, operator, PackedTimeline.of(thin))
+        return cls(number, windows, PackedTimeline.of(thin))
 
     @cached_property
     def _steps(self) -> tuple[Int64s, Int64s]:
@@ -105,23 +104,14 @@ class LateSample:
     def counts(self, events: LogEvents) -> tuple[int, int]:
         """Return how many events of a sample of a batch are late, and how many the sample has."""
         every = 1 if len(events.timestamps) <= _ALL_UP_TO else _SAMPLED
-        lasts = last_moments(_assigner(self.operator), events.timestamps[::every])
+        lasts = last_moments(self.windows.assigner, events.timestamps[::every])
         assert lasts is not None
         clock_ms, watermarks_ms = self._steps
         watermark_ms = watermarks_ms[np.searchsorted(clock_ms, events.arrivals[::every], side="left")]
         # Watermark less lateness: a sum with the last moment may overflow.
-        lateness_ms = _lateness_ms(self.operator)
+        lateness_ms = self.windows.allowed_lateness_ms
         behind = np.maximum(watermark_ms, MIN_TIMESTAMP + lateness_ms) - lateness_ms
         return int(np.count_nonzero((lasts <= behind) & (watermark_ms > MIN_TIMESTAMP))), len(lasts)
-
-
-def _assigner(operator: WindowAggregation | WindowProcess) -> Any:
-    return operator.window if isinstance(operator, WindowAggregation) else operator.function.assigner
-
-
-def _lateness_ms(operator: WindowAggregation | WindowProcess) -> int:
-    of = operator if isinstance(operator, WindowAggregation) else operator.function
-    return of.allowed_lateness_ms
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from flinkcore.columnar.checkpoint.job_checkpoint import WaitingRowsWriter
+from flinkcore.columnar.operator_plans.partial_windows import PartialWindows
 from flinkcore.columnar.plans.log_plan import LogPlan
-from flinkcore.columnar.plans.partial_windows import PartialWindows
 from flinkcore.columnar.replay.chunk_reader import ChunkReader, ReadEvents, read_on_all_ways
-from flinkcore.columnar.stages.partial_results import JUDGED_ROWS, EventMerger
+from flinkcore.columnar.stages.partial_results import (
+    JUDGED_ROWS,
+    EventMerger,
+)
 from flinkcore.log.sources.chunks import Chunk
 from flinkcore.spark.columnar.late_counts import CHUNK, Counts, LateSample
 from flinkcore.spark.columnar.progress import ProgressAddress, TaskProgress

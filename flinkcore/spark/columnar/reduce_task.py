@@ -14,9 +14,8 @@ import pyarrow as pa
 from flinkcore._internal.arrow.arrays import RowNumbers
 from flinkcore.checkpoint import OperatorPart, PendingCheckpoint
 from flinkcore.columnar.plans.job_plan import JobPlan
-from flinkcore.columnar.plans.operators import WindowAggregation
 from flinkcore.columnar.replay.partition_run import PartitionRun
-from flinkcore.columnar.stages.opened_stage import PreparedBatches
+from flinkcore.columnar.stages.opened_stage import prepared_batches
 from flinkcore.columnar.stages.partial_results import (
     MergedPartials,
     PartialResults,
@@ -94,7 +93,7 @@ class PartitionReplay:
         self.part: OperatorPart | None = None
         self._task = task
         self._context = context
-        self._batches = PreparedBatches(context)
+        self._batches = prepared_batches(context)
         self._schema = context.plan.data_schema()
         self._blocks = blocks
         self._counts: dict[str, int] = {}
@@ -170,9 +169,9 @@ class PartitionReplay:
 
     @cached_property
     def _partial_schema(self) -> pa.Schema:
-        operator = self._context.plan.operator
-        assert isinstance(operator, WindowAggregation)
-        return partial_schema(self._context.plan, operator.native(self._schema)[1])
+        windows = self._context.plan.partial_windows()
+        assert not isinstance(windows, str)
+        return partial_schema(windows)
 
     def _placed(self, block: Block) -> PlacedEvents:
         number, inputs = self._context.number, self._context.inputs

@@ -18,7 +18,6 @@ from flinkcore.checkpoint import OperatorPart, PendingCheckpoint
 from flinkcore.columnar.checkpoint.job_checkpoint import JobCheckpoints, StoppingJob
 from flinkcore.columnar.planned_job import EmbeddedPlannedJob, TimesTask
 from flinkcore.columnar.plans.job_plan import JobPlan
-from flinkcore.columnar.plans.partial_windows import PartialWindows, partial_windows
 from flinkcore.columnar.replay.exchange import Exchange
 from flinkcore.columnar.results.late_events import LossWarning
 from flinkcore.columnar.results.progress import listener_of_run
@@ -336,9 +335,9 @@ class SparkReplay:
         late_counts: Accumulator[Counts] | None = None,
     ) -> Iterator[tuple[int, SparkLog, MapTask]]:
         """What reads each log, and the first level of those to whose operators it is sent."""
-        windows = partial_windows(self.plan)
+        windows = self.plan.partial_windows()
         merging = None
-        if isinstance(windows, PartialWindows):
+        if not isinstance(windows, str):
             merging = MergingEvents(windows, PackedTimeline.of(self._times[0].timeline))
         numbers = range(len(self.plan.logs))
         first_chunks = [0, *accumulate(map(self._numbers_of_chunks, numbers))]

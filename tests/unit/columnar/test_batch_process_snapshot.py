@@ -15,8 +15,8 @@ from flinkcore._native.exchange import partition_rows
 from flinkcore._native.key_groups import key_groups
 from flinkcore.checkpoint import Checkpoint, PendingCheckpoint
 from flinkcore.columnar.batch_functions.column_states import ArrowListState, NumpyColumnState
+from flinkcore.columnar.operator_plans.batch_process import BatchProcess
 from flinkcore.columnar.plans.job_plan import JobPlan
-from flinkcore.columnar.plans.operators import BatchProcess
 from flinkcore.columnar.replay.chunk_reader import ChunkReader
 from flinkcore.columnar.stages import batch_process_stage
 from flinkcore.columnar.stages.batch_process_stage import BatchProcessStage

@@ -30,7 +30,8 @@ from flinkcore.datastream.aggregates import count
 from flinkcore.datastream.graph.transformations import StreamGraph
 from flinkcore.columnar.plans.job_plan import make_plan
 from flinkcore.columnar.replay.chunk_reader import ChunkReader
-from flinkcore.columnar.stages.opened_stage import PreparedBatches, opened_stage
+from flinkcore.columnar.stages.opened_stage import opened_stage, prepared_batches
+from flinkcore.columnar.stages.opened_stage import opened_stage, prepared_batches
 from flinkcore.columnar.stages.stage import StageContext
 from flinkcore.time_plane.job_time import JobTime
 from flinkcore.time_plane.time_pass import time_planes_of
@@ -48,7 +49,7 @@ planes = time_planes_of(plan.logs, [chunks], 1)
 time = JobTime(plan.streams, planes, None).replay_times()[0]
 context = StageContext.of(plan, 0, time, 1)
 with opened_stage(context, 0) as stage:
-    batches, events = PreparedBatches(context), ChunkReader(plan.logs[0], planes[0])
+    batches, events = prepared_batches(context), ChunkReader(plan.logs[0], planes[0])
     for read in events.read(chunks[0]):
         placed = read.events.in_timeline(time.timeline)
         assert list(stage.process(batches.prepare(placed), None)) == []

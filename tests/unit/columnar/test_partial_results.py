@@ -22,8 +22,8 @@ from flinkcore._native.arrow import RecordBatch
 from flinkcore._native.keys import KeyEncoder
 from flinkcore._native.time_windows import rows_before_firing, sliced_windows, time_windows
 from flinkcore._native.window_operator import WindowKernel, WindowOperator
+from flinkcore.columnar.operator_plans.partial_windows import PartialWindows
 from flinkcore.columnar.plans.job_plan import JobPlan, make_plan
-from flinkcore.columnar.plans.partial_windows import PartialWindows, partial_windows
 from flinkcore.columnar.stages import partial_results
 from flinkcore.common import Duration, OutputTag, Time, WatermarkStrategy
 from flinkcore.datastream import (
@@ -264,7 +264,7 @@ OTHER_WINDOWS = "it is done for tumbling windows, and those that share slices, w
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_events_that_are_not_merged_have_a_reason(stream: DataStream, reason: str) -> None:
-    assert partial_windows(plan_of(stream)) == reason
+    assert plan_of(stream).partial_windows() == reason
 
 
 @pytest.mark.parametrize(
@@ -287,7 +287,7 @@ def test_events_that_are_not_merged_have_a_reason(stream: DataStream, reason: st
     ids=["tumbling", "purging", "retracting", "delta", "sliding", "cumulative"],
 )
 def test_events_are_merged_by_pane(stream: DataStream, pane_ms: int) -> None:
-    windows = partial_windows(plan_of(stream))
+    windows = plan_of(stream).partial_windows()
     assert isinstance(windows, PartialWindows)
     assert windows.pane_ms == pane_ms
 

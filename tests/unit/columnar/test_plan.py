@@ -14,10 +14,10 @@ from equipment.small_batches import read_in_batches_of
 from jobs.golden_generators import LegacyPunctuated, ValueAsTimestamp
 
 from flinkcore._internal.arrow.column_ops import apply_ops
+from flinkcore.columnar.operator_plans.window_aggregation import WindowAggregation
 from flinkcore.columnar.plans.job_description import refuse_changes
 from flinkcore.columnar.plans.job_plan import JobPlan, make_plan
 from flinkcore.columnar.plans.log_plan import EVENT_TIME, LogPlan
-from flinkcore.columnar.plans.operators import WindowAggregation
 from flinkcore.common import Duration, OutputTag, Time, WatermarkStrategy
 from flinkcore.datastream import (
     FILE,

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from flinkcore.columnar.plans.job_description import shown_settings
+from flinkcore.columnar.operator_plans.shown_settings import shown_settings
 from flinkcore.common import Duration, Time
 from flinkcore.datastream.window import (
     ContinuousEventTimeTrigger,

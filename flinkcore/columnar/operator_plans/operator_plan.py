@@ -1,0 +1,246 @@
+"""What the engine asks of every operator of a job."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import pyarrow as pa
+
+from flinkcore._internal.arrow.column_ops import HIDDEN_PREFIX, Columns
+from flinkcore.checkpoint.checkpoint_table import TableKind
+from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
+from flinkcore.common.output_tag import OutputTag
+from flinkcore.datastream.window import MergingWindowAssigner, Trigger, WindowAssigner
+from flinkcore.errors import SchemaError
+
+if TYPE_CHECKING:
+    from flinkcore.columnar.operator_plans.partial_windows import PartialWindows
+
+
+class OperatorTables(NamedTuple):
+    """Kinds of tables of an operator in a part of a checkpoint.
+
+    Attributes
+    ----------
+    always : tuple of TableKind
+        Tables that each part has.
+    possible : tuple of TableKind
+        All tables that a part may have.
+    """
+
+    always: tuple[TableKind, ...] = ()
+    possible: tuple[TableKind, ...] = ()
+
+
+class OperatorWindows(NamedTuple):
+    """Windows to which an operator assigns the rows of its one input.
+
+    Attributes
+    ----------
+    assigner : WindowAssigner
+    trigger : Trigger or None
+        None if it is the one that the windows have by themselves.
+    allowed_lateness_ms : int
+    """
+
+    assigner: WindowAssigner[Any, Any]
+    trigger: Trigger[Any, Any] | None
+    allowed_lateness_ms: int
+
+    @property
+    def merge(self) -> bool:
+        """Whether they can become one, as sessions do."""
+        return isinstance(self.assigner, MergingWindowAssigner)
+
+
+class OperatorPlan(ABC):
+    """An operator of a job, as its plan describes it; immutable and picklable.
+
+    A kind of operator is a subclass, and the engine asks it instead of its kind. The defaults are those of an operator
+    that reads whole rows, at any time, and holds nothing. `flinkcore.columnar.operator_plans.kinds` has the step of the
+    program that asks for each kind, and `flinkcore.columnar.stages.opened_stage` the stage that runs it.
+    """
+
+    # ---- the plan ----
+
+    uid_prefix: ClassVar[str] = "process"
+    """Beginning of the uid of an operator to which the program gives none."""
+
+    calls_functions: ClassVar[bool] = False
+    """Whether it calls functions of the user's in Python, which run in one thread at a time."""
+
+    takes_rows_anywhere: ClassVar[bool] = False
+    """Whether its rows need not come together: of several tasks, each may emit those that it has read."""
+
+    unites_inputs: ClassVar[bool] = False
+    """Whether its watermark is that of a union of its inputs, and not that of an operator with two inputs."""
+
+    @classmethod
+    @abstractmethod
+    def of(cls, step: Any) -> OperatorPlan:
+        """Return the operator of a step of the program.
+
+        Raises
+        ------
+        ConfigurationError
+            If the step cannot run over columns.
+        """
+
+    @property
+    @abstractmethod
+    def function_name(self) -> str:
+        """Name of what takes the rows, for messages."""
+
+    @property
+    def needs_event_time(self) -> bool:
+        """Whether it cannot do without watermarks."""
+        return False
+
+    @property
+    def columns(self) -> Columns:
+        """Columns of the rows that it reads besides the keys; None if it reads all."""
+        return None
+
+    @property
+    def timestamp_range(self) -> tuple[int, int]:
+        """Lowest and highest timestamp that a row may have, in ms since the epoch."""
+        return MIN_TIMESTAMP, MAX_TIMESTAMP
+
+    @property
+    @abstractmethod
+    def order_dependence(self) -> str | None:
+        """Part of it whose results depend on the order of the rows of a key, in words; None if there is none."""
+
+    @abstractmethod
+    def check(self, events: pa.Schema) -> None:
+        """Raise a SchemaError or ConfigurationError if it cannot run over rows with these columns."""
+
+    @property
+    def refuses_results(self) -> str | None:
+        """Why it does not take results of other operators, and what to do; None if it does."""
+        return None
+
+    def bound_to(self, inputs: Sequence[pa.Schema]) -> OperatorPlan:
+        """Return this with what it takes over from the columns of its inputs."""
+        return self
+
+    # ---- results and side outputs ----
+
+    @property
+    def is_retracting(self) -> bool:
+        """Whether a result withdraws an earlier one."""
+        return False
+
+    @property
+    def gives_firings(self) -> bool:
+        """Whether each result is a firing of a window, with its bounds, its watermark and its kind as columns."""
+        return False
+
+    @property
+    def fires_by_count(self) -> bool:
+        """Whether windows fire by the number of their rows, whatever the watermark is."""
+        return False
+
+    @property
+    def late_tags(self) -> tuple[OutputTag | None, ...]:
+        """Side outputs of late rows, one for each input that can have some; None where these are dropped."""
+        return ()
+
+    @property
+    def side_outputs(self) -> tuple[OutputTag, ...]:
+        """Its side outputs, those of late rows first."""
+        return tuple(tag for tag in self.late_tags if tag is not None)
+
+    @abstractmethod
+    def result_schema(
+        self, inputs: Sequence[pa.Schema], keys: Sequence[str], time_type: pa.DataType
+    ) -> pa.Schema:
+        """Return the columns of its results.
+
+        Parameters
+        ----------
+        inputs : sequence of pyarrow.Schema
+            Columns of the rows of each input.
+        keys : sequence of str
+            Columns that make up the key, in the rows of the first input.
+        time_type : pyarrow.DataType
+            Type of event times.
+        """
+
+    def side_output_schema(
+        self, output_tag: OutputTag, inputs: Sequence[pa.Schema], time_type: pa.DataType
+    ) -> pa.Schema:
+        """Return the columns of a side output: late rows are as they came."""
+        return inputs[self.late_tags.index(output_tag)]
+
+    @property
+    def repeating_columns(self) -> tuple[str, ...]:
+        """Columns of the results, besides the keys, that are known to have few values for their rows."""
+        return ()
+
+    def never_null(self, keys: Sequence[str]) -> frozenset[str]:
+        """Return columns of the results that never have a null, as far as their schema does not say so."""
+        return frozenset()
+
+    # ---- windows and timers ----
+
+    @property
+    def has_windows(self) -> bool:
+        """Whether its rows are counted by their windows."""
+        return False
+
+    @property
+    def windows(self) -> OperatorWindows | None:
+        """The windows of the rows of its one input; None if it has none, or two inputs."""
+        return None
+
+    @property
+    def sets_timers(self) -> bool:
+        """Whether its functions set timers, which may wait for a watermark."""
+        return False
+
+    def partial_windows(self, events: pa.Schema, keys: tuple[str, ...]) -> PartialWindows | str:
+        """Return how rows are merged before they come to it, or why they are not.
+
+        Parameters
+        ----------
+        events : pyarrow.Schema
+            Columns of the rows.
+        keys : tuple of str
+            Columns that make up the key.
+        """
+        return f"{self.function_name} takes the events themselves"
+
+    # ---- checkpoints ----
+
+    @property
+    @abstractmethod
+    def tables(self) -> OperatorTables:
+        """Tables that it has in a checkpoint."""
+
+    @abstractmethod
+    def describe(self, inputs: Sequence[pa.Schema]) -> dict[str, str]:
+        """Return settings on which its state depends, in words by their names.
+
+        A checkpoint carries them, so that no other job is restored from it. "operator" is the kind of operator.
+        """
+
+
+def bound_type(time_type: pa.DataType) -> pa.DataType:
+    """Return the type of timestamps in results, such as the bounds of windows: of ms, or int64 where times are so."""
+    return pa.timestamp("ms", time_type.tz) if pa.types.is_timestamp(time_type) else pa.int64()
+
+
+def require_column(column: str, schema: pa.Schema, what: str) -> None:
+    """Check that there is a column.
+
+    Raises
+    ------
+    SchemaError
+        If not; names what wants it.
+    """
+    if column not in schema.names:
+        known = ", ".join(name for name in schema.names if not name.startswith(HIDDEN_PREFIX))
+        raise SchemaError(f"{what}: there is no column {column!r}; columns: {known or 'none'}")

@@ -1,0 +1,54 @@
+"""Windows that are aggregated in part where events are read, before the exchange by key."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from flinkcore._native.aggregates import Accumulators
+from flinkcore._native.window_operator import WindowKernel
+
+if TYPE_CHECKING:
+    from flinkcore.columnar.operator_plans.window_aggregation import WindowAggregation
+
+
+@dataclass(frozen=True)
+class PartialWindows:
+    """The windows of an operator that takes in partial results; picklable.
+
+    A partial result is what events of one key and one pane add up to, of those that one task reads and that come before
+    the pane fires for the first time. It stands where the first of them does: in this order, operators merge them. So a
+    job gives the same rows, in the same order and to the last bit, and the same counts.
+
+    Parameters
+    ----------
+    operator : WindowAggregation
+    events : pyarrow.Schema
+        Columns of the events that come to it.
+    keys : tuple of str
+        Columns that make up the key.
+    pane_ms, offset_ms : int
+        Length and offset of the panes: tumbling windows, or the slides of windows that share slices.
+    """
+
+    operator: WindowAggregation
+    events: pa.Schema
+    keys: tuple[str, ...]
+    pane_ms: int
+    offset_ms: int
+
+    def native(self) -> tuple[WindowKernel, Accumulators]:
+        """Return native windows and accumulators of the operator."""
+        return self.operator.native(self.events)
+
+    @property
+    def fires_late(self) -> bool:
+        """Whether something comes of late events."""
+        return self.operator.allowed_lateness_ms > 0 or self.operator.late_tag is not None
+
+    @property
+    def key_fields(self) -> list[pa.Field]:
+        """Names and types of the key columns."""
+        return [self.events.field(key) for key in self.keys]

@@ -1,0 +1,264 @@
+"""Aggregates over the windows of each key."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Final
+
+import pyarrow as pa
+
+from flinkcore._native.aggregates import Accumulators, are_shareable, inexact_merges
+from flinkcore._native.window_operator import WindowKernel
+from flinkcore.checkpoint.checkpoint_table import TableKind
+from flinkcore.columnar.operator_plans.native_windows import slide_of, window_kernel, window_timestamps
+from flinkcore.columnar.operator_plans.operator_plan import (
+    OperatorPlan,
+    OperatorTables,
+    OperatorWindows,
+    bound_type,
+    require_column,
+)
+from flinkcore.columnar.operator_plans.partial_windows import PartialWindows
+from flinkcore.columnar.operator_plans.shown_settings import shown_settings
+from flinkcore.common import MIN_TIMESTAMP
+from flinkcore.common.output_tag import OutputTag
+from flinkcore.datastream.aggregates import Aggregate
+from flinkcore.datastream.graph.columnar_windows import ROW_KIND, columnar_trigger, require_columnar
+from flinkcore.datastream.graph.output_mode import OutputMode
+from flinkcore.datastream.graph.transformations import WindowTransformation
+from flinkcore.datastream.window import (
+    CumulativeEventTimeWindows,
+    EventTimeSessionWindows,
+    Evictor,
+    SlidingEventTimeWindows,
+    Trigger,
+    TumblingEventTimeWindows,
+    WindowAssigner,
+)
+from flinkcore.datastream.windowed_streams import WINDOW_RESULT_COLUMNS
+
+_OF_THE_ORDER: Final = frozenset(("first", "last", "collect", "min_by", "max_by"))
+
+_WITH_BOUNDS: Final = (
+    TumblingEventTimeWindows,
+    SlidingEventTimeWindows,
+    CumulativeEventTimeWindows,
+    EventTimeSessionWindows,
+)
+"""Windows over columns that have a start and an end, which are null in results of others."""
+
+
+@dataclass(frozen=True)
+class WindowAggregation(OperatorPlan):
+    """Aggregates over the windows of each key.
+
+    Attributes
+    ----------
+    window : WindowAssigner
+    allowed_lateness_ms : int
+    late_tag : OutputTag or None
+        Where rows go that are late for all their windows; None: counted and dropped.
+    aggregates : tuple of (str, Aggregate)
+        Output names and aggregates.
+    trigger : Trigger or None
+        None: the one that the windows have by themselves.
+    output_mode : OutputMode
+        What a window gives when it fires again.
+    evictor : Evictor or None
+        What removes rows from windows when they fire.
+    """
+
+    window: WindowAssigner[Any, Any]
+    allowed_lateness_ms: int
+    late_tag: OutputTag | None
+    aggregates: tuple[tuple[str, Aggregate], ...]
+    trigger: Trigger[Any, Any] | None = None
+    output_mode: OutputMode = OutputMode.ACCUMULATING
+    evictor: Evictor[Any] | None = None
+
+    uid_prefix: ClassVar[str] = "window"
+
+    @classmethod
+    def of(cls, step: WindowTransformation) -> WindowAggregation:
+        # Before watermarks are asked for, which would not help windows of another kind.
+        require_columnar(step.assigner, step.trigger, step.evictor)
+        return cls(
+            step.assigner,
+            step.allowed_lateness_ms,
+            step.late_tag,
+            step.aggregates,
+            step.trigger,
+            step.output_mode,
+            step.evictor,
+        )
+
+    @property
+    def function_name(self) -> str:
+        return "aggregate"
+
+    @property
+    def needs_event_time(self) -> bool:
+        return self.window.is_event_time() or not self.fires_by_count
+
+    @property
+    def order_dependence(self) -> str | None:
+        if not self.window.is_event_time():
+            return "windows of another kind than event time"
+        if self.trigger is not None or self.evictor is not None:
+            return "triggers and evictors"
+        if self.output_mode is not OutputMode.ACCUMULATING:
+            return "windows that fire again"
+        ordered = [str(aggregate) for _, aggregate in self.aggregates if aggregate.function in _OF_THE_ORDER]
+        return f"the aggregate {ordered[0]}" if ordered else None
+
+    @property
+    def gives_firings(self) -> bool:
+        return True
+
+    @property
+    def fires_by_count(self) -> bool:
+        trigger = columnar_trigger(self.window, self.trigger)
+        return trigger is not None and trigger.name == "count"
+
+    @property
+    def columns(self) -> frozenset[str]:
+        read = [(aggregate.column, aggregate.by) for _, aggregate in self.aggregates]
+        return frozenset(name for names in read for name in names if name is not None)
+
+    def columns_read(self, events: pa.Schema, keys: Sequence[str]) -> list[str]:
+        """Return the columns of rows that keys and aggregates read, in the order of the rows."""
+        read = self.columns.union(keys)
+        return [name for name in events.names if name in read]
+
+    @property
+    def late_tags(self) -> tuple[OutputTag | None, ...]:
+        return (self.late_tag,)
+
+    @property
+    def timestamp_range(self) -> tuple[int, int]:
+        """Timestamps whose windows have bounds of 64 bits."""
+        lowest, highest = window_timestamps(self.window)
+        trigger = columnar_trigger(self.window, self.trigger)
+        if trigger is not None and trigger.name == "continuous_event_time":
+            lowest = max(
+                lowest, MIN_TIMESTAMP + 1
+            )  # from the one that stands for none on, it would fire without end
+        return lowest, highest
+
+    @property
+    def repeating_columns(self) -> tuple[str, ...]:
+        return WINDOW_RESULT_COLUMNS if not self.is_retracting else (*WINDOW_RESULT_COLUMNS, ROW_KIND)
+
+    @property
+    def is_retracting(self) -> bool:
+        return self.output_mode is OutputMode.RETRACTING
+
+    def never_null(self, keys: Sequence[str]) -> frozenset[str]:
+        counts = {name for name, aggregate in self.aggregates if aggregate.function == "count"}
+        known = {"late_firing", "watermark", *counts}
+        if isinstance(self.window, _WITH_BOUNDS):
+            known.update(WINDOW_RESULT_COLUMNS)
+        if self.is_retracting:
+            known.add(ROW_KIND)
+        # A part of a composite key may be null.
+        return frozenset(known.union(keys if len(keys) == 1 else ()))
+
+    def result_schema(
+        self, inputs: Sequence[pa.Schema], keys: Sequence[str], time_type: pa.DataType
+    ) -> pa.Schema:
+        """Keys, bounds of the window, aggregates, and the columns of the firing."""
+        (events,) = inputs
+        _, accumulators = self.native(events)
+        bound = bound_type(time_type)
+        names = [name for name, _ in self.aggregates]
+        types = [pa.array(column).type for column in accumulators.take()]
+        return pa.schema(
+            [
+                *(pa.field(key, given_key_type(events.field(key).type)) for key in keys),
+                ("window_start", bound),
+                ("window_end", bound),
+                *zip(names, types, strict=True),
+                ("late_firing", pa.bool_()),
+                ("watermark", pa.int64()),
+                *([(ROW_KIND, pa.string())] if self.is_retracting else []),
+            ]
+        )
+
+    def check(self, events: pa.Schema) -> None:
+        for name, aggregate in self.aggregates:
+            for column in (aggregate.column, aggregate.by):
+                if column is not None:
+                    require_column(column, events, f"{name} = {aggregate}")
+        self.native(events)  # refuses what it cannot run
+
+    @property
+    def has_windows(self) -> bool:
+        return True
+
+    @property
+    def windows(self) -> OperatorWindows:
+        return OperatorWindows(self.window, self.trigger, self.allowed_lateness_ms)
+
+    def partial_windows(self, events: pa.Schema, keys: tuple[str, ...]) -> PartialWindows | str:
+        if not keys:
+            return "events have no key"
+        kernel, accumulators = self.native(events)
+        window = self.window
+        if not kernel.takes_partials or not isinstance(
+            window, TumblingEventTimeWindows | SlidingEventTimeWindows | CumulativeEventTimeWindows
+        ):
+            return "it is done for tumbling windows, and those that share slices, which fire at their end"
+        inexact = inexact_merges(accumulators)
+        if inexact:
+            name, aggregate = self.aggregates[inexact[0]]
+            return f"{name} = {aggregate} depends on every event's place in the order"
+        return PartialWindows(self, events, keys, slide_of(window), window.offset_ms)
+
+    @property
+    def tables(self) -> OperatorTables:
+        return OperatorTables((TableKind.WINDOWS,), (TableKind.WINDOWS,))
+
+    def describe(self, inputs: Sequence[pa.Schema]) -> dict[str, str]:
+        (events,) = inputs
+        elsewhere = {"late_tag", "aggregates"}
+        if self.evictor is None:
+            elsewhere.add("evictor")
+        own = tuple(each.name for each in fields(self) if each.name not in elsewhere)
+        aggregates = ", ".join(
+            f"{name} = {aggregate}"
+            + "".join(
+                f", {column}: {events.field(column).type}"
+                for column in (aggregate.column, aggregate.by)
+                if column
+            )
+            for name, aggregate in self.aggregates
+        )
+        return {
+            "operator": "aggregates over windows",
+            **shown_settings(self, own),
+            "aggregates": aggregates,
+        }
+
+    def native(self, events: pa.Schema) -> tuple[WindowKernel, Accumulators]:
+        """Return native windows and accumulators for one operator over events with these columns."""
+        accumulators = Accumulators(events, [aggregate.spec for _, aggregate in self.aggregates])
+        return self._kernel(shareable=are_shareable(accumulators)), accumulators
+
+    def _kernel(self, shareable: bool) -> WindowKernel:
+        # What is left in a window that every firing empties is the difference.
+        return window_kernel(
+            self.window,
+            self.trigger,
+            self.allowed_lateness_ms,
+            self.evictor,
+            shareable=shareable,
+            purges=self.output_mode is OutputMode.DELTA,
+        )
+
+
+def given_key_type(key_type: pa.DataType) -> pa.DataType:
+    """Return the type of a column of keys in results: of a struct, fields may be null that never are in the log."""
+    if not pa.types.is_struct(key_type):
+        return key_type
+    return pa.struct([(field.name, given_key_type(field.type)) for field in key_type])
