@@ -18,7 +18,6 @@ pytest.importorskip("pyspark")
 
 from flinkcore.common import Duration, OutputTag, Time, WatermarkStrategy
 from flinkcore.datastream import (
-    CoProcessFunction,
     DataStream,
     KeyedBatchProcessFunction,
     KeyedBroadcastProcessFunction,
@@ -130,28 +129,6 @@ def broadcast(first: DataStream, second: DataStream) -> DataStream:
     return first.key_by("user").connect(second.broadcast(RULES)).process(Rules(), SEEN)
 
 
-def without_keys(first: DataStream, second: DataStream) -> DataStream:
-    class Alternating(CoProcessFunction):
-        def __init__(self) -> None:
-            self.rows = 0
-
-        def process_element1(self, value: Any, ctx: Any) -> Iterator[Any]:
-            self.rows += 1
-            return iter(())
-
-        def process_element2(self, value: Any, ctx: Any) -> Iterator[Any]:
-            yield value.user, "before", value.row, ctx.timer_service().current_watermark(), None, self.rows
-
-    return first.connect(second).process(Alternating(), SEEN)
-
-
-def union(first: DataStream, second: DataStream) -> DataStream:
-    windows = first.union(second.filter(pc.field("row") > 9)).key_by("user")
-    return windows.window(TumblingEventTimeWindows.of(Time.milliseconds(50))).aggregate(
-        n=count(), rows=sum_("row")
-    )
-
-
 def top() -> KeyedProcessFunction:
     class Top(KeyedProcessFunction):
         """The users with the most rows of each window, as often as it fires."""
@@ -209,20 +186,6 @@ def interval_join(first: DataStream, second: DataStream) -> DataStream:
     right = second.with_columns(who=pc.field("user")).key_by("who")
     near = first.key_by("user").interval_join(right).between(Time.milliseconds(-40), 90)
     return near.side_output_left_late_data(LATE).process(Near(), SEEN)
-
-
-def co_group(first: DataStream, second: DataStream) -> DataStream:
-    class Sizes(CoGroupFunction[Any, Any]):
-        def co_group(self, first: Any, second: Any) -> Iterator[Any]:
-            user = (first or second)[0].user
-            yield user, "sizes", len(first), len(second), sum(row.row for row in first), None
-
-    keyed = first.co_group(second).where("user").equal_to("user")
-    return (
-        keyed.window(TumblingEventTimeWindows.of(Time.milliseconds(50)))
-        .allowed_lateness(9)
-        .apply(Sizes(), SEEN)
-    )
 
 
 def counted(stream: DataStream) -> DataStream:
@@ -302,11 +265,6 @@ def union_with_results(first: DataStream, second: DataStream) -> DataStream:
     return windows.aggregate(n=count(), rows=sum_("row"))
 
 
-def results_twice(first: DataStream, second: DataStream) -> DataStream:
-    sizes = counted(first.union(second)).select("user", n=pc.field("row"))
-    return sizes.connect(sizes).key_by("user", "user").process(in_order(), SEEN)
-
-
 def interval_join_of_results(first: DataStream, second: DataStream) -> DataStream:
     class Near(ProcessJoinFunction[Any, Any]):
         def process_element(self, left: Any, right: Any, ctx: Any) -> Iterator[Any]:
@@ -357,17 +315,13 @@ def batches_before_windows(first: DataStream, second: DataStream) -> DataStream:
 JOBS: dict[str, Callable[[DataStream, DataStream], DataStream]] = {
     "connected": connected(),
     "broadcast": broadcast,
-    "without keys": without_keys,
-    "union": union,
     "top users": top_users,
     "three operators": three_operators,
     "interval join": interval_join,
-    "co-group": co_group,
     "windows and log": windows_and_log,
     "results broadcast": lambda first, second: broadcast(first, counted(second)),
     "results of both": results_of_both,
     "shared results": shared_results,
-    "results twice": results_twice,
     "union with results": union_with_results,
     "interval join of results": interval_join_of_results,
     "batches before windows": batches_before_windows,

@@ -117,6 +117,10 @@ spark.stop()
 """
 
 
+@pytest.mark.skipif(
+    os.environ.get("FLINKCORE_TEST_SPARK_ARCHIVE") != "1",
+    reason="set FLINKCORE_TEST_SPARK_ARCHIVE=1 to start three Javas, and have one write an archive",
+)
 def test_spark_takes_its_classes_from_the_archive_that_the_command_writes(tmp_path: Path) -> None:
     if not list(ensure_java().resolve().parents[1].glob("lib/server/classes*.jsa")):
         pytest.skip("this Java has no archive of its own classes")
