@@ -37,6 +37,14 @@ cdef enum:
     DIGIT_BITS = 11  # of a radix digit, at most
 
 
+# ---- sifting down ------------------------------------------------------------------------------------------------
+
+
+cdef void _sift_down(HeapEntry* heap, uint64_t size, uint64_t i, HeapEntry entry, uint32_t* positions) noexcept nogil:
+    # One function for the loops that fire timers: inlined into each of them, it costs them registers.
+    heap_sift_down(heap, size, i, entry, positions)
+
+
 # ---- sorting entries ---------------------------------------------------------------------------------------------
 
 
@@ -949,7 +957,7 @@ cdef void _refill(TimerQueue* queue, const uint32_t* holes, int64_t n_holes) noe
             last -= 1
         if i >= 8:
             prefetch(&queue.heap[4 * <uint64_t> holes[i - 8] + 1])
-        heap_sift_down(queue.heap, size, holes[i], queue.heap[end], queue.positions)
+        _sift_down(queue.heap, size, holes[i], queue.heap[end], queue.positions)
         i -= 1
     queue.size = size
 
@@ -968,11 +976,11 @@ cdef void _first(TimerQueue* queue, int64_t n, HeapEntry* entries, HeapEntry* ca
         child = 4 * <uint64_t> position + 1
         end = child + 4 if child + 4 < queue.size else queue.size
         if child < end:
-            heap_sift_down(candidates, n_candidates, 0, queue.heap[child], NULL)
+            _sift_down(candidates, n_candidates, 0, queue.heap[child], NULL)
             child += 1
         else:
             n_candidates -= 1
-            heap_sift_down(candidates, n_candidates, 0, candidates[n_candidates], NULL)
+            _sift_down(candidates, n_candidates, 0, candidates[n_candidates], NULL)
         while child < end:
             heap_sift_up(candidates, n_candidates, queue.heap[child], NULL)
             n_candidates += 1
