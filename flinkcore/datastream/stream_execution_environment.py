@@ -66,6 +66,7 @@ from flinkcore.errors import ArgumentTypeError, ConfigurationError
 if TYPE_CHECKING:
     from flinkcore.common.restart_strategy import RestartStrategyConfiguration
     from flinkcore.datastream.graph.lake_tables import LakeTable
+    from flinkcore.datastream.logs.log_stream import LogStream
     from flinkcore.datastream.slot_sharing_group import SlotSharingGroup
 
 S = TypeVar("S", bound="StreamExecutionEnvironment")
@@ -87,7 +88,7 @@ class StreamExecutionEnvironment(WithFormerMethods):
     Follows ``pyflink.datastream.StreamExecutionEnvironment``. Deliberate difference: the environment knows only the
     sinks of a graph. :meth:`execute` runs the steps that lead to them; so does :meth:`DataStream.execute_and_collect`,
     with the steps that lead to that stream. The sinks are then cleared, as in Flink. A step that leads to no sink is
-    never run. A columnar job needs no sink: :meth:`DataStream.execute` of its result stream runs it.
+    never run. A columnar job needs no sink: :meth:`LogStream.execute` of its result stream runs it.
 
     Examples
     --------
@@ -708,7 +709,7 @@ class StreamExecutionEnvironment(WithFormerMethods):
         timestamp_unit: TimeUnit | None = None,
         arrival_unit: TimeUnit | None = None,
         integer_times: bool = False,
-    ) -> DataStream:
+    ) -> LogStream:
         """Return the stream of events of a log.
 
         Nothing is read before the job runs. In its results, ``window_start`` and ``window_end`` are timestamps in ms.
@@ -732,7 +733,7 @@ class StreamExecutionEnvironment(WithFormerMethods):
             Column with the source's timestamp, without nulls: integer milliseconds since the epoch, or numbers in
             `timestamp_unit`; an Arrow timestamp of any unit (UTC if it has no zone) or date; or ISO 8601 text such as
             ``2001-01-31T12:00:00.250Z`` (UTC if it has no offset). Fractions of a millisecond are floored. Or an
-            expression over the log's columns with one of these types. If :meth:`DataStream.with_columns` replaces the
+            expression over the log's columns with one of these types. If :meth:`LogStream.with_columns` replaces the
             column before timestamps are assigned, the new values are used.
         arrival : str or pyarrow.compute.Expression, optional
             The processing time at which the event reached the system, of the same types; always of the log as it was
@@ -806,7 +807,9 @@ class StreamExecutionEnvironment(WithFormerMethods):
             )
         if not isinstance(integer_times, bool):
             raise ArgumentTypeError(f"integer_times must be True or False, not {integer_times!r}")
-        return DataStream(
+        from flinkcore.datastream.logs.log_stream import LogStream
+
+        return LogStream(
             self,
             EventLogSource(
                 data=path_or_table if isinstance(path_or_table, LogData) else _data(path_or_table),
@@ -845,13 +848,13 @@ class StreamExecutionEnvironment(WithFormerMethods):
         timestamp_unit: TimeUnit | None = None,
         arrival_unit: TimeUnit | None = None,
         integer_times: bool = False,
-    ) -> DataStream:
+    ) -> LogStream:
         """Return the stream of events of a Delta table, through the library `deltalake` (``flinkcore[delta]``).
 
         The log has the rows that the table has at one version; the data files are read by the workers themselves.
         Files are found when the job is planned: without a version, those that the table has then. Rows of a table have
         no positions: those of a split are ordered by `arrival`, where that is the same by `position`, and then by their
-        content, so that compacting the table changes no result. A :meth:`DataStream.filter` with a pyarrow expression,
+        content, so that compacting the table changes no result. A :meth:`LogStream.filter` with a pyarrow expression,
         as a first step, belongs to the log: files and row groups that cannot meet it are not read, and rows that do not
         are not counted.
 
@@ -922,7 +925,7 @@ class StreamExecutionEnvironment(WithFormerMethods):
         timestamp_unit: TimeUnit | None = None,
         arrival_unit: TimeUnit | None = None,
         integer_times: bool = False,
-    ) -> DataStream:
+    ) -> LogStream:
         """Return the stream of events of an Iceberg table, through the library `pyiceberg` (``flinkcore[iceberg]``).
 
         The log has the rows, and the columns, that the table has in one snapshot. Otherwise as :meth:`from_delta`.
@@ -977,7 +980,7 @@ class StreamExecutionEnvironment(WithFormerMethods):
 
     def _from_lake_table(
         self, table: LakeTable, *, split: str | SplitOrigin | None, **settings: Any
-    ) -> DataStream:
+    ) -> LogStream:
         from flinkcore.datastream.graph.lake_tables import refuse_files_as_splits
 
         refuse_files_as_splits(split)
