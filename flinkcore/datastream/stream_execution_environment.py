@@ -18,15 +18,20 @@ from flinkcore._internal.io.locations import absolute_location, path_text
 from flinkcore._internal.python.extras import library
 from flinkcore._internal.python.missing_features import WithFormerMethods
 from flinkcore._internal.python.user_warnings import warn_user
-from flinkcore.common import settings
 from flinkcore.common.configuration import Configuration
 from flinkcore.common.execution_config import ExecutionConfig, JobClockName
 from flinkcore.common.io import InputFormat
 from flinkcore.common.job_client import JobClient
 from flinkcore.common.job_execution_result import JobExecutionResult
 from flinkcore.common.output_tag import OutputTag
-from flinkcore.common.setting_types import as_text
-from flinkcore.common.settings import Setting, check_cached_files, settings_of, unknown_settings
+from flinkcore.common.settings import flink_settings as settings
+from flinkcore.common.settings.flink_settings import (
+    Setting,
+    check_cached_files,
+    settings_of,
+    unknown_settings,
+)
+from flinkcore.common.settings.setting_types import as_text
 from flinkcore.common.split_origin import PARTITION, SplitOrigin
 from flinkcore.common.time import Duration, Time, timeout_ms
 from flinkcore.common.typeinfo import TypeInformation

@@ -14,7 +14,7 @@ from flinkcore._internal.arrow.sort_keys import SortKey
 from flinkcore._internal.arrow.time_units import TimeUnit
 from flinkcore.common.boundedness import Boundedness
 from flinkcore.common.output_tag import OutputTag
-from flinkcore.common.settings import NUMBER_OF_KEY_GROUPS, PARALLELISM, PARALLELISM_DEFAULT
+from flinkcore.common.settings.flink_settings import NUMBER_OF_KEY_GROUPS, PARALLELISM, PARALLELISM_DEFAULT
 from flinkcore.common.split_origin import PARTITION, SplitOrigin
 from flinkcore.common.typeinfo import TypeInformation, Types
 from flinkcore.common.watermark_strategy import WatermarkStrategy

@@ -12,12 +12,13 @@ from flinkcore.common.typeinfo import TypeInformation
 from flinkcore.datastream.data_stream import DataStream
 from flinkcore.datastream.functions import FunctionOrCallable
 from flinkcore.datastream.graph.element_transformations import SideOutputTransformation
-from flinkcore.datastream.graph.pipeline_executor import OutputStream, ProgressListener
+from flinkcore.datastream.graph.pipeline_executor import ProgressListener
 from flinkcore.datastream.graph.transformations import Transformation
 from flinkcore.datastream.stream import Stream
 from flinkcore.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    from flinkcore import JobResult, SideOutput
     from flinkcore.datastream.logs.log_stream import LogStream
 
 
@@ -38,7 +39,7 @@ class LogRows(Stream["LogStream"]):
         return self._kind(self._environment, transformation)
 
     @abstractmethod
-    def execute(self) -> OutputStream:
+    def execute(self) -> JobResult | SideOutput:
         """Return the rows of the job."""
 
     def elements(self) -> DataStream:
@@ -122,7 +123,7 @@ class SideOutputLogStream(LogRows):
         *,
         restore_from: str | PathLike[str] | None = None,
         stop_with_checkpoint: str | PathLike[str] | None = None,
-    ) -> OutputStream:
+    ) -> SideOutput:
         """Run the job and return the rows of this side output; parameters as of :meth:`LogStream.execute`."""
         result = self._main.execute(
             progress, restore_from=restore_from, stop_with_checkpoint=stop_with_checkpoint

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
 from flinkcore._internal.arrow.expressions import Expression
 from flinkcore.common.execution_config import ExecutionConfig
@@ -18,7 +18,7 @@ from flinkcore.datastream.graph.column_arguments import (
     require_key_columns,
 )
 from flinkcore.datastream.graph.declared_type import require_output_tag
-from flinkcore.datastream.graph.pipeline_executor import ProgressChoice, ProgressListener, ReplayResult
+from flinkcore.datastream.graph.pipeline_executor import ProgressChoice, ProgressListener
 from flinkcore.datastream.graph.transformations import (
     EventLogSource,
     FilterTransformation,
@@ -35,6 +35,7 @@ from flinkcore.datastream.logs.log_rows import SideOutputLogStream
 from flinkcore.errors import ArgumentTypeError, ConfigurationError
 
 if TYPE_CHECKING:
+    from flinkcore import JobResult, ReplayReport
     from flinkcore.datastream.connected_streams import BroadcastStream
     from flinkcore.datastream.data_stream import DataStream
     from flinkcore.datastream.keyed_stream import KeyedStream
@@ -362,7 +363,7 @@ class LogStream(AnalysedLog):
         *,
         restore_from: str | PathLike[str] | None = None,
         stop_with_checkpoint: str | PathLike[str] | None = None,
-    ) -> ReplayResult:
+    ) -> JobResult:
         """Return the result of the job that leads to this stream: rows, side outputs and report.
 
         The job runs, and writes its checkpoint, when ``to_arrow()``, ``to_batches()``, ``write_parquet()`` or
@@ -398,7 +399,7 @@ class LogStream(AnalysedLog):
 
         Returns
         -------
-        ReplayResult
+        JobResult
             With ``to_arrow``, ``to_batches``, ``to_dataframe``, ``write_parquet``, ``get_side_output(tag)`` and
             ``report``: a :class:`flinkcore.JobResult`.
 
@@ -414,7 +415,8 @@ class LogStream(AnalysedLog):
         config = self._environment.get_config()
         checkpoints = self._environment._checkpoint_settings(restore_from, stop_with_checkpoint)
         graph = StreamGraph(self._transformation)
-        return self._environment.executor.execute(graph, config, _choice(progress, config), checkpoints)
+        result = self._environment.executor.execute(graph, config, _choice(progress, config), checkpoints)
+        return cast("JobResult", result)
 
     def write_parquet(
         self,
@@ -424,7 +426,7 @@ class LogStream(AnalysedLog):
         *,
         restore_from: str | PathLike[str] | None = None,
         stop_with_checkpoint: str | PathLike[str] | None = None,
-    ) -> Any:
+    ) -> ReplayReport:
         """Run the job and let the workers write its rows as Parquet files.
 
         Either all files of all directories appear at the end, or none. Only a process that is killed in that moment can
@@ -474,7 +476,7 @@ class LogStream(AnalysedLog):
         *,
         restore_from: str | PathLike[str] | None = None,
         stop_with_checkpoint: str | PathLike[str] | None = None,
-    ) -> Any:
+    ) -> ReplayReport:
         """Run the job and let the workers write its rows into a Delta table, by one commit (``flinkcore[delta]``).
 
         The files are part of the table at once, or not at all: if the job or the commit fails, the table is as it was,
@@ -522,7 +524,7 @@ class LogStream(AnalysedLog):
         *,
         restore_from: str | PathLike[str] | None = None,
         stop_with_checkpoint: str | PathLike[str] | None = None,
-    ) -> Any:
+    ) -> ReplayReport:
         """Run the job and let the workers write its rows into an Iceberg table, by one commit (``flinkcore[iceberg]``).
 
         As :meth:`write_delta`.
