@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import reprlib
 from collections.abc import Callable, Mapping, Sequence
@@ -11,9 +10,9 @@ from numbers import Integral
 from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
-from flinkcore._internal.arrow.expressions import Expression, is_expression
+from flinkcore._internal.arrow.expressions import Expression
 from flinkcore._internal.arrow.sort_keys import Position, sort_keys
-from flinkcore._internal.arrow.time_units import TimeUnit, check_time_unit
+from flinkcore._internal.arrow.time_units import TimeUnit
 from flinkcore._internal.io.locations import absolute_location, path_text
 from flinkcore._internal.python.extras import library
 from flinkcore._internal.python.missing_features import WithFormerMethods
@@ -53,6 +52,7 @@ from flinkcore.datastream.graph.element_transformations import (
     SinkTransformation,
     SourceTransformation,
 )
+from flinkcore.datastream.graph.log_settings import LogSettings
 from flinkcore.datastream.graph.pipeline_executor import (
     NO_CHECKPOINTS,
     CheckpointSettings,
@@ -791,50 +791,25 @@ class StreamExecutionEnvironment(WithFormerMethods):
         -----
         A job reports the version or snapshot of a table that it has read: ``result.report.tables``.
         """
-        if not is_expression(timestamp):
-            _require_column(timestamp, "timestamp", " or a pyarrow expression")
-        if arrival is not None and not is_expression(arrival):
-            _require_column(arrival, "arrival", " or a pyarrow expression")
-        if split is not None and not isinstance(split, SplitOrigin):
-            _require_column(split, "split")
-        if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 < rate < math.inf:
-            raise ConfigurationError(f"rate must be a number of records per second above zero, not {rate!r}")
-        if isinstance(arrival_start_ms, bool) or not isinstance(arrival_start_ms, int):
-            raise ArgumentTypeError(f"arrival_start_ms must be an integer, not {arrival_start_ms!r}")
-        is_policy = isinstance(on_bad_row, str) and on_bad_row in ("fail", "drop")
-        if not is_policy and not isinstance(on_bad_row, OutputTag):
-            raise ConfigurationError(f"on_bad_row must be 'fail', 'drop' or an OutputTag, not {on_bad_row!r}")
-        check_time_unit(timestamp_unit, "timestamp_unit")
-        check_time_unit(arrival_unit, "arrival_unit")
-        if arrival_unit is not None and arrival is None:
-            raise ConfigurationError(
-                f"arrival_unit={arrival_unit!r} needs arrival=, the column whose numbers have this unit"
-            )
-        if not isinstance(integer_times, bool):
-            raise ArgumentTypeError(f"integer_times must be True or False, not {integer_times!r}")
         from flinkcore.datastream.logs.log_stream import LogStream
 
-        return LogStream(
-            self,
-            EventLogSource(
-                data=path_or_table if isinstance(path_or_table, LogData) else _data(path_or_table),
-                timestamp=timestamp,
-                arrival=arrival,
-                split=split,
-                rate=float(rate),
-                arrival_start_ms=arrival_start_ms,
-                format=format,
-                format_options=format_options,
-                filesystem=filesystem,
-                on_bad_row=on_bad_row,
-                has_positions=not isinstance(path_or_table, LogData),
-                position=path_or_table.position if isinstance(path_or_table, LogData) else None,
-                ordered_by=() if position is None else sort_keys(position),
-                timestamp_unit=timestamp_unit,
-                arrival_unit=arrival_unit,
-                integer_times=integer_times,
-            ),
+        is_table = isinstance(path_or_table, LogData)
+        settings = LogSettings(
+            timestamp=timestamp,
+            arrival=arrival,
+            split=split,
+            rate=rate,
+            arrival_start_ms=arrival_start_ms,
+            on_bad_row=on_bad_row,
+            has_positions=not is_table,
+            position=path_or_table.position if is_table else None,
+            ordered_by=() if position is None else sort_keys(position),
+            timestamp_unit=timestamp_unit,
+            arrival_unit=arrival_unit,
+            integer_times=integer_times,
         )
+        data = path_or_table if is_table else _data(path_or_table)
+        return LogStream(self, EventLogSource(data, settings, format, format_options, filesystem))
 
     def from_delta(
         self,
@@ -1215,11 +1190,6 @@ class StreamExecutionEnvironment(WithFormerMethods):
 
 def _listed(paths: str) -> list[str]:
     return [path.strip() for path in paths.split(",") if path.strip()]
-
-
-def _require_column(name: object, setting: str, alternative: str = "") -> None:
-    if not isinstance(name, str) or not name:
-        raise ConfigurationError(f"{setting} must be the name of a column{alternative}, not {name!r}")
 
 
 def _data(path_or_table: Any) -> Any:

@@ -24,6 +24,7 @@ from flinkcore._internal.show.tables import shown_table
 from flinkcore.common import OutputTag
 from flinkcore.common.split_origin import SplitOrigin
 from flinkcore.datastream import LogStream, StreamExecutionEnvironment
+from flinkcore.datastream.graph.log_settings import LogSettings
 from flinkcore.datastream.graph.transformations import (
     EventLogSource,
     ProcessTransformation,
@@ -228,15 +229,17 @@ def find_races(
     described = [
         EventLog.of(
             each,
-            timestamp=_NO_TIME,
-            arrival=arrival,
-            split=split,
+            LogSettings(
+                timestamp=_NO_TIME,
+                arrival=arrival,
+                split=split,
+                on_bad_row=on_bad_row,
+                ordered_by=() if position is None else sort_keys(position),
+                arrival_unit=arrival_unit,
+            ),
             format=format,
             format_options=format_options,
             filesystem=filesystem,
-            on_bad_row=on_bad_row,
-            ordered_by=() if position is None else sort_keys(position),
-            arrival_unit=arrival_unit,
         )
         for each in (log if isinstance(log, tuple) else (log,))
     ]
@@ -430,8 +433,9 @@ class _Trials:
         for log in logs:
             arrival = _ARRIVAL if _ARRIVAL in log.column_names else None
             stream = environment.from_event_log(log, arrival=arrival, split=_SPLIT, **self.settings)
-            assert isinstance(stream._transformation, EventLogSource)
-            stream._transformation.checked_units = ("timestamp",) if self.checks_unit else ()
+            source = stream._transformation
+            assert isinstance(source, EventLogSource)
+            source.log = replace(source.log, checked_units=("timestamp",) if self.checks_unit else ())
             streams.append(stream.select(*(name for name in log.column_names if name not in own)))
         results = self.job(*streams)
         if not isinstance(results, LogStream):

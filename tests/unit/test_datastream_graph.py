@@ -143,7 +143,7 @@ def test_a_graph_travels_by_pickle_with_file_splits_intact(executor: RecordingEx
     log = StreamExecutionEnvironment(executor).from_event_log("log.csv", timestamp="ts", split=FILE)
     graph = StreamGraph(windowed(log.filter(pc.field("a") > 1)).aggregate(n=count())._transformation)
     source = pickle.loads(pickle.dumps(graph)).transformations()[0]
-    assert source.split is FILE
+    assert source.log.split is FILE
 
 
 def test_lateness_is_milliseconds_or_an_interval(stream: DataStream) -> None:

@@ -587,7 +587,7 @@ class LogStream(AnalysedLog):
         log = self._transformation
         assert isinstance(log, EventLogSource)
         for name in names:
-            if name in (log.arrival, log.split):
+            if name in (log.log.arrival, log.log.split):
                 raise ConfigurationError(
                     f"column {name!r} has the arrivals or splits of the log: replace it in the DataFrame before "
                     "from_event_log, or give another name to the computed column"
