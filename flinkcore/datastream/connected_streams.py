@@ -111,7 +111,7 @@ class ConnectedStreams(TwoConnected[DataStream]):
         -----
         Follows ``pyflink.datastream.ConnectedStreams.key_by``, which takes functions alone.
         """
-        if _is_function(key_selector1) and _is_function(key_selector2):
+        if is_function_of_key(key_selector1) and is_function_of_key(key_selector2):
             streams = [DataStream(s._environment, s._transformation) for s in (self.stream1, self.stream2)]
             return ConnectedStreams(
                 streams[0].key_by(key_selector1, key_type=key_type),
@@ -265,7 +265,8 @@ def require_process_function(func: object, expected: tuple[type, ...], what: str
         raise ArgumentTypeError(f"process on connected {what} takes a {names}, not {func!r}")
 
 
-def _is_function(key: object) -> bool:
+def is_function_of_key(key: object) -> bool:
+    """Return whether a key is given as a function of an element."""
     return isinstance(key, KeySelector) or callable(key)
 
 

@@ -111,16 +111,13 @@ def refuse_call_of_windows(windows: WindowsOfStream[Any], name: str) -> NoReturn
 def _why_elements(stream: Stream[Any], name: str) -> str:
     """Return why a stream has single elements, and what to do for a call over columns."""
     steps = list(stream._transformation.in_order())
-    if not any(isinstance(step, EventLogSource) for step in steps):
-        return "begin with env.from_event_log(...)"
     by = next((step for step in steps if step.needs_rows), None)
     if by is None:
         return "elements() has made single elements of the rows; call it before that"
-    take = (
-        "take the elements by execute_and_collect(), or give them to a sink and call the environment's execute()"
-        if name in _OF_RESULTS
-        else "call it before that step"
-    )
+    is_over_log = any(isinstance(step, EventLogSource) for step in steps)
+    take = "call it before that step" if is_over_log else "begin with env.from_event_log(...)"
+    if name in _OF_RESULTS:
+        take = "take the elements by execute_and_collect(), or give them to a sink and call the environment's execute()"
     instead = next((call for kind, call in _OVER_COLUMNS.items() if isinstance(by, kind)), None)
-    or_else = "" if instead is None else f". Or let it run over the columns of the log: {instead}"
+    or_else = f". Or let it run over the columns of the log: {instead}" if is_over_log and instead else ""
     return f"the job runs element by element, because of the step {str(by)!r}: {take}{or_else}"

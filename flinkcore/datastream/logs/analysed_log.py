@@ -62,7 +62,7 @@ class AnalysedLog(LogRows):
         Returns
         -------
         LatenessFigures
-            A :class:`flinkcore.analysis.lateness_frontier.LatenessFrontier`; printed, a sentence, a picture and advice.
+            The figures as tables; printed, a sentence, a picture and advice.
 
         Raises
         ------
@@ -130,7 +130,7 @@ class AnalysedLog(LogRows):
         Returns
         -------
         StrategyComparison
-            A :class:`flinkcore.analysis.what_if.WhatIf`; printed, how many results change, and by how much.
+            The differences as tables; printed, how many results change, and by how much.
 
         Raises
         ------
@@ -162,8 +162,7 @@ class AnalysedLog(LogRows):
         Returns
         -------
         KeyStory
-            A :class:`flinkcore.analysis.key_history.KeyHistory`: `print` it, or take its tables `events`, `firings` and
-            `timers`.
+            `print` it, or take its tables `events`, `firings` and `timers`.
 
         Raises
         ------

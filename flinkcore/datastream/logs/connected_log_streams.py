@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import overload
+from collections.abc import Callable, Sequence
+from typing import Any, overload
 
 from flinkcore._internal.arrow.schemas import Schema
 from flinkcore.common.output_tag import OutputTag
@@ -13,8 +13,10 @@ from flinkcore.datastream.connected_streams import (
     BroadcastStream,
     ConnectedStreams,
     ConnectedWithBroadcast,
+    Key,
     TwoConnected,
     columns_of,
+    is_function_of_key,
     require_process_function,
 )
 from flinkcore.datastream.data_stream import DataStream
@@ -25,6 +27,7 @@ from flinkcore.datastream.functions import (
     CoProcessFunction,
     KeyedBroadcastProcessFunction,
     KeyedCoProcessFunction,
+    KeySelector,
 )
 from flinkcore.datastream.graph.declared_type import gives_elements, named_outputs
 from flinkcore.datastream.graph.transformations import TwoInputTransformation
@@ -47,24 +50,40 @@ class ConnectedLogStreams(TwoConnected[LogStream]):
         """Return the rows of both streams as single elements; see :meth:`LogStream.elements`."""
         return ConnectedStreams(self.stream1.elements(), self.stream2.elements())
 
+    @overload
+    def key_by(self, key1: str | Sequence[str], key2: str | Sequence[str]) -> ConnectedLogStreams: ...
+
+    @overload
     def key_by(
-        self, key_columns1: str | Sequence[str], key_columns2: str | Sequence[str]
-    ) -> ConnectedLogStreams:
+        self,
+        key1: KeySelector | Callable[[Any], Any],
+        key2: KeySelector | Callable[[Any], Any],
+        key_type: TypeInformation | None = None,
+    ) -> ConnectedStreams: ...
+
+    def key_by(
+        self, key1: Key, key2: Key, key_type: TypeInformation | None = None
+    ) -> ConnectedLogStreams | ConnectedStreams:
         """Return these streams partitioned by key.
 
         Parameters
         ----------
-        key_columns1, key_columns2 : str or sequence of str
-            Columns that make up the key of the first and of the second stream, as many and of the same types.
+        key1, key2 : str or sequence of str, or KeySelector or callable
+            Columns that make up the key of the first and of the second stream, as many and of the same types; or for
+            both a function of a row, as of :meth:`ConnectedStreams.key_by`, whose rows are then single elements.
+        key_type : TypeInformation, optional
+            Type of the functions' keys.
 
         Raises
         ------
         ConfigurationError
             If a stream has a key already, or the numbers of columns differ.
         """
+        if is_function_of_key(key1) and is_function_of_key(key2):
+            return self.elements().key_by(key1, key2, key_type)
         self._refuse_second_key(KeyedLogStream)
         return ConnectedLogStreams(
-            self.stream1.key_by(*columns_of(key_columns1)), self.stream2.key_by(*columns_of(key_columns2))
+            self.stream1.key_by(*columns_of(key1)), self.stream2.key_by(*columns_of(key2))
         )
 
     def map(self, func: CoMapFunction, output_type: TypeInformation | None = None) -> DataStream:

@@ -196,7 +196,7 @@ class WithWindow(Generic[F]):
     def apply(
         self,
         function: F,
-        output_type: Schema,
+        output_type: Schema = None,
         *,
         side_outputs: Sequence[OutputTag] = (),
         timestamp_column: str | None = None,
