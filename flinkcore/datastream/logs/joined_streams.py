@@ -190,7 +190,7 @@ class WithWindow(Generic[F]):
         return with_settings(self, evictor=evictor)
 
     def allowed_lateness(self, time_ms: int | Time | Duration) -> WithWindow[F]:
-        """Return these windows with an allowed lateness; parameters as of :meth:`WindowedStream.allowed_lateness`."""
+        """Return these windows with an allowed lateness; parameters as of `WindowedLogStream.allowed_lateness`."""
         return with_settings(self, allowed_lateness_ms=interval_or_ms(time_ms, "allowed_lateness"))
 
     def apply(
