@@ -131,7 +131,16 @@ def _description(module: str, name: str, found: Any) -> str:
 
 
 _HIDDEN = (
-    *("ConfiguredStream", "WithoutStep", "Stream", "LogRows", "AnalysedLog", "WindowsOfStream", "OutputRows"),
+    *(
+        "ConfiguredStream",
+        "WithoutStep",
+        "Stream",
+        "ExtendableStream",
+        "LogRows",
+        "AnalysedLog",
+        "WindowsOfStream",
+        "OutputRows",
+    ),
     *("TwoConnected", "ConnectedWithBroadcast", "JoinInTime", "JoinWithinBounds"),
 )
 """Bases of public classes that are not public themselves, beside those whose names begin with an underscore."""

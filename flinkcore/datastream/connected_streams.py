@@ -25,8 +25,8 @@ from flinkcore.datastream.stream import Stream
 from flinkcore.errors import ArgumentTypeError, ConfigurationError
 
 Key = str | Sequence[str] | KeySelector | Callable[[Any], Any]
-Sent = TypeVar("Sent", bound=Stream[Any])
-Connected = TypeVar("Connected", bound=Stream[Any])
+Sent = TypeVar("Sent", bound=Stream)
+Connected = TypeVar("Connected", bound=Stream)
 
 
 class BroadcastStream(Generic[Sent]):

@@ -31,7 +31,7 @@ from flinkcore.datastream.graph.element_transformations import (
     SideOutputTransformation,
 )
 from flinkcore.datastream.graph.transformations import Transformation
-from flinkcore.datastream.stream import CloseableIterator, DataStreamSink, Stream
+from flinkcore.datastream.stream import CloseableIterator, DataStreamSink, ExtendableStream
 from flinkcore.errors import ArgumentTypeError, ConfigurationError
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 __all__ = ["CloseableIterator", "DataStream", "DataStreamSink"]
 
 
-class DataStream(Stream["DataStream"]):
+class DataStream(ExtendableStream["DataStream"]):
     """A stream of single elements; each call returns a new stream, and nothing runs yet.
 
     Its steps call Python functions, as in PyFlink: embedded in one thread, on Spark in a task per subtask, with the

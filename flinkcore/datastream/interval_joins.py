@@ -17,7 +17,7 @@ from flinkcore.datastream.keyed_stream import KeyedStream
 from flinkcore.datastream.stream import Stream
 from flinkcore.errors import ConfigurationError
 
-Keyed = TypeVar("Keyed", bound=Stream[Any])
+Keyed = TypeVar("Keyed", bound=Stream)
 Bounded = TypeVar("Bounded")
 J = TypeVar("J", bound="JoinInTime[Any, Any]")
 B = TypeVar("B", bound="JoinWithinBounds[Any]")

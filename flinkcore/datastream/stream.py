@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from flinkcore.datastream.stream_execution_environment import StreamExecutionEnvironment
 
 C = TypeVar("C", bound="ConfiguredStream")
-S = TypeVar("S", bound="Stream[Any]")
+S = TypeVar("S", bound="Stream")
 
 
 class ConfiguredStream:
@@ -150,7 +150,7 @@ class WithoutStep:
     slot_sharing_group = refused_on_keys("Setting slot sharing group")
 
 
-class Stream(ConfiguredStream, Generic[S]):
+class Stream(ConfiguredStream):
     """A stream of a job; each call returns a new stream, and nothing runs yet.
 
     Parameters
@@ -217,97 +217,6 @@ class Stream(ConfiguredStream, Generic[S]):
         """Do not chain the step to the one before it."""
         self._transformation.settings.chaining = ChainingStrategy.HEAD
         return self
-
-    def assign_timestamps_and_watermarks(self, watermark_strategy: StrategyOrAssigner) -> S:
-        """Return this stream with event time and, for each split of the log, watermarks.
-
-        Parameters
-        ----------
-        watermark_strategy : WatermarkStrategy
-            Or an assigner of :mod:`flinkcore.datastream.timestamps`. A replay over columns takes bounded and ascending
-            extractors whose method returns a field of the element, or an arithmetic expression of fields.
-
-        Raises
-        ------
-        ConfigurationError
-            If it is neither.
-
-        Notes
-        -----
-        Flink's ``TimestampsAndWatermarksOperator`` on each split, merged by a ``StatusWatermarkValve``.
-        """
-        strategy = as_watermark_strategy(watermark_strategy)
-        return self._then(TimestampsAndWatermarksTransformation(self._transformation, strategy))
-
-    def union(self, *streams: S) -> S:
-        """Return all rows of this stream and of others.
-
-        The watermark is the minimum over all streams that are not idle. A log that has ended holds it back until the
-        end of the replay, unless it is idle: set an idleness in its strategy. Calls after the union, such as
-        :meth:`filter` or :meth:`assign_timestamps_and_watermarks`, apply to each of the streams.
-
-        Parameters
-        ----------
-        *streams : streams of the same kind
-            Streams of this environment with the same columns, or elements of the same type; without any it is this
-            stream alone. Streams without a declared type go with all others, to a stream without one.
-
-        Raises
-        ------
-        ConfigurationError
-            If one is no such stream.
-
-        Notes
-        -----
-        Follows ``pyflink.datastream.DataStream.union``, where streams without a type go with none that has one.
-        """
-        for stream in streams:
-            self._require_stream(stream, "union")
-        if not streams:
-            return self._then(self._values())
-        united = tuple(stream._values() for stream in cast("tuple[Stream[Any], ...]", (self, *streams)))
-        declared = dict.fromkeys(step.element_type for step in united)
-        declared.pop(Types.PICKLED_BYTE_ARRAY(), None)
-        if len(declared) > 1:
-            raise ConfigurationError(
-                f"union takes streams of one type, not of {' and '.join(map(repr, declared))}: declare the same "
-                "output_type for all, or connect them"
-            )
-        return self._then(UnionTransformation(united))
-
-    def _broadcast_states(
-        self, descriptors: tuple[MapStateDescriptor[Any, Any], ...]
-    ) -> tuple[MapStateDescriptor[Any, Any], ...]:
-        """Return the broadcast states that a call names; raise a ConfigurationError for anything else."""
-        from flinkcore.datastream.state import MapStateDescriptor
-
-        for descriptor in descriptors:
-            if not isinstance(descriptor, MapStateDescriptor):
-                raise ArgumentTypeError(f"broadcast takes MapStateDescriptors, not {descriptor!r}")
-        refuse_repeated(tuple(descriptor.name for descriptor in descriptors), "broadcast", "states")
-        return descriptors
-
-    @property
-    @abstractmethod
-    def _kind(self) -> type[Stream[Any]]:
-        """The class of the streams that this one can be united or connected with."""
-
-    @abstractmethod
-    def _then(self, transformation: Transformation) -> S:
-        """Return the stream that ends with a step."""
-
-    def _require_stream(self, stream: object, call: str) -> None:
-        """Raise a ConfigurationError unless it is a stream of this kind and this environment."""
-        kind = self._kind
-        if not isinstance(stream, kind):
-            hint = (
-                ": call elements() on the stream of the log, to give its rows as single elements"
-                if isinstance(stream, Stream)
-                else ""
-            )
-            raise ArgumentTypeError(f"{call} takes a {kind.__name__}, not {stream!r}{hint}")
-        if stream.get_execution_environment() is not self._environment:
-            raise ConfigurationError(f"{call} takes a stream of the same environment, not of another one")
 
     def _input(self) -> Transformation:
         """Return the step whose elements the next one reads; for keyed streams, that of the key."""
@@ -457,6 +366,101 @@ class Stream(ConfiguredStream, Generic[S]):
                 *(f"     {line}" for line in executor.explain_execution(graph, config)),
             ]
         )
+
+
+class ExtendableStream(Stream, Generic[S]):
+    """A stream that further steps of its kind can follow, over single elements or over columns."""
+
+    def assign_timestamps_and_watermarks(self, watermark_strategy: StrategyOrAssigner) -> S:
+        """Return this stream with event time and, for each split of the log, watermarks.
+
+        Parameters
+        ----------
+        watermark_strategy : WatermarkStrategy
+            Or an assigner of :mod:`flinkcore.datastream.timestamps`. A replay over columns takes bounded and ascending
+            extractors whose method returns a field of the element, or an arithmetic expression of fields.
+
+        Raises
+        ------
+        ConfigurationError
+            If it is neither.
+
+        Notes
+        -----
+        Flink's ``TimestampsAndWatermarksOperator`` on each split, merged by a ``StatusWatermarkValve``.
+        """
+        strategy = as_watermark_strategy(watermark_strategy)
+        return self._then(TimestampsAndWatermarksTransformation(self._transformation, strategy))
+
+    def union(self, *streams: S) -> S:
+        """Return all rows of this stream and of others.
+
+        The watermark is the minimum over all streams that are not idle. A log that has ended holds it back until the
+        end of the replay, unless it is idle: set an idleness in its strategy. Calls after the union, such as
+        :meth:`filter` or :meth:`assign_timestamps_and_watermarks`, apply to each of the streams.
+
+        Parameters
+        ----------
+        *streams : streams of the same kind
+            Streams of this environment with the same columns, or elements of the same type; without any it is this
+            stream alone. Streams without a declared type go with all others, to a stream without one.
+
+        Raises
+        ------
+        ConfigurationError
+            If one is no such stream.
+
+        Notes
+        -----
+        Follows ``pyflink.datastream.DataStream.union``, where streams without a type go with none that has one.
+        """
+        for stream in streams:
+            self._require_stream(stream, "union")
+        if not streams:
+            return self._then(self._values())
+        united = tuple(stream._values() for stream in cast("tuple[Stream, ...]", (self, *streams)))
+        declared = dict.fromkeys(step.element_type for step in united)
+        declared.pop(Types.PICKLED_BYTE_ARRAY(), None)
+        if len(declared) > 1:
+            raise ConfigurationError(
+                f"union takes streams of one type, not of {' and '.join(map(repr, declared))}: declare the same "
+                "output_type for all, or connect them"
+            )
+        return self._then(UnionTransformation(united))
+
+    def _broadcast_states(
+        self, descriptors: tuple[MapStateDescriptor[Any, Any], ...]
+    ) -> tuple[MapStateDescriptor[Any, Any], ...]:
+        """Return the broadcast states that a call names; raise a ConfigurationError for anything else."""
+        from flinkcore.datastream.state import MapStateDescriptor
+
+        for descriptor in descriptors:
+            if not isinstance(descriptor, MapStateDescriptor):
+                raise ArgumentTypeError(f"broadcast takes MapStateDescriptors, not {descriptor!r}")
+        refuse_repeated(tuple(descriptor.name for descriptor in descriptors), "broadcast", "states")
+        return descriptors
+
+    @property
+    @abstractmethod
+    def _kind(self) -> type[Stream]:
+        """The class of the streams that this one can be united or connected with."""
+
+    @abstractmethod
+    def _then(self, transformation: Transformation) -> S:
+        """Return the stream that ends with a step."""
+
+    def _require_stream(self, stream: object, call: str) -> None:
+        """Raise a ConfigurationError unless it is a stream of this kind and this environment."""
+        kind = self._kind
+        if not isinstance(stream, kind):
+            hint = (
+                ": call elements() on the stream of the log, to give its rows as single elements"
+                if isinstance(stream, Stream)
+                else ""
+            )
+            raise ArgumentTypeError(f"{call} takes a {kind.__name__}, not {stream!r}{hint}")
+        if stream.get_execution_environment() is not self._environment:
+            raise ConfigurationError(f"{call} takes a stream of the same environment, not of another one")
 
 
 class DataStreamSink(ConfiguredStream):

@@ -36,7 +36,7 @@ from flinkcore.errors import ArgumentTypeError, ConfigurationError
 if TYPE_CHECKING:
     from flinkcore.datastream.stream_execution_environment import StreamExecutionEnvironment
 
-Keyed = TypeVar("Keyed", bound=Stream[Any])
+Keyed = TypeVar("Keyed", bound=Stream)
 Applied = TypeVar("Applied", bound=AnyWindowFunction)
 Processed = TypeVar("Processed", bound=AnyWindowFunction)
 Windows = TypeVar("Windows", bound="WindowsOfStream[Any]")

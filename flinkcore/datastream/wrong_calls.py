@@ -53,7 +53,7 @@ class WrongStreamError(ConfigurationError, AttributeError):
     """A call on a stream that only another kind of stream has."""
 
 
-def refuse_call(stream: Stream[Any], name: str) -> NoReturn:
+def refuse_call(stream: Stream, name: str) -> NoReturn:
     """Raise for a name that a stream does not have.
 
     Raises
@@ -108,7 +108,7 @@ def refuse_call_of_windows(windows: WindowsOfStream[Any], name: str) -> NoReturn
     refuse_stream_method(windows, name)
 
 
-def _why_elements(stream: Stream[Any], name: str) -> str:
+def _why_elements(stream: Stream, name: str) -> str:
     """Return why a stream has single elements, and what to do for a call over columns."""
     steps = list(stream._transformation.in_order())
     by = next((step for step in steps if step.needs_rows), None)

@@ -22,21 +22,12 @@ if TYPE_CHECKING:
     from flinkcore.datastream.logs.log_stream import LogStream
 
 
-class LogRows(Stream["LogStream"]):
+class LogRows(Stream):
     """Rows of a job over event logs: its results, or one of its side outputs.
 
     Each of the calls that return or print rows runs the job. To get several outputs or the report of one run, take them
     from the result of :meth:`LogStream.execute`.
     """
-
-    @property
-    def _kind(self) -> type[LogStream]:
-        from flinkcore.datastream.logs.log_stream import LogStream  # a subclass of this class
-
-        return LogStream
-
-    def _then(self, transformation: Transformation) -> LogStream:
-        return self._kind(self._environment, transformation)
 
     @abstractmethod
     def execute(self) -> JobResult | SideOutput:

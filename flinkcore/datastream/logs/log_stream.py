@@ -26,12 +26,14 @@ from flinkcore.datastream.graph.transformations import (
     ProcessTransformation,
     SelectTransformation,
     StreamGraph,
+    Transformation,
     TwoInputTransformation,
     WindowTransformation,
     WithColumnsTransformation,
 )
 from flinkcore.datastream.logs.analysed_log import AnalysedLog
 from flinkcore.datastream.logs.log_rows import SideOutputLogStream
+from flinkcore.datastream.stream import ExtendableStream
 from flinkcore.errors import ArgumentTypeError, ConfigurationError
 
 if TYPE_CHECKING:
@@ -52,7 +54,7 @@ if TYPE_CHECKING:
 L = TypeVar("L", bound="LogStream")
 
 
-class LogStream(AnalysedLog):
+class LogStream(AnalysedLog, ExtendableStream["LogStream"]):
     """A stream of rows with columns; each call returns a new stream, and nothing runs yet.
 
     A job starts with one log, or several that are united or connected, steps over columns and
@@ -71,6 +73,13 @@ class LogStream(AnalysedLog):
     -----
     Made by :meth:`StreamExecutionEnvironment.from_event_log`; PyFlink does not have it.
     """
+
+    @property
+    def _kind(self) -> type[LogStream]:
+        return LogStream
+
+    def _then(self, transformation: Transformation) -> LogStream:
+        return LogStream(self._environment, transformation)
 
     def filter(self, predicate: Expression) -> LogStream:
         """Return the rows for which a predicate is true.
