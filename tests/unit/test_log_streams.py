@@ -10,6 +10,7 @@ from flinkcore.datastream import (
     AsyncDataStream,
     AsyncFunction,
     DataStream,
+    FilterFunction,
     KeyedLogStream,
     KeyedStream,
     LogStream,
@@ -45,6 +46,11 @@ def env() -> StreamExecutionEnvironment:
 @pytest.fixture
 def log(env: StreamExecutionEnvironment) -> LogStream:
     return env.from_event_log(TABLE, timestamp="ts", on_bad_row=BAD)
+
+
+class OfUser(FilterFunction):
+    def filter(self, value: Any) -> bool:
+        return bool(value.user == "a")
 
 
 class Waiting(AsyncFunction[Any, Any]):
@@ -138,6 +144,8 @@ def test_streams_of_both_kinds_are_put_together_as_elements(log: LogStream) -> N
 def test_steps_of_a_log_refuse_what_is_for_elements(log: LogStream) -> None:
     with pytest.raises(ConfigurationError, match=r"or to filter of elements\(\)"):
         log.filter(lambda row: True)
+    with pytest.raises(ConfigurationError, match=r"or to filter of elements\(\)"):
+        log.filter(OfUser())
     with pytest.raises(ConfigurationError, match=r"elements\(\)\.broadcast\(\)"):
         log.broadcast()
     with pytest.raises(ConfigurationError, match=r"a type of Types .* call elements\(\) first"):

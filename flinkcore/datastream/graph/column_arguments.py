@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from flinkcore._internal.arrow.expressions import is_expression
+from flinkcore.datastream.functions import Function
 from flinkcore.errors import ArgumentTypeError, ConfigurationError
 
 
@@ -42,7 +43,7 @@ def require_expression(value: object, call: str) -> None:
             "text is a condition of Spark SQL only in filter on the stream of a log that is a Spark DataFrame, before "
             "any other step; a column is pyarrow.compute.field(name)"
         )
-    elif callable(value):
+    elif callable(value) or isinstance(value, Function):
         hint = "a Python function, called for each row, goes to map, flat_map or process, or to filter of elements()"
     else:
         hint = "a constant is pyarrow.compute.scalar(value)"

@@ -11,7 +11,7 @@ from flinkcore._internal.arrow.expressions import Expression
 from flinkcore.common.execution_config import ExecutionConfig
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.typeinfo import TypeInformation
-from flinkcore.datastream.functions import KeySelector, ProcessFunction
+from flinkcore.datastream.functions import Function, KeySelector, ProcessFunction
 from flinkcore.datastream.graph.column_arguments import (
     refuse_repeated,
     require_expression,
@@ -103,7 +103,8 @@ class LogStream(AnalysedLog, ExtendableStream["LogStream"]):
         >>> dear = (pc.field("price") > 100) & pc.field("country").isin(["DE", "FR"])
         >>> stream.filter(dear)  # doctest: +SKIP
         """
-        of_log = None if callable(predicate) else self._in_log(lambda data: data.filter(predicate))
+        is_function = callable(predicate) or isinstance(predicate, Function)
+        of_log = None if is_function else self._in_log(lambda data: data.filter(predicate))
         if of_log is not None:
             return of_log
         require_expression(predicate, "filter")
