@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from models.settings_page import PAGE, page_with_tables
 
-from flinkcore.common import Configuration, Duration, RestartStrategies, Row, Types, settings
+from flinkcore.common import Configuration, Duration, RestartStrategies, Row, Types
 from flinkcore.common.memory_size import MemorySize
+from flinkcore.common.settings import flink_settings as settings
 from flinkcore.common.settings.flink_settings import (
     FAMILIES,
     SETTINGS,
