@@ -25,7 +25,7 @@ from flinkcore.common import (
     WatermarkOutput,
     WatermarkStrategy,
 )
-from flinkcore.datastream import DataStream, StreamExecutionEnvironment
+from flinkcore.datastream import LogStream, StreamExecutionEnvironment
 from flinkcore.datastream.aggregates import Aggregate
 from flinkcore.datastream.graph.transformations import WindowProcessTransformation
 from flinkcore.datastream.window import MergingWindowAssigner, WindowAssigner
@@ -179,10 +179,10 @@ class RowPath:
     """Windows of functions in Python."""
 
     @staticmethod
-    def job(env: StreamExecutionEnvironment, item: dict[str, Any]) -> DataStream:
+    def job(env: StreamExecutionEnvironment, item: dict[str, Any]) -> LogStream:
         keyed = _keyed(env, item)
         operation = operation_of(item, OutputRecorder())
-        return DataStream(
+        return LogStream(
             env, WindowProcessTransformation(keyed._input(), operation, schema_of(item), (), "time")
         )
 
@@ -230,7 +230,7 @@ class ColumnarPath:
     """Windows over columns."""
 
     @staticmethod
-    def job(env: StreamExecutionEnvironment, item: dict[str, Any]) -> DataStream:
+    def job(env: StreamExecutionEnvironment, item: dict[str, Any]) -> LogStream:
         windows = _keyed(env, item).window(columnar_scenarios.assigner_of(item))
         trigger = columnar_scenarios.trigger_of(item)
         if trigger is not None:

@@ -27,8 +27,8 @@ from flinkcore.columnar.operator_plans.native_windows import slide_of, window_ti
 from flinkcore.columnar.planned_job import PlannedJob
 from flinkcore.common import MIN_TIMESTAMP, Duration, Row, Time, WatermarkStrategy
 from flinkcore.datastream import (
-    DataStream,
     KeyedProcessFunction,
+    LogStream,
     SlidingEventTimeWindows,
     StreamExecutionEnvironment,
     TumblingEventTimeWindows,
@@ -102,7 +102,7 @@ def stream(
     parts: tuple[int | None, int | None],
     interval: int,
     has_arrival: bool,
-) -> DataStream:
+) -> LogStream:
     idle, aligned = parts
     strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(bound))
     if idle is not None:
@@ -155,7 +155,7 @@ def test_times_that_are_kept_have_the_figures_of_those_that_are_read_again(
     def frontier(log: pa.Table | str) -> LatenessFrontier:
         events = stream(log, own, parts, interval, has_arrival)
         if not filters:  # the one behind the strategy
-            events = DataStream(events._environment, events._transformation.inputs()[0])
+            events = LogStream(events._environment, events._transformation.inputs()[0])
         return events.lateness([window], [Time.milliseconds(0), Time.milliseconds(10)])  # type: ignore[return-value]
 
     with (
@@ -172,7 +172,7 @@ def test_times_that_are_kept_have_the_figures_of_those_that_are_read_again(
             np.testing.assert_equal(getattr(of_found, name), getattr(of_expected, name), name)
 
 
-def planned(job: DataStream) -> PlannedJob:
+def planned(job: LogStream) -> PlannedJob:
     return job._environment.executor.planned(StreamGraph(job._transformation), job._environment.get_config())
 
 

@@ -24,7 +24,12 @@ from flinkcore.columnar.operator_plans.shown_settings import shown_settings
 from flinkcore.common import MIN_TIMESTAMP
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.datastream.aggregates import Aggregate
-from flinkcore.datastream.graph.columnar_windows import ROW_KIND, columnar_trigger, require_columnar
+from flinkcore.datastream.graph.columnar_windows import (
+    ROW_KIND,
+    WINDOW_RESULT_COLUMNS,
+    columnar_trigger,
+    require_columnar,
+)
 from flinkcore.datastream.graph.output_mode import OutputMode
 from flinkcore.datastream.graph.transformations import WindowTransformation
 from flinkcore.datastream.window import (
@@ -36,7 +41,6 @@ from flinkcore.datastream.window import (
     TumblingEventTimeWindows,
     WindowAssigner,
 )
-from flinkcore.datastream.windowed_streams import WINDOW_RESULT_COLUMNS
 
 _OF_THE_ORDER: Final = frozenset(("first", "last", "collect", "min_by", "max_by"))
 

@@ -169,7 +169,7 @@ class PartitionReplay:
 
     @cached_property
     def _partial_schema(self) -> pa.Schema:
-        windows = self._context.plan.partial_windows()
+        windows = self._task.plan.partial_windows()
         assert not isinstance(windows, str)
         return partial_schema(windows)
 

@@ -213,15 +213,15 @@ def test_html_of_a_table_escapes_names_and_values() -> None:
 
 def test_a_stream_shows_its_steps() -> None:
     stream = counts()
-    assert repr(stream).startswith("DataStream(tumbling windows of 10 ms")
+    assert repr(stream).startswith("LogStream(tumbling windows of 10 ms")
     assert "[columnar] key by key" in stream._repr_html_()
     assert all(line.strip() in stream.explain() for line in stream._repr_html_()[5:-6].splitlines()[1:3])
     keyed = stream.key_by("key")
-    assert repr(keyed) == "KeyedStream(key by key)"
+    assert repr(keyed) == "KeyedLogStream(key by key)"
     assert repr(keyed.window(TumblingEventTimeWindows.of(Time.seconds(1)))).startswith(
-        "WindowedStream(KeyedStream("
+        "WindowedLogStream(KeyedLogStream("
     )
-    assert repr(stream.connect(stream)).startswith("ConnectedStreams(DataStream(")
+    assert repr(stream.connect(stream)).startswith("ConnectedLogStreams(LogStream(")
 
 
 def test_a_report_shows_counts_that_add_up() -> None:

@@ -5,7 +5,7 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from models.spark_tasks import map_way
+from equipment.spark_tasks import map_way
 
 from flinkcore.columnar.plans.job_plan import make_plan
 from flinkcore.columnar.replay.chunk_reader import ChunkReader
