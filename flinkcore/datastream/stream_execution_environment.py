@@ -702,6 +702,7 @@ class StreamExecutionEnvironment(WithFormerMethods):
         arrival_start_ms: int = 0,
         format: str | None = None,
         format_options: Mapping[str, Any] | None = None,
+        schema: Any = None,
         filesystem: Any = None,
         on_bad_row: Literal["fail", "drop"] | OutputTag = "fail",
         position: Position | None = None,
@@ -752,6 +753,11 @@ class StreamExecutionEnvironment(WithFormerMethods):
             ``parquet``, ``arrow``, ``avro``, ``csv`` or ``json`` (lines); None: by the file name.
         format_options : mapping, optional
             Options of the format's reader.
+        schema : pyarrow.Schema, pyspark.sql.types.StructType, str or mapping, optional
+            Types of columns of files. A schema, also as a DDL string such as ``"user STRING, price DECIMAL(10, 2)"``,
+            has all columns that are read. A mapping such as ``{"zip": "string"}`` has the types of some columns alone.
+            None: the columns of all files, by name, with types that hold the values of all of them. A column that a
+            file lacks is null there. What differs is in the report.
         filesystem : pyarrow.fs.FileSystem, optional
             File system of the paths; None: by URI, otherwise local.
         on_bad_row : {"fail", "drop"} or OutputTag
@@ -817,6 +823,7 @@ class StreamExecutionEnvironment(WithFormerMethods):
                 arrival_start_ms=arrival_start_ms,
                 format=format,
                 format_options=format_options,
+                schema=schema,
                 filesystem=filesystem,
                 on_bad_row=on_bad_row,
                 has_positions=not isinstance(path_or_table, LogData),

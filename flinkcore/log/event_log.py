@@ -17,7 +17,7 @@ from flinkcore.common.split_origin import FILE, PARTITION, SplitOrigin
 from flinkcore.datastream.graph.arrow_data import ArrowData
 from flinkcore.datastream.graph.lake_tables import LakeTable, refuse_files_as_splits
 from flinkcore.errors import ConfigurationError, SchemaError
-from flinkcore.log.formats.text_formats import CsvFormat, JsonFormat
+from flinkcore.log.formats.text_formats import CsvFormat
 from flinkcore.log.order.row_order import POSITION, RowOrder, check_position_type, ranked_chunks
 from flinkcore.log.sources.chunks import Chunk
 from flinkcore.log.sources.log_sources import LogFiles, TableSource
@@ -142,6 +142,7 @@ class EventLog:
         format: str | None = None,
         filesystem: Any = None,
         format_options: Mapping[str, Any] | None = None,
+        schema: Any = None,
     ) -> "EventLog":
         """Describe the log at a path, glob, directory, URI or list of these, or in memory.
 
@@ -160,7 +161,9 @@ class EventLog:
         filesystem : pyarrow.fs.FileSystem or fsspec filesystem, optional
             The paths are within it.
         format_options : mapping, optional
-            Of ``CsvFormat``, ``JsonFormat`` or ``ParquetFormat``.
+            Of ``CsvFormat`` or ``ParquetFormat``.
+        schema : pyarrow.Schema, pyspark.sql.types.StructType, str or mapping, optional
+            Types of columns in files, which else are found there; see `GivenSchema.of`.
 
         Returns
         -------
@@ -179,15 +182,15 @@ class EventLog:
         ):
             data = ArrowData(data)
         if isinstance(data, ArrowData):
-            if format is not None or filesystem is not None or format_options:
+            if format is not None or filesystem is not None or format_options or schema is not None:
                 raise ConfigurationError(
-                    "format=, filesystem= and format_options= have no meaning for in-memory data"
+                    "format=, filesystem=, format_options= and schema= have no meaning for in-memory data"
                 )
             source = data.imported(TableSource.of)
         elif isinstance(data, LakeTable | LogFiles):
             source = _table_or_files(data, split)
         elif isinstance(data, str | os.PathLike | Iterable):
-            source = _table_or_files(log_of_paths(data, format, filesystem, format_options), split)
+            source = _table_or_files(log_of_paths(data, format, filesystem, format_options, schema), split)
         else:
             raise ConfigurationError(
                 "an event log is read from paths or from Arrow data (__arrow_c_stream__), not from "
@@ -252,13 +255,17 @@ class EventLog:
         )
 
     @property
-    def split_origin(self) -> str | None:
-        """How the paths of its files split it, in words; None if they do not."""
-        if self.split is not PARTITION or not isinstance(self.source, LogFiles):
-            return None
+    def facts(self) -> list[tuple[str, str]]:
+        """What its files say about its splits and columns: pairs of the subject and a phrase."""
+        if not isinstance(self.source, LogFiles):
+            return []
+        changes = [("columns", change) for change in self.source.log_schema.changes]
+        if self.split is not PARTITION:
+            return changes
         partitions = {file.split for file in self.source.files}
         each = "the partition" if len(partitions) == 1 else f"each of the {len(partitions):,} partitions"
-        return f"{each} in the paths of its files is a split (split=None: the log is one split)"
+        split = f"{each} in the paths of its files is a split (split=None: the log is one split)"
+        return [("splits", split), *changes]
 
     @property
     def order(self) -> str:
@@ -297,8 +304,10 @@ class EventLog:
 
     def is_text(self, column: str) -> bool:
         """Return whether a column comes from text files, and only its text says of which type it is."""
-        form = self.source.format if isinstance(self.source, LogFiles) else None
-        return isinstance(form, CsvFormat | JsonFormat) and column not in form.declared
+        source = self.source
+        return (
+            isinstance(source, LogFiles) and not source.format.has_schema and column not in source.given.types
+        )
 
     def _doubt_of_header(self) -> str:
         """What may be wrong with the first line of a CSV file, to go on with."""

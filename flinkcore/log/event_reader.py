@@ -80,6 +80,8 @@ class Fault(NamedTuple):
         The column's times, if they are the fault.
     why_outside : callable, optional
         Says why such a time is one.
+    is_lacking : callable, optional
+        Returns whether values are null since the file lacks the column.
     """
 
     reason: str
@@ -89,11 +91,14 @@ class Fault(NamedTuple):
     why_unreadable: Callable[[pa.Scalar], str] = str
     outside_ms: npt.NDArray[np.int64] | None = None
     why_outside: Callable[[int], str] | None = None
+    is_lacking: Callable[[], bool] | None = None
 
     def describe(self, row: int) -> str:
         """Say what is wrong with a row."""
         if self.unreadable is not None:
             return self.why_unreadable(self.unreadable[row])
+        if self.is_lacking is not None and self.is_lacking():
+            return f"{self.reason}: the file lacks column {self.column!r}, which other files of the log have"
         fault = f"{self.reason} (column {self.column!r})"
         if self.outside_ms is None or self.why_outside is None:
             return fault
@@ -383,7 +388,7 @@ class EventReader:
         why_no_time = partial(no_time, column=name, unit=self._timestamp_unit, setting="timestamp_unit")
         faults = [
             Fault("unreadable timestamp", name, unreadable, times, why_no_time),
-            Fault("null timestamp", name, _nulls(times)),
+            Fault("null timestamp", name, _nulls(times), is_lacking=partial(chunk.lacks, name)),
             Fault(
                 "timestamp out of range",
                 name,
@@ -399,12 +404,13 @@ class EventReader:
             too_far = _outside(arrival_ms, -MAX_ARRIVAL_MS, MAX_ARRIVAL_MS)
             faults += [
                 Fault("unreadable arrival", name, unreadable, arrivals, why_no_time),
-                Fault("null arrival", name, _nulls(arrivals)),
+                Fault("null arrival", name, _nulls(arrivals), is_lacking=partial(chunk.lacks, name)),
                 Fault("arrival out of range", name, too_far, outside_ms=arrival_ms, why_outside=_why_too_far),
             ]
         if isinstance(self._split, str):
             nulls = codes < 0 if len(codes) and codes.min() < 0 else None
-            faults.append(Fault("null split", self._split, nulls))
+            lacks = partial(chunk.lacks, self._split)
+            faults.append(Fault("null split", self._split, nulls, is_lacking=lacks))
         batch = batch.select(self._columns)
         filtered = read.num_rows - batch.num_rows
         rejected = RejectedRows({}, None)

@@ -204,6 +204,7 @@ def plan_of_log(
             format=source.format,
             filesystem=source.filesystem,
             format_options=source.format_options,
+            schema=source.schema,
         )
     rejected = log.on_bad_row if isinstance(log.on_bad_row, OutputTag) else None
     if rejected is not None and rejected in operator.side_outputs:

@@ -197,7 +197,7 @@ class EventLogSource(Transformation):
     ----------
     data : Any
         Path, URI or glob, a list of these, `ArrowData`, or `LogData`.
-    timestamp, arrival, split, rate, arrival_start_ms, format, format_options, filesystem, on_bad_row
+    timestamp, arrival, split, rate, arrival_start_ms, format, format_options, schema, filesystem, on_bad_row
         As given to :meth:`StreamExecutionEnvironment.from_event_log`.
     timestamp_unit, arrival_unit, integer_times
         As given to :meth:`StreamExecutionEnvironment.from_event_log`.
@@ -219,6 +219,7 @@ class EventLogSource(Transformation):
     arrival_start_ms: int = 0
     format: str | None = None
     format_options: Mapping[str, Any] | None = None
+    schema: Any = None
     filesystem: Any = None
     on_bad_row: Literal["fail", "drop"] | OutputTag = "fail"
     has_positions: bool = True

@@ -113,7 +113,7 @@ class OtherKeys:
         return (
             f"{file} has keys that are not in the columns of the log, which come from the beginnings of its files, so "
             f"their values are left out: {', '.join(shown)}{more}. Give the types of these columns to read them: "
-            f"format_options={{'column_types': {{{self._types_to_give(others[:_MOST_SHOWN])}}}}}"
+            f"schema={{{self._types_to_give(others[:_MOST_SHOWN])}}}"
         )
 
     def _others(self) -> list[_Other]:

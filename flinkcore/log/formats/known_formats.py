@@ -4,6 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from inspect import signature
 from typing import Any
 
+import pyarrow as pa
+
 from flinkcore.errors import ConfigurationError, SourceError
 from flinkcore.log.files.log_files import LogFile
 from flinkcore.log.formats.avro_format import AvroFormat
@@ -40,11 +42,16 @@ _FORMAT_TYPES: dict[str, Callable[..., FileFormat]] = {
     "csv": CsvFormat,
     "json": JsonFormat,
 }
+_GIVEN = "given"
+"""Parameter of formats whose types are inferred, which is no option of a user's."""
 _COMPRESSIONS = ("gz", "bz2", "zst", "lz4")
 
 
 def file_format(
-    files: Sequence[LogFile], format: str | None = None, options: Mapping[str, Any] | None = None
+    files: Sequence[LogFile],
+    format: str | None = None,
+    options: Mapping[str, Any] | None = None,
+    given: Mapping[str, pa.DataType] | None = None,
 ) -> FileFormat:
     """Return the format of a log's files.
 
@@ -58,6 +65,8 @@ def file_format(
     options : mapping, optional
         Parameters of :class:`~flinkcore.log.formats.text_formats.CsvFormat`, ``JsonFormat`` or
         :class:`~flinkcore.log.formats.columnar_formats.ParquetFormat`.
+    given : mapping of str to pyarrow.DataType, optional
+        Plain types of columns that are not inferred.
 
     Returns
     -------
@@ -83,7 +92,8 @@ def file_format(
         kind = _FORMATS[format]
     else:
         raise ConfigurationError(f"format {format!r} is unknown; known are {', '.join(_FORMATS)}")
-    known = list(signature(_FORMAT_TYPES[kind]).parameters)
+    parameters = signature(_FORMAT_TYPES[kind]).parameters
+    known = [name for name in parameters if name != _GIVEN]
     if options is not None and not isinstance(options, Mapping):
         raise ConfigurationError(
             f"format_options is a mapping of options to values, such as {{'delimiter': ';'}}, not {options!r}"
@@ -93,7 +103,8 @@ def file_format(
             raise ConfigurationError(
                 f"format_options: {option!r} is no option of {kind}, which takes {', '.join(known) or 'none'}"
             )
-    return _FORMAT_TYPES[kind](**(options or {}))
+    types = {_GIVEN: given} if _GIVEN in parameters else {}
+    return _FORMAT_TYPES[kind](**(options or {}), **types)
 
 
 def _guess(file: LogFile) -> str:

@@ -1,6 +1,7 @@
 """Pieces of an event log that any worker can read alone: a file or a part of it, a slice of a table."""
 
 from abc import ABC, abstractmethod
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
@@ -12,15 +13,17 @@ from flinkcore._internal.arrow.expressions import Expression
 from flinkcore._internal.arrow.joined_batches import compacted
 from flinkcore._internal.arrow.plain_columns import fitting_pieces, narrowest, plain_column, plain_type
 from flinkcore._internal.arrow.stored_columns import StoredColumns
+from flinkcore._internal.show.tables import shown_value
 from flinkcore.common.split_origin import FILE, PARTITION, SplitOrigin
-from flinkcore.errors import SourceError
+from flinkcore.errors import DataError, SourceError
 from flinkcore.log.files.log_files import LogFile
 from flinkcore.log.formats.file_format import ColumnsToRead, FileFormat
+from flinkcore.log.schemas.given_schema import GivenSchema
 
 
 @dataclass(frozen=True)
 class LogSchema:
-    """The columns that all files of a log have.
+    """The columns of a log. A file may lack some, which are null there, and have others of narrower types.
 
     Parameters
     ----------
@@ -28,14 +31,20 @@ class LogSchema:
         Plain types; partition columns come last.
     origins : mapping of str to str
         Column name to the file that gave its type.
+    given : GivenSchema
+        The columns whose types the user has given.
+    changes : tuple of str
+        Differences between the files that have been looked at, a sentence each.
     stored : StoredColumns or None
-        How the files hold the columns of a table; None: by these names and types.
+        Names and types of a table's columns in its files; None if these are the log's.
     of_conditions : pyarrow.Schema
         Columns of the table that only conditions read: the log does not have them.
     """
 
     schema: pa.Schema
     origins: Mapping[str, str]
+    given: GivenSchema = field(default_factory=GivenSchema)
+    changes: tuple[str, ...] = ()
     stored: StoredColumns | None = None
     of_conditions: pa.Schema = field(default_factory=lambda: pa.schema([]))
 
@@ -110,7 +119,7 @@ class Chunk(ABC):
             If the file cannot be read to its end, or, after the last row, if a chunk that compares its rows itself has
             others than in the first pass.
         SchemaError
-            If a column is missing in the file or has another type than in the log's first file.
+            If a column has values in the file that its type in the log does not hold.
         """
         return self._read(columns, batch_rows, dictionary_columns, warnings)
 
@@ -149,6 +158,10 @@ class Chunk(ABC):
     def path_partition(self) -> int | str | None:
         """The partition that the file's path names, where the log is split so."""
         return None
+
+    def lacks(self, column: str) -> bool:
+        """Return whether the file lacks a column of the log, which is looked up in it."""
+        return False
 
     def rows_where(self, conditions: Sequence[Expression]) -> "Chunk":
         """Return a chunk of those rows for which all conditions are true, read as far as statistics do not tell."""
@@ -194,8 +207,9 @@ class FileChunk(Chunk):
         encoded: Sequence[str],
         warnings: list[str] | None,
     ) -> Iterator[pa.RecordBatch]:
-        expected = self.log_schema.read
-        names = list(self.log_schema.schema.names if columns is None else columns)
+        log_schema = self.log_schema
+        expected = log_schema.read
+        names = list(log_schema.schema.names if columns is None else columns)
         read = self._read_by_conditions()
         encoded = [name for name in encoded if name not in read]
         taken = names + [name for name in expected.names if name in read and name not in names]
@@ -204,16 +218,17 @@ class FileChunk(Chunk):
         if not in_file:
             # Only partition columns are asked for: any column of the file has as many rows.
             in_file = narrowest(pa.schema([field for field in expected if field.name not in partition]))
-        encoded_here = [name for name in encoded if name in in_file]
+        reports_others = warnings is not None and log_schema.stored is None and not log_schema.given.is_whole
         to_read = ColumnsToRead(
             pa.schema([expected.field(name) for name in in_file]),
-            self.log_schema.origins,
-            tuple(encoded_here),
-            batch_rows,
-            [] if warnings is None else warnings,
-            None if warnings is None or self.log_schema.stored is not None else self.log_schema.schema,
-            self.log_schema.stored,
-            self.where,
+            log_schema.origins,
+            dictionary_columns=tuple(name for name in encoded if name in in_file),
+            batch_rows=batch_rows,
+            warnings=[] if warnings is None else warnings,
+            known=log_schema.schema if reports_others else None,
+            given=frozenset(log_schema.given.types),
+            stored=log_schema.stored,
+            where=self.where,
         )
         self.file.check_unchanged()
         conditions = [Filter(condition) for condition in self.where]
@@ -236,26 +251,49 @@ class FileChunk(Chunk):
         self, names: Sequence[str], to_read: ColumnsToRead, batch_rows: int
     ) -> Iterator[pa.RecordBatch]:
         partition = dict(self.file.partition)
-        encoded = to_read.dictionary_columns
-        schema, in_file = self.log_schema.read, to_read.names
+        schema = self.log_schema.read
         batches = self.format.batches(self.file, self.pieces, to_read)
-        decoded = [name for name in in_file if name not in encoded]
+        decoded = [name for name in to_read.names if name not in to_read.dictionary_columns]
+        row = 0
         for batch in _fitting(_even(batches, batch_rows, self.label), decoded, self.label):
             arrays = []
             for name in names:
                 field = schema.field(name)
+                at = batch.schema.get_field_index(name)
                 if name in partition:
                     arrays.append(pa.repeat(pa.scalar(self.constant(name)[1], field.type), batch.num_rows))
-                    continue
-                column = batch.column(name)
-                arrays.append(
-                    column if _stays(column, name, encoded, field.type) else plain_column(column, field.type)
-                )
+                elif at < 0:
+                    arrays.append(pa.nulls(batch.num_rows, field.type))
+                elif _stays(batch.column(at), name, to_read.dictionary_columns, field.type):
+                    arrays.append(batch.column(at))
+                else:
+                    arrays.append(self._as_in_log(batch.column(at), field, row))
             yield _record_batch(arrays, list(names))
+            row += batch.num_rows
+
+    def _as_in_log(self, column: pa.Array, field: pa.Field, first_row: int) -> pa.Array:
+        try:
+            return plain_column(column, field.type)
+        except DataError as failure:
+            stored = plain_type(column.type)
+            if stored == field.type:
+                raise
+            row = _first_misfit(column, field.type)
+            raise DataError(
+                f"{self.row_name(first_row + row)} has {shown_value(column[row])} in column {field.name!r}, which is "
+                f"{stored} there. {field.type}, the type of the column in the log, does not hold it exactly. Give a "
+                f"type that holds all values, such as schema={{{field.name!r}: 'string'}}"
+            ) from failure
 
     @property
     def is_checked(self) -> bool:
         return True
+
+    def lacks(self, column: str) -> bool:
+        stored, names = self.log_schema.stored, self.log_schema.schema.names
+        is_in_files = self.format.has_columns and column in names and not self.constant(column)[0]
+        schema = self.format.schema(self.file, at_a_glance=True) if is_in_files and stored is None else None
+        return schema is not None and column not in schema.names
 
     def rows_where(self, conditions: Sequence[Expression]) -> Chunk:
         return replace(self, where=(*self.where, *conditions))
@@ -320,6 +358,19 @@ class TableChunk(Chunk):
         self.__dict__.update(state, table=pa.ipc.open_stream(state["table"]).read_all())
 
 
+def _first_misfit(column: pa.Array, target: pa.DataType) -> int:
+    """Return the first row whose value a plain type does not hold; there is one."""
+
+    def misfits(rows: int) -> bool:
+        try:
+            plain_column(column.slice(0, rows), target)
+        except DataError:
+            return True
+        return False
+
+    return bisect_left(range(len(column) + 1), True, key=misfits) - 1
+
+
 def _stays(column: pa.Array, name: str, encoded: Sequence[str], plain: pa.DataType) -> bool:
     return name in encoded and pa.types.is_dictionary(column.type) and column.type.value_type == plain
 
@@ -332,7 +383,7 @@ def _fitting(
     batches: Iterable[pa.RecordBatch], decoded: Collection[str], label: str
 ) -> Iterator[pa.RecordBatch]:
     for batch in batches:
-        yield from fitting_pieces(batch, decoded, label)
+        yield from fitting_pieces(batch, [name for name in decoded if name in batch.schema.names], label)
 
 
 def _even(batches: Iterator[pa.RecordBatch], batch_rows: int, label: str) -> Iterator[pa.RecordBatch]:
