@@ -29,6 +29,13 @@ from flinkcore._internal.io.text_files import (
 )
 from flinkcore.errors import ConfigurationError, FlinkcoreError, SchemaError, SourceError
 from flinkcore.log.files.log_files import LogFile
+from flinkcore.log.formats.bad_records import (
+    Record,
+    SoundRecords,
+    examined,
+    records_of,
+    rows_with_bad_records,
+)
 from flinkcore.log.formats.file_format import ColumnsToRead, source_faults
 from flinkcore.log.formats.json_keys import OtherKeys
 
@@ -67,6 +74,8 @@ class CsvFormat:
         Size of the blocks that are read at once, 1 MiB to 1 GiB; no row may be longer.
     given : mapping of str to pyarrow.DataType
         Plain types that are not inferred.
+    is_lenient : bool
+        Whether a record that cannot be read is a row with `BAD_RECORD` and not an error.
     """
 
     name = "csv"
@@ -85,6 +94,7 @@ class CsvFormat:
         block_bytes: int = _BLOCK_BYTES,
         *,
         given: Mapping[str, pa.DataType] | None = None,
+        is_lenient: bool = False,
     ) -> None:
         if not isinstance(delimiter, str) or not _DELIMITER.fullmatch(delimiter):
             raise ConfigurationError(
@@ -107,6 +117,7 @@ class CsvFormat:
                 f"block_bytes is a number from {1 << 20} to {1 << 30}, not {block_bytes!r}"
             )
         self._block_bytes = block_bytes
+        self._is_lenient = is_lenient
 
     def schema(self, file: LogFile, at_a_glance: bool = False) -> pa.Schema | None:
         block_bytes = min(_SAMPLED_BYTES, self._block_bytes) if at_a_glance else self._block_bytes
@@ -115,6 +126,8 @@ class CsvFormat:
             try:
                 schema, rows = read({})
             except pa.ArrowInvalid as error:
+                if self._is_lenient:
+                    return self._schema_of_sound_records(file, block_bytes)
                 if "conversion error" in str(error):  # to a type that was given
                     raise SchemaError(
                         f"{file.name} has a value of another type than schema= says: {error}. Give the type that "
@@ -124,6 +137,23 @@ class CsvFormat:
             if schema is None:
                 return None
             return _with_inferred_types(plain_schema(schema), self._given, rows, read)
+
+    def _schema_of_sound_records(self, file: LogFile, block_bytes: int) -> pa.Schema:
+        names = self._names(file)
+        records = next(self._blocks_of_records(file, block_bytes), [])
+
+        def read(types: Mapping[str, pa.DataType]) -> Callable[[bytes], pa.Table]:
+            return partial(
+                self._parsed, names=names, types={**self._given, **types}, wanted=list(types) or names
+            )
+
+        sound = b"".join(part.text for part in examined(records, read({})) if isinstance(part, SoundRecords))
+        if not sound:
+            return pa.schema([(name, self._given.get(name, pa.null())) for name in names])
+        rows = read({})(sound)
+        return _with_inferred_types(
+            plain_schema(rows.schema), self._given, rows, lambda types: read(types)(sound)
+        )
 
     def is_text(self, arrow_type: pa.DataType) -> bool:
         return True
@@ -151,6 +181,9 @@ class CsvFormat:
             if rows.is_empty:
                 columns.warnings.append(empty_file(file.name))
                 return
+            if self._is_lenient:
+                yield from self._lenient_batches(file, rows.names, columns)
+                return
             names = columns.there(rows.names, file.name)
             columns.warn_of_others(pa.schema([(name, pa.null()) for name in rows.names]), file.name)
             inferred = [name for name in _inferred_floats(columns, self._given) if name in names]
@@ -176,6 +209,62 @@ class CsvFormat:
                 if "conversion error" in str(error):
                     raise _type_fault(file, error, columns) from error
                 raise self._row_fault(error) from error
+
+    def _lenient_batches(
+        self, file: LogFile, names: Sequence[str], columns: ColumnsToRead
+    ) -> Iterator[pa.RecordBatch]:
+        there = columns.there(names, file.name)
+        columns.warn_of_others(pa.schema([(name, pa.null()) for name in names]), file.name)
+        inferred = [name for name in _inferred_floats(columns, self._given) if name in there]
+        schema = pa.schema([columns.schema.field(name) for name in there])
+        parse = partial(self._parsed, names=names, types=columns.types, wanted=there or names[:1])
+        text = b""
+        for records in self._blocks_of_records(file, self._block_bytes):
+            rows = rows_with_bad_records(examined(records, parse), schema)
+            for name in [name for name in inferred if _may_be_rounded(rows.column(name))]:
+                self._check_digits(file, name)
+                inferred.remove(name)
+            yield from rows.to_batches()
+            text = records[-1].text if records else text
+        if text and not text.endswith((b"\n", b"\r")):
+            columns.warnings.append(no_last_line_break(file.name))
+
+    def _names(self, file: LogFile) -> list[str]:
+        with file.filesystem.open_input_stream(file.path) as stream:
+            return CsvRows(stream, self._block_bytes, self._delimiter).names
+
+    def _blocks_of_records(self, file: LogFile, block_bytes: int) -> Iterator[list[Record]]:
+        """Yield the records after the header, block by block; a record that lacks its end belongs to the next block."""
+        line, open_text, is_header = 1, b"", True
+        with file.filesystem.open_input_stream(file.path) as stream:
+            for _, block in _line_blocks(stream, block_bytes):
+                records = records_of(open_text + block, line, self._newlines_in_values)
+                line += block.count(b"\n")
+                if is_header and records:
+                    records, is_header = records[1:], False
+                open_text = b""
+                if records and self._newlines_in_values and records[-1].text.count(b'"') % 2:
+                    *records, last = records
+                    line, open_text = last.line, last.text
+                yield records
+            if open_text:
+                yield [Record(line, open_text)]
+
+    def _parsed(
+        self, text: bytes, names: Sequence[str], types: Mapping[str, pa.DataType], wanted: Sequence[str]
+    ) -> pa.Table:
+        """Return records as rows with the wanted columns; raise pyarrow.ArrowInvalid if one cannot be read."""
+        if text.count(b'"') % 2:
+            raise pa.ArrowInvalid("a quote is missing")
+        rows = pacsv.read_csv(
+            pa.BufferReader(text),
+            pacsv.ReadOptions(use_threads=False, column_names=names, block_size=len(text) + 1),
+            self._parse_options(),
+            self._convert_options(types, wanted),
+        )
+        if not self._newlines_in_values and rows.num_rows != len(_LINE.findall(text)):
+            raise pa.ArrowInvalid("a value has line breaks")
+        return rows
 
     def _check_digits(self, file: LogFile, name: str) -> None:
         """Check that a column which was inferred as float64 holds no whole number that such a float rounds."""
@@ -205,16 +294,19 @@ class CsvFormat:
         return csv_contents(
             rows,
             pacsv.ReadOptions(use_threads=False, block_size=block_bytes),
-            pacsv.ParseOptions(
-                delimiter=self._delimiter,
-                newlines_in_values=self._newlines_in_values,
-            ),
-            pacsv.ConvertOptions(
-                column_types=types,
-                include_columns=list(names),
-                null_values=self._null_values,
-                strings_can_be_null=self._null_values is not None,
-            ),
+            self._parse_options(),
+            self._convert_options(types, names),
+        )
+
+    def _parse_options(self) -> Any:
+        return pacsv.ParseOptions(delimiter=self._delimiter, newlines_in_values=self._newlines_in_values)
+
+    def _convert_options(self, types: Mapping[str, pa.DataType], names: Sequence[str]) -> Any:
+        return pacsv.ConvertOptions(
+            column_types=types,
+            include_columns=list(names),
+            null_values=self._null_values,
+            strings_can_be_null=self._null_values is not None,
         )
 
 
@@ -246,6 +338,8 @@ class JsonFormat:
     ----------
     given : mapping of str to pyarrow.DataType
         Plain types that are not inferred, also of keys that are not found where types are inferred.
+    is_lenient : bool
+        Whether a line that cannot be read is a row with `BAD_RECORD` and not an error.
     """
 
     name = "json"
@@ -257,8 +351,9 @@ class JsonFormat:
         "the log"
     )
 
-    def __init__(self, *, given: Mapping[str, pa.DataType] | None = None) -> None:
+    def __init__(self, *, given: Mapping[str, pa.DataType] | None = None, is_lenient: bool = False) -> None:
         self._given = _checked(given or {}, self.name, _read_json_as)
+        self._is_lenient = is_lenient
 
     def schema(self, file: LogFile, at_a_glance: bool = False) -> pa.Schema | None:
         with source_faults(file.name, self._advice):
@@ -272,6 +367,8 @@ class JsonFormat:
             try:
                 schema = self._inferred(block)
             except pa.ArrowInvalid as error:
+                if self._is_lenient:
+                    return self._schema_of_sound_lines(block)
                 given = pa.schema(list(self._given.items()))
                 raise self._fault(file, offset, block, given, "infer", error) from error
             last = _last_lines(file, offset + len(block))
@@ -282,6 +379,14 @@ class JsonFormat:
 
     def is_text(self, arrow_type: pa.DataType) -> bool:
         return False  # numbers are not, and text that is a time in one file need not be one in another
+
+    def _schema_of_sound_lines(self, block: bytes) -> pa.Schema:
+        given = pa.schema(list(self._given.items()))
+        schema = given
+        for part in examined(records_of(block, 1), partial(_parse, schema=given, unexpected="infer")):
+            if isinstance(part, SoundRecords):
+                schema = unified_schema(schema, self._inferred(part.text))
+        return schema
 
     def _inferred(self, block: bytes) -> pa.Schema:
         found = _parse(block, pa.schema(list(self._given.items())), "infer")
@@ -304,7 +409,10 @@ class JsonFormat:
             is_empty = True
             inferred = _inferred_floats(columns, self._given)
             others = None if columns.known is None else OtherKeys(columns.known, self._given, self._inferred)
+            line = 1
             for offset, block in _line_blocks(stream, _BLOCK_BYTES):
+                first_line = line
+                line += block.count(b"\n") if self._is_lenient else 0
                 try:
                     if block.isspace():
                         if others is not None:
@@ -313,9 +421,15 @@ class JsonFormat:
                     is_empty = False
                     table = _parse(block, columns.schema, "ignore", others)
                 except pa.ArrowInvalid as error:
-                    raise self._fault(
-                        file, offset, block, columns.schema, "ignore", error, columns
-                    ) from error
+                    if not self._is_lenient:
+                        raise self._fault(
+                            file, offset, block, columns.schema, "ignore", error, columns
+                        ) from error
+                    parse = partial(_parse, schema=columns.schema, unexpected="ignore")
+                    parts = examined(records_of(block, first_line), parse)
+                    table = rows_with_bad_records(parts, columns.schema)
+                    if others is not None:
+                        others.end_block(block)
                 for name in inferred:
                     if _may_be_rounded(table.column(name)):
                         _check_digits(file, table.field(name), block)
