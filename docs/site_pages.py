@@ -61,7 +61,7 @@ REFERENCE = {
         "flinkcore.datastream.formats.parquet",
         "flinkcore.datastream.formats.orc",
     ),
-    "results": ("flinkcore.datastream.graph.pipeline_executor", "flinkcore.columnar.results.report"),
+    "results": ("flinkcore",),
     "analysis": ("flinkcore.analysis",),
     "spark": ("flinkcore.spark",),
     "testing": ("flinkcore.testing",),
@@ -130,7 +130,11 @@ def _description(module: str, name: str, found: Any) -> str:
     return text + "\n"
 
 
-_HIDDEN = ("ConfiguredStream", "OutputRows")
+_HIDDEN = (
+    *("ConfiguredStream", "WithoutStep", "Stream", "LogRows", "AnalysedLog", "WindowsOfStream", "OutputRows"),
+    *("TwoConnected", "ConnectedWithBroadcast", "JoinInTime", "JoinWithinBounds"),
+)
+"""Bases of public classes that are not public themselves, beside those whose names begin with an underscore."""
 
 
 def _contracts() -> str:

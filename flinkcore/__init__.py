@@ -7,7 +7,7 @@ Where to start::
     env = fc.StreamExecutionEnvironment.get_execution_environment()   # in this process
     env = flinkcore.spark.SparkExecutionEnvironment(spark)            # on Spark
 
-Their ``from_event_log`` gives a ``flinkcore.datastream.DataStream``, whose ``assign_timestamps_and_watermarks``,
+Their ``from_event_log`` returns a ``flinkcore.datastream.LogStream``, whose ``assign_timestamps_and_watermarks``,
 ``key_by`` and ``window`` with ``aggregate``, or ``process``, make a job. ``execute()`` gives its result (`JobResult`):
 rows, side outputs and a `ReplayReport`. The names that most jobs use are in this package; all others are in:
 

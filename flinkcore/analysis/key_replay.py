@@ -29,6 +29,7 @@ from flinkcore.columnar.stages.stage_output import PlacedOutput
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.datastream.aggregates import collect
 from flinkcore.datastream.functions import AggregateFunction, ProcessWindowFunction
+from flinkcore.datastream.graph.columnar_windows import WINDOW_RESULT_COLUMNS
 from flinkcore.datastream.window import (
     CumulativeEventTimeWindows,
     EventTimeSessionWindows,
@@ -43,7 +44,6 @@ from flinkcore.datastream.window import (
     WindowStagger,
 )
 from flinkcore.datastream.window.window_assigner import TimeWindowAssigner
-from flinkcore.datastream.windowed_streams import WINDOW_RESULT_COLUMNS
 from flinkcore.time_plane.job_time import ReplayTime
 from flinkcore.time_plane.timeline import AFTER_ALL_SPLITS
 from flinkcore.time_plane.total_order import LogEvents

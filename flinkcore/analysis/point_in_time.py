@@ -184,7 +184,7 @@ def as_of(
         Rows with the time at which each was emitted, as ``with_emitted_at()`` gives it: a timestamp, or int64 ms. Rows
         of a key that were emitted at the same time lie in the order in which they were. Rows without a time were not
         known within their log, and answer nothing. Rows of the kinds ``-U`` and ``-D`` in a column ``row_kind``
-        (:meth:`~flinkcore.datastream.WindowedStream.retracting` windows) withdraw what was served.
+        (:meth:`~flinkcore.datastream.WindowedLogStream.retracting` windows) withdraw what was served.
     at : str
         Column of the questions: the time for which is asked, a timestamp, a date, or integer ms; null: no answer.
     keys : str or sequence of str

@@ -17,12 +17,13 @@ from flinkcore._internal.show.html import html_lines
 from flinkcore.analysis.point_in_time import WITHDRAWN
 from flinkcore.analysis.result_tables import differences, ids_of_keys, names_of
 from flinkcore.common.watermark_strategy import WatermarkStrategy
-from flinkcore.datastream import DataStream
+from flinkcore.datastream import LogStream
 from flinkcore.datastream.aggregates import Aggregate
 from flinkcore.datastream.graph.columnar_windows import ROW_KIND, require_output_mode
 from flinkcore.datastream.graph.output_mode import OutputMode
 from flinkcore.datastream.graph.transformations import (
     PartitionTransformation,
+    StreamGraph,
     TimestampsAndWatermarksTransformation,
     Transformation,
     WindowTransformation,
@@ -241,11 +242,11 @@ def _rows_of(table: pa.Table, rows: Int64s) -> pa.Table:
 
 
 def what_if(
-    stream: DataStream, strategies: Sequence[WatermarkStrategy], keys: str | Sequence[str] | None = None
+    stream: LogStream, strategies: Sequence[WatermarkStrategy], keys: str | Sequence[str] | None = None
 ) -> WhatIf:
     """Replay a job under its own watermark strategy and under others, and compare the results.
 
-    Parameters and errors are those of :meth:`DataStream.what_if`.
+    Parameters and errors are those of :meth:`LogStream.what_if`.
     """
     end = stream._transformation
     own = [step for step in end.in_order() if isinstance(step, TimestampsAndWatermarksTransformation)]
@@ -268,7 +269,7 @@ def what_if(
             )
     names = _keys_of(end) if keys is None else names_of(keys, "keys")
     plan = stream._environment.executor.planned(
-        stream._columnar_graph(""), stream._environment.get_config()
+        StreamGraph(stream._transformation), stream._environment.get_config()
     ).plan
     schema = plan.result_schema()
     for name in names:
@@ -284,7 +285,7 @@ def what_if(
         end = _withdrawing_sessions(end)
     kind = pc.field(ROW_KIND) if _withdraws(end) else pc.scalar(None).cast(pa.string())
     branches = [
-        DataStream(stream._environment, _with_strategy(end, strategy, {})).select(
+        LogStream(stream._environment, _with_strategy(end, strategy, {})).select(
             **{_STRATEGY: pc.scalar(number), ROW_KIND: kind},
             **{_GIVEN: pc.if_else(pc.is_in(kind, pa.array(WITHDRAWN)), None, 1)},
             **{f"key_{name}": pc.field(name) for name in names},

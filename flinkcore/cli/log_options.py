@@ -15,8 +15,8 @@ from flinkcore.common.split_origin import SplitOrigin
 from flinkcore.datastream import (
     FILE,
     PARTITION,
-    DataStream,
     EventTimeSessionWindows,
+    LogStream,
     SlidingEventTimeWindows,
     StreamExecutionEnvironment,
     TumblingEventTimeWindows,
@@ -284,7 +284,7 @@ def _position(column: str) -> str | tuple[str, Literal["descending"]]:
     return name if name == column else (name, "descending")
 
 
-def events_of(environment: StreamExecutionEnvironment, arguments: argparse.Namespace) -> DataStream:
+def events_of(environment: StreamExecutionEnvironment, arguments: argparse.Namespace) -> LogStream:
     """Return the events of the log with their watermarks."""
     environment.get_config().set_auto_watermark_interval(duration_ms(arguments.watermark_interval))
     strategy = WatermarkStrategy.for_bounded_out_of_orderness(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import flinkcore
 from flinkcore.cli.spark_environment import spark_environment
 from flinkcore.common import Configuration
-from flinkcore.common.settings import check_settings, unknown_settings
+from flinkcore.common.settings.flink_settings import check_settings, unknown_settings
 from flinkcore.datastream import StreamExecutionEnvironment
 from flinkcore.errors import ConfigurationError, SourceError
 

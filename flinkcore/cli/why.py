@@ -19,7 +19,7 @@ from flinkcore.cli.log_options import (
 )
 from flinkcore.cli.output_directory import check_output, write_tables
 from flinkcore.cli.replay import LATE, named_aggregates
-from flinkcore.datastream import DataStream, StreamExecutionEnvironment
+from flinkcore.datastream import LogStream, StreamExecutionEnvironment
 from flinkcore.datastream.aggregates import FUNCTIONS
 from flinkcore.errors import ConfigurationError
 
@@ -84,7 +84,7 @@ def _job(
     environment: StreamExecutionEnvironment,
     arguments: argparse.Namespace,
     key: dict[str, str],
-) -> DataStream:
+) -> LogStream:
     windows = events_of(environment, arguments).key_by(*key).window(window_assigner(arguments.window))
     windows = windows.allowed_lateness(duration_ms(arguments.allowed_lateness)).side_output_late_data(LATE)
     return windows.aggregate(**named_aggregates(arguments.aggregate or ["n=count()"]))

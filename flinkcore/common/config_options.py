@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from flinkcore.common.setting_types import BOOLEAN, DOUBLE, STRING, SettingType, integer
+from flinkcore.common.settings.setting_types import BOOLEAN, DOUBLE, STRING, SettingType, integer
 from flinkcore.errors import ArgumentTypeError
 
 T = TypeVar("T")

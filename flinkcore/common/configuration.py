@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Set
 from typing import Any, Final, TypeVar
 
 from flinkcore.common.config_options import ConfigOption
-from flinkcore.common.setting_types import BOOLEAN, DOUBLE, LIST, SettingType, as_text, integer
+from flinkcore.common.settings.setting_types import BOOLEAN, DOUBLE, LIST, SettingType, as_text, integer
 from flinkcore.errors import ArgumentTypeError
 
 T = TypeVar("T")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, ClassVar, Literal, TypeAlias
 
 from flinkcore._internal.python.missing_features import WithFormerMethods
-from flinkcore.common import settings
 from flinkcore.common.configuration import Configuration
+from flinkcore.common.settings import flink_settings as settings
 from flinkcore.errors import ConfigurationError
 
 JobClockName: TypeAlias = Literal["arrival", "system"]

@@ -7,13 +7,13 @@ from typing import Any, NoReturn
 
 from flinkcore._internal.arrow.expressions import Expression, is_expression, same_expression
 from flinkcore._internal.python.missing_features import MISSING_COMMON_NAMES, refuse_name
-from flinkcore.common.percentile_watermarks import PercentileWatermarksSupplier
-from flinkcore.common.supplied_generators import (
+from flinkcore.common.generators.supplied_generators import (
     HeldGenerators,
     WatermarkGeneratorSupplier,
     supplied_generator,
     supplier_name,
 )
+from flinkcore.common.percentile_watermarks import PercentileWatermarksSupplier
 from flinkcore.common.time import Duration, Time, bound_ms, timeout_ms
 from flinkcore.common.timestamp_assigner import (
     CheckedTimestampAssigner,

@@ -10,7 +10,7 @@ from flinkcore.common.split_origin import FILE, PARTITION
 from flinkcore.datastream.aggregates import Aggregate
 from flinkcore.datastream.checkpoint_config import CheckpointConfig
 from flinkcore.datastream.checkpointing_mode import CheckpointingMode
-from flinkcore.datastream.data_stream import CloseableIterator, DataStream, DataStreamSink, SideOutputStream
+from flinkcore.datastream.data_stream import CloseableIterator, DataStream, DataStreamSink
 from flinkcore.datastream.execution_mode import RuntimeExecutionMode
 from flinkcore.datastream.functions import (
     AggregateFunction,
@@ -73,12 +73,17 @@ if TYPE_CHECKING:
         ConnectedStreams,
     )
     from flinkcore.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
-    from flinkcore.datastream.joined_streams import (
-        CoGroupedStreams,
-        IntervalJoin,
-        IntervalJoined,
-        JoinedStreams,
+    from flinkcore.datastream.interval_joins import IntervalJoin, IntervalJoined
+    from flinkcore.datastream.logs.connected_log_streams import (
+        BroadcastConnectedLogStream,
+        ConnectedLogStreams,
     )
+    from flinkcore.datastream.logs.interval_log_joins import IntervalLogJoin, IntervalLogJoined
+    from flinkcore.datastream.logs.joined_streams import CoGroupedStreams, JoinedStreams
+    from flinkcore.datastream.logs.keyed_log_stream import KeyedLogStream
+    from flinkcore.datastream.logs.log_rows import SideOutputLogStream
+    from flinkcore.datastream.logs.log_stream import LogStream
+    from flinkcore.datastream.logs.windowed_log_streams import AllWindowedLogStream, WindowedLogStream
     from flinkcore.datastream.slot_sharing_group import MemorySize, SlotSharingGroup
     from flinkcore.datastream.state_backend import (
         EmbeddedRocksDBStateBackend,
@@ -107,12 +112,14 @@ __all__ = [
     "Aggregate",
     "AggregateFunction",
     "AllWindowFunction",
+    "AllWindowedLogStream",
     "AllWindowedStream",
     "AsyncDataStream",
     "AsyncFunction",
     "AsyncRetryPredicate",
     "AsyncRetryStrategy",
     "BatchTimerService",
+    "BroadcastConnectedLogStream",
     "BroadcastConnectedStream",
     "BroadcastProcessFunction",
     "BroadcastStream",
@@ -127,6 +134,7 @@ __all__ = [
     "CoMapFunction",
     "CoProcessFunction",
     "CoalescingTimerService",
+    "ConnectedLogStreams",
     "ConnectedStreams",
     "CountWindow",
     "DataStream",
@@ -143,6 +151,8 @@ __all__ = [
     "HashMapStateBackend",
     "IntervalJoin",
     "IntervalJoined",
+    "IntervalLogJoin",
+    "IntervalLogJoined",
     "JobManagerCheckpointStorage",
     "JoinFunction",
     "JoinedStreams",
@@ -150,8 +160,10 @@ __all__ = [
     "KeyedBatchProcessFunction",
     "KeyedBroadcastProcessFunction",
     "KeyedCoProcessFunction",
+    "KeyedLogStream",
     "KeyedProcessFunction",
     "KeyedStream",
+    "LogStream",
     "MapFunction",
     "MemorySize",
     "MergingWindowAssigner",
@@ -166,7 +178,7 @@ __all__ = [
     "ReduceFunction",
     "RuntimeContext",
     "RuntimeExecutionMode",
-    "SideOutputStream",
+    "SideOutputLogStream",
     "SinkFunction",
     "SlidingEventTimeWindows",
     "SlotSharingGroup",
@@ -185,6 +197,7 @@ __all__ = [
     "Window",
     "WindowAssigner",
     "WindowFunction",
+    "WindowedLogStream",
     "WindowedStream",
     "coalesced_timestamp",
 ]
@@ -195,7 +208,14 @@ _MODULES: Final = by_name(
         "checkpoint_storage": "CheckpointStorage FileSystemCheckpointStorage JobManagerCheckpointStorage",
         "connected_streams": "BroadcastConnectedStream BroadcastStream ConnectedStreams",
         "externalized_checkpoint_retention": "ExternalizedCheckpointRetention",
-        "joined_streams": "CoGroupedStreams IntervalJoin IntervalJoined JoinedStreams",
+        "interval_joins": "IntervalJoin IntervalJoined",
+        "logs.connected_log_streams": "BroadcastConnectedLogStream ConnectedLogStreams",
+        "logs.interval_log_joins": "IntervalLogJoin IntervalLogJoined",
+        "logs.joined_streams": "CoGroupedStreams JoinedStreams",
+        "logs.keyed_log_stream": "KeyedLogStream",
+        "logs.log_rows": "SideOutputLogStream",
+        "logs.log_stream": "LogStream",
+        "logs.windowed_log_streams": "AllWindowedLogStream WindowedLogStream",
         "slot_sharing_group": "MemorySize SlotSharingGroup",
         "state_backend": "EmbeddedRocksDBStateBackend HashMapStateBackend PredefinedOptions StateBackend",
         "window": "CountWindow EventTimeSessionWindows GlobalWindow MergingWindowAssigner "

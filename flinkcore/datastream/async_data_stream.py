@@ -12,6 +12,7 @@ from flinkcore.datastream.data_stream import DataStream
 from flinkcore.datastream.functions import AsyncFunction, AsyncRetryStrategy
 from flinkcore.datastream.graph.declared_type import declared_type
 from flinkcore.datastream.graph.element_transformations import AsyncWaitTransformation
+from flinkcore.datastream.stream import Stream
 from flinkcore.errors import ArgumentTypeError, ConfigurationError
 
 DEFAULT_CAPACITY = 100
@@ -123,7 +124,8 @@ def _wait(
     ordered: bool,
 ) -> DataStream:
     if not isinstance(stream, DataStream):
-        raise ArgumentTypeError(f"AsyncDataStream takes a DataStream, not {stream!r}")
+        hint = ": call elements() on the stream of the log" if isinstance(stream, Stream) else ""
+        raise ArgumentTypeError(f"AsyncDataStream takes a DataStream, not {stream!r}{hint}")
     if not isinstance(function, AsyncFunction):
         raise ArgumentTypeError(
             f"AsyncDataStream takes an object of a class derived from AsyncFunction, not {function!r}"

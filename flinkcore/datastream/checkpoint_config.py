@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, ClassVar, NoReturn
 
 from flinkcore._internal.python.missing_features import WithFormerMethods, refuse_name
-from flinkcore.common import settings
 from flinkcore.common.configuration import Configuration
+from flinkcore.common.settings import flink_settings as settings
 from flinkcore.common.time import Duration
 from flinkcore.datastream.checkpoint_storage import (
     CheckpointStorage,

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
 
-from flinkcore._internal.arrow.schemas import Schema, is_schema
 from flinkcore._internal.values.row import Row
-from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.typeinfo import TypeInformation, Types
 from flinkcore.datastream.data_stream import DataStream
 from flinkcore.datastream.functions import (
-    KeyedBatchProcessFunction,
     KeyedProcessFunction,
     KeySelector,
     ReduceFunction,
     require_function,
 )
 from flinkcore.datastream.functions.rolling_aggregation import RollingAggregation
-from flinkcore.datastream.graph.declared_type import declared_type, named_outputs, refuse_columns_of_outputs
+from flinkcore.datastream.graph.declared_type import declared_type
 from flinkcore.datastream.graph.element_transformations import (
     ElementProcessTransformation,
     KeyedCollectTransformation,
@@ -27,16 +24,12 @@ from flinkcore.datastream.graph.element_transformations import (
     Partitioning,
     ReduceTransformation,
 )
-from flinkcore.datastream.graph.transformations import (
-    BatchProcessTransformation,
-    PartitionTransformation,
-    ProcessTransformation,
-    Transformation,
-)
+from flinkcore.datastream.graph.transformations import PartitionTransformation, Transformation
+from flinkcore.datastream.stream import WithoutStep, instead_of_key, refused_on_keys
 from flinkcore.errors import ArgumentTypeError, ConfigurationError
 
 if TYPE_CHECKING:
-    from flinkcore.datastream.joined_streams import IntervalJoin
+    from flinkcore.datastream.interval_joins import IntervalJoin
     from flinkcore.datastream.window import WindowAssigner
     from flinkcore.datastream.windowed_streams import WindowedStream
 
@@ -52,26 +45,14 @@ def _itself(value: Any) -> Any:
     return value
 
 
-def _not_of_keyed_streams(what: str) -> Any:
-    """Return a method of steps, which a keyed stream is not."""
-
-    def refuse(self: KeyedStream, *arguments: Any) -> NoReturn:
-        raise ConfigurationError(
-            f"{what} for KeyedStream is not supported: call it on the stream before key_by, or on the step behind it"
-        )
-
-    refuse.__doc__ = "Raise a ConfigurationError: a keyed stream has no step of its own."
-    return refuse
-
-
-class KeyedStream(DataStream):
-    """A stream partitioned by key.
+class KeyedStream(WithoutStep, DataStream):
+    """A stream of single elements partitioned by key.
 
     Parameters
     ----------
     stream : DataStream
     key_columns : tuple of str
-        Columns that make up the key; empty if a function returns it.
+        Fields that make up the key; empty if a function returns it.
     key_selector : KeySelector or callable, optional
     key_type : TypeInformation, optional
         Type of the function's keys.
@@ -100,20 +81,6 @@ class KeyedStream(DataStream):
             return PartitionTransformation(self._transformation, self._key_columns)
         assert self._key_type is not None
         return KeyedTransformation(self._transformation, self._key_selector, self._key_type)
-
-    set_parallelism = _not_of_keyed_streams("Set parallelism")
-    set_max_parallelism = _not_of_keyed_streams("Set max parallelism")
-    force_non_parallel = _not_of_keyed_streams("Set force non-parallel")
-    name = _not_of_keyed_streams("Set name")
-    get_name = _not_of_keyed_streams("Get name")
-    uid = _not_of_keyed_streams("Set uid")
-    set_uid_hash = _not_of_keyed_streams("Set uid hash")
-    set_description = _not_of_keyed_streams("Set description")
-    set_buffer_timeout = _not_of_keyed_streams("Set buffer timeout")
-    start_new_chain = _not_of_keyed_streams("Start new chain")
-    disable_chaining = _not_of_keyed_streams("Disable chaining")
-    slot_sharing_group = _not_of_keyed_streams("Setting slot sharing group")
-    cache = _not_of_keyed_streams("Cache")
 
     def _values(self) -> Transformation:
         if self._key_selector is None:
@@ -148,14 +115,14 @@ class KeyedStream(DataStream):
         return WindowedStream(self, window_assigner)
 
     def count_window(self, size: int, slide: int = 0) -> WindowedStream:
-        """Return this stream cut into windows of a number of rows per key.
+        """Return this stream cut into windows of a number of elements per key.
 
         Parameters
         ----------
         size : int
-            Rows of a window, at least 1.
+            Elements of a window, at least 1.
         slide : int
-            Rows from the start of a window to the start of the next one; 0: the size, so that windows do not overlap.
+            Elements from the start of a window to that of the next one; 0: the size, so that windows do not overlap.
 
         Raises
         ------
@@ -166,8 +133,7 @@ class KeyedStream(DataStream):
         -----
         Follows ``pyflink.datastream.KeyedStream.count_window``: only full windows fire. Java's sliding count windows
         fire at every slide: ``window(GlobalWindows.create())`` with a CountTrigger of the slide and a CountEvictor of
-        the size. Both run over columns. If the slide is above the size, the rows between windows are counted in the
-        report.
+        the size.
         """
         from flinkcore.datastream.window.count_windows import count_assigner
 
@@ -179,7 +145,7 @@ class KeyedStream(DataStream):
         Parameters
         ----------
         other_stream : KeyedStream
-            With as many key columns as this one, of the same types.
+            With keys of the same type.
 
         Raises
         ------
@@ -194,9 +160,9 @@ class KeyedStream(DataStream):
         --------
         >>> clicks.interval_join(orders).between(
         ...     Time.seconds(-5), Time.seconds(10)
-        ... ).process(MyJoin(), schema)  # doctest: +SKIP
+        ... ).process(MyJoin(), Types.STRING())  # doctest: +SKIP
         """
-        from flinkcore.datastream.joined_streams import IntervalJoin  # made of this class
+        from flinkcore.datastream.interval_joins import IntervalJoin  # made of this class
 
         self._require_stream(other_stream, "interval_join")
         if not isinstance(other_stream, KeyedStream):
@@ -259,76 +225,36 @@ class KeyedStream(DataStream):
         aggregation.check_type(self._transformation.element_type)
         return self.reduce(aggregation)
 
-    def process(
-        self,
-        func: KeyedProcessFunction | KeyedBatchProcessFunction,
-        output_type: Schema = None,
-        *,
-        side_outputs: Sequence[OutputTag] = (),
-        timestamp_column: str | None = None,
+    def process(  # type: ignore[override]
+        self, func: KeyedProcessFunction, output_type: TypeInformation | None = None
     ) -> DataStream:
-        """Return the results of a function for the rows of each key, and for the timers that it registers.
-
-        Rows are ``flinkcore.common.Row`` with the columns of this stream, in the order of the replay. Processing time
-        is the replay clock. Every subtask works on a copy of the function.
+        """Return the results of a function for the elements of each key, and for the timers that it registers.
 
         Parameters
         ----------
-        func : KeyedProcessFunction or KeyedBatchProcessFunction
-            The latter gets Arrow batches of rows of many keys.
-        output_type : pyarrow.Schema or TypeInformation, optional
-            A schema: the columns of the results of a columnar job. Any other type, or none, makes the job run element
-            by element. With a schema, a result is a Row, a tuple or list in the order of the columns, or a dict; with a
-            single column also the bare value, and only that if the column is a list, struct or map. Integers for a
-            timestamp column are in that column's unit: ``ctx.timestamp()`` fits ``timestamp('ms')``.
-        side_outputs : sequence of OutputTag
-            Side outputs of the function, each with a schema as its `type_info`; those that are taken by
-            :meth:`get_side_output` need not be listed. Elements for other tags are counted and dropped, as in Flink.
-        timestamp_column : str, optional
-            Name of an additional last column of all outputs, with the timestamps of the records; null for a record
-            without one, such as a result of a processing-time timer in the main output. Not for functions over batches.
+        func : KeyedProcessFunction
+            Every subtask works on a copy. Processing time is that of the job's clock.
+        output_type : TypeInformation, optional
+            Type of the results; any Python object by default.
 
         Raises
         ------
         ConfigurationError
-            If the function is of another class, or a type is no type.
+            If the function is of another class, or the type is not a type.
 
         Notes
         -----
         Follows ``pyflink.datastream.KeyedStream.process``.
         """
-        if not isinstance(func, KeyedProcessFunction | KeyedBatchProcessFunction):
-            raise ArgumentTypeError(
-                "process on a keyed stream takes a KeyedProcessFunction or a KeyedBatchProcessFunction, "
-                f"not {func!r}"
-            )
-        is_over_batches = isinstance(func, KeyedBatchProcessFunction)
-        if isinstance(func, KeyedProcessFunction) and not is_schema(output_type):
-            refuse_columns_of_outputs(side_outputs, timestamp_column)
-            return self._then(ElementProcessTransformation(self._input(), func, declared_type(output_type)))
-        if not self._key_columns:
-            raise ConfigurationError(
-                "an output_type that is a pyarrow.Schema needs a key of columns, key_by('user'), or take a type of "
-                "Types such as Types.ROW_NAMED([...], [...])"
-            )
-        transformation = BatchProcessTransformation if is_over_batches else ProcessTransformation
-        return self._then(
-            transformation(self._input(), func, output_type, named_outputs(side_outputs), timestamp_column)
-        )
+        if not isinstance(func, KeyedProcessFunction):
+            raise ArgumentTypeError(f"process on a keyed stream takes a KeyedProcessFunction, not {func!r}")
+        return self._then(ElementProcessTransformation(self._input(), func, declared_type(output_type)))
 
     def _repartition(self, partitioning: Partitioning) -> DataStream:
         raise ConfigurationError(
             f"{partitioning.value} cannot take the place of a key: call it on the stream before key_by"
         )
 
-    def partition_custom(self, partitioner: Any, key_selector: Any) -> DataStream:
-        """Raise a ConfigurationError: the key says where elements go."""
-        raise ConfigurationError(
-            "partition_custom cannot take the place of a key: call it on the stream before key_by"
-        )
-
-    def broadcast(self, *descriptors: Any) -> Any:
-        """Raise a ConfigurationError: the key says where elements go."""
-        raise ConfigurationError(
-            "broadcast cannot take the place of a key: call it on the stream before key_by"
-        )
+    partition_custom = instead_of_key("partition_custom")
+    broadcast = instead_of_key("broadcast")
+    cache = refused_on_keys("Cache")

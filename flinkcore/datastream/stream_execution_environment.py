@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import reprlib
 from collections.abc import Callable, Mapping, Sequence
@@ -11,22 +10,27 @@ from numbers import Integral
 from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
-from flinkcore._internal.arrow.expressions import Expression, is_expression
+from flinkcore._internal.arrow.expressions import Expression
 from flinkcore._internal.arrow.sort_keys import Position, sort_keys
-from flinkcore._internal.arrow.time_units import TimeUnit, check_time_unit
+from flinkcore._internal.arrow.time_units import TimeUnit
 from flinkcore._internal.io.locations import absolute_location, path_text
 from flinkcore._internal.python.extras import library
 from flinkcore._internal.python.missing_features import WithFormerMethods
 from flinkcore._internal.python.user_warnings import warn_user
-from flinkcore.common import settings
 from flinkcore.common.configuration import Configuration
 from flinkcore.common.execution_config import ExecutionConfig, JobClockName
 from flinkcore.common.io import InputFormat
 from flinkcore.common.job_client import JobClient
 from flinkcore.common.job_execution_result import JobExecutionResult
 from flinkcore.common.output_tag import OutputTag
-from flinkcore.common.setting_types import as_text
-from flinkcore.common.settings import Setting, check_cached_files, settings_of, unknown_settings
+from flinkcore.common.settings import flink_settings as settings
+from flinkcore.common.settings.flink_settings import (
+    Setting,
+    check_cached_files,
+    settings_of,
+    unknown_settings,
+)
+from flinkcore.common.settings.setting_types import as_text
 from flinkcore.common.split_origin import PARTITION, SplitOrigin
 from flinkcore.common.time import Duration, Time, timeout_ms
 from flinkcore.common.typeinfo import TypeInformation
@@ -48,6 +52,7 @@ from flinkcore.datastream.graph.element_transformations import (
     SinkTransformation,
     SourceTransformation,
 )
+from flinkcore.datastream.graph.log_settings import LogSettings
 from flinkcore.datastream.graph.pipeline_executor import (
     NO_CHECKPOINTS,
     CheckpointSettings,
@@ -66,6 +71,7 @@ from flinkcore.errors import ArgumentTypeError, ConfigurationError
 if TYPE_CHECKING:
     from flinkcore.common.restart_strategy import RestartStrategyConfiguration
     from flinkcore.datastream.graph.lake_tables import LakeTable
+    from flinkcore.datastream.logs.log_stream import LogStream
     from flinkcore.datastream.slot_sharing_group import SlotSharingGroup
 
 S = TypeVar("S", bound="StreamExecutionEnvironment")
@@ -87,7 +93,7 @@ class StreamExecutionEnvironment(WithFormerMethods):
     Follows ``pyflink.datastream.StreamExecutionEnvironment``. Deliberate difference: the environment knows only the
     sinks of a graph. :meth:`execute` runs the steps that lead to them; so does :meth:`DataStream.execute_and_collect`,
     with the steps that lead to that stream. The sinks are then cleared, as in Flink. A step that leads to no sink is
-    never run. A columnar job needs no sink: :meth:`DataStream.execute` of its result stream runs it.
+    never run. A columnar job needs no sink: :meth:`LogStream.execute` of its result stream runs it.
 
     Examples
     --------
@@ -709,7 +715,7 @@ class StreamExecutionEnvironment(WithFormerMethods):
         timestamp_unit: TimeUnit | None = None,
         arrival_unit: TimeUnit | None = None,
         integer_times: bool = False,
-    ) -> DataStream:
+    ) -> LogStream:
         """Return the stream of events of a log.
 
         Nothing is read before the job runs. In its results, ``window_start`` and ``window_end`` are timestamps in ms.
@@ -733,7 +739,7 @@ class StreamExecutionEnvironment(WithFormerMethods):
             Column with the source's timestamp, without nulls: integer milliseconds since the epoch, or numbers in
             `timestamp_unit`; an Arrow timestamp of any unit (UTC if it has no zone) or date; or ISO 8601 text such as
             ``2001-01-31T12:00:00.250Z`` (UTC if it has no offset). Fractions of a millisecond are floored. Or an
-            expression over the log's columns with one of these types. If :meth:`DataStream.with_columns` replaces the
+            expression over the log's columns with one of these types. If :meth:`LogStream.with_columns` replaces the
             column before timestamps are assigned, the new values are used.
         arrival : str or pyarrow.compute.Expression, optional
             The processing time at which the event reached the system, of the same types; always of the log as it was
@@ -791,49 +797,25 @@ class StreamExecutionEnvironment(WithFormerMethods):
         -----
         A job reports the version or snapshot of a table that it has read: ``result.report.tables``.
         """
-        if not is_expression(timestamp):
-            _require_column(timestamp, "timestamp", " or a pyarrow expression")
-        if arrival is not None and not is_expression(arrival):
-            _require_column(arrival, "arrival", " or a pyarrow expression")
-        if split is not None and not isinstance(split, SplitOrigin):
-            _require_column(split, "split")
-        if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 < rate < math.inf:
-            raise ConfigurationError(f"rate must be a number of records per second above zero, not {rate!r}")
-        if isinstance(arrival_start_ms, bool) or not isinstance(arrival_start_ms, int):
-            raise ArgumentTypeError(f"arrival_start_ms must be an integer, not {arrival_start_ms!r}")
-        is_policy = isinstance(on_bad_row, str) and on_bad_row in ("fail", "drop")
-        if not is_policy and not isinstance(on_bad_row, OutputTag):
-            raise ConfigurationError(f"on_bad_row must be 'fail', 'drop' or an OutputTag, not {on_bad_row!r}")
-        check_time_unit(timestamp_unit, "timestamp_unit")
-        check_time_unit(arrival_unit, "arrival_unit")
-        if arrival_unit is not None and arrival is None:
-            raise ConfigurationError(
-                f"arrival_unit={arrival_unit!r} needs arrival=, the column whose numbers have this unit"
-            )
-        if not isinstance(integer_times, bool):
-            raise ArgumentTypeError(f"integer_times must be True or False, not {integer_times!r}")
-        return DataStream(
-            self,
-            EventLogSource(
-                data=path_or_table if isinstance(path_or_table, LogData) else _data(path_or_table),
-                timestamp=timestamp,
-                arrival=arrival,
-                split=split,
-                rate=float(rate),
-                arrival_start_ms=arrival_start_ms,
-                format=format,
-                format_options=format_options,
-                schema=schema,
-                filesystem=filesystem,
-                on_bad_row=on_bad_row,
-                has_positions=not isinstance(path_or_table, LogData),
-                position=path_or_table.position if isinstance(path_or_table, LogData) else None,
-                ordered_by=() if position is None else sort_keys(position),
-                timestamp_unit=timestamp_unit,
-                arrival_unit=arrival_unit,
-                integer_times=integer_times,
-            ),
+        from flinkcore.datastream.logs.log_stream import LogStream
+
+        is_table = isinstance(path_or_table, LogData)
+        settings = LogSettings(
+            timestamp=timestamp,
+            arrival=arrival,
+            split=split,
+            rate=rate,
+            arrival_start_ms=arrival_start_ms,
+            on_bad_row=on_bad_row,
+            has_positions=not is_table,
+            position=path_or_table.position if is_table else None,
+            ordered_by=() if position is None else sort_keys(position),
+            timestamp_unit=timestamp_unit,
+            arrival_unit=arrival_unit,
+            integer_times=integer_times,
         )
+        data = path_or_table if is_table else _data(path_or_table)
+        return LogStream(self, EventLogSource(data, settings, format, format_options, filesystem, schema))
 
     def from_delta(
         self,
@@ -852,13 +834,13 @@ class StreamExecutionEnvironment(WithFormerMethods):
         timestamp_unit: TimeUnit | None = None,
         arrival_unit: TimeUnit | None = None,
         integer_times: bool = False,
-    ) -> DataStream:
+    ) -> LogStream:
         """Return the stream of events of a Delta table, through the library `deltalake` (``flinkcore[delta]``).
 
         The log has the rows that the table has at one version; the data files are read by the workers themselves.
         Files are found when the job is planned: without a version, those that the table has then. Rows of a table have
         no positions: those of a split are ordered by `arrival`, where that is the same by `position`, and then by their
-        content, so that compacting the table changes no result. A :meth:`DataStream.filter` with a pyarrow expression,
+        content, so that compacting the table changes no result. A :meth:`LogStream.filter` with a pyarrow expression,
         as a first step, belongs to the log: files and row groups that cannot meet it are not read, and rows that do not
         are not counted.
 
@@ -929,7 +911,7 @@ class StreamExecutionEnvironment(WithFormerMethods):
         timestamp_unit: TimeUnit | None = None,
         arrival_unit: TimeUnit | None = None,
         integer_times: bool = False,
-    ) -> DataStream:
+    ) -> LogStream:
         """Return the stream of events of an Iceberg table, through the library `pyiceberg` (``flinkcore[iceberg]``).
 
         The log has the rows, and the columns, that the table has in one snapshot. Otherwise as :meth:`from_delta`.
@@ -984,7 +966,7 @@ class StreamExecutionEnvironment(WithFormerMethods):
 
     def _from_lake_table(
         self, table: LakeTable, *, split: str | SplitOrigin | None, **settings: Any
-    ) -> DataStream:
+    ) -> LogStream:
         from flinkcore.datastream.graph.lake_tables import refuse_files_as_splits
 
         refuse_files_as_splits(split)
@@ -1214,11 +1196,6 @@ class StreamExecutionEnvironment(WithFormerMethods):
 
 def _listed(paths: str) -> list[str]:
     return [path.strip() for path in paths.split(",") if path.strip()]
-
-
-def _require_column(name: object, setting: str, alternative: str = "") -> None:
-    if not isinstance(name, str) or not name:
-        raise ConfigurationError(f"{setting} must be the name of a column{alternative}, not {name!r}")
 
 
 def _data(path_or_table: Any) -> Any:

@@ -60,7 +60,7 @@ from flinkcore.elements.arrivals.restored_sources import (
 )
 from flinkcore.elements.arrivals.split_watermarks import RestoredSplits, SplitWatermark
 from flinkcore.elements.sources.source_contexts import checked_context_state
-from flinkcore.elements.sources.timestamps_and_watermarks import SourceWatermarks
+from flinkcore.elements.sources.source_watermarks import SourceWatermarks
 from flinkcore.elements.tasks.stream_graph import JobVertex, StreamNode, is_of_log, is_source_node
 from flinkcore.elements.tasks.stream_task import StreamTask
 from flinkcore.elements.tasks.subtask_state import (

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from flinkcore.common import Time
-from flinkcore.datastream import DataStream, StreamExecutionEnvironment, TumblingEventTimeWindows
+from flinkcore.datastream import LogStream, StreamExecutionEnvironment, TumblingEventTimeWindows
 from flinkcore.datastream.aggregates import count, mean
 from flinkcore.examples.flights import flights_by_origin
 
@@ -29,7 +29,7 @@ SHOWN_AT = (datetime(2001, 1, 2, 18), datetime(2001, 1, 3), datetime(2001, 1, 3,
 """When somebody looked at the dashboard."""
 
 
-def hourly_changes(environment: StreamExecutionEnvironment) -> DataStream:
+def hourly_changes(environment: StreamExecutionEnvironment) -> LogStream:
     """Return the hours of each airport as changes: ``+I`` a first result, ``-U`` one withdrawn, ``+U`` the new one."""
     return (
         flights_by_origin(environment)

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from flinkcore.common import OutputTag, Row
-from flinkcore.datastream import DataStream, KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
+from flinkcore.datastream import KeyedProcessFunction, LogStream, RuntimeContext, StreamExecutionEnvironment
 from flinkcore.datastream.graph.pipeline_executor import ReplayResult
 from flinkcore.datastream.state import ValueState, ValueStateDescriptor
 from flinkcore.examples.flights import flights_by_origin
@@ -61,7 +61,7 @@ class Inactivity(KeyedProcessFunction):
         self.flights.clear()
 
 
-def silent_airports(environment: StreamExecutionEnvironment) -> DataStream:
+def silent_airports(environment: StreamExecutionEnvironment) -> LogStream:
     """Return alerts; the side output `RESUMED` has the length of each silence."""
     return flights_by_origin(environment).process(
         Inactivity(), ALERTS, side_outputs=[RESUMED], timestamp_column="raised_for"

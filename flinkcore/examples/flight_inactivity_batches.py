@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 
 from flinkcore.datastream import (
-    DataStream,
     KeyedBatchProcessFunction,
+    LogStream,
     RuntimeContext,
     StreamExecutionEnvironment,
 )
@@ -85,7 +85,7 @@ class InactivityOfBatches(KeyedBatchProcessFunction):
         self.flights.clear(timers.key_ids)
 
 
-def silent_airports(environment: StreamExecutionEnvironment) -> DataStream:
+def silent_airports(environment: StreamExecutionEnvironment) -> LogStream:
     """Return alerts; the side output `RESUMED` has the length of each silence."""
     return flights_by_origin(environment).process(InactivityOfBatches(), ALERTS, side_outputs=[RESUMED])
 

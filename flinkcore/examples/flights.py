@@ -16,7 +16,12 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from flinkcore.common import Duration, OutputTag, Time, WatermarkStrategy
-from flinkcore.datastream import DataStream, KeyedStream, StreamExecutionEnvironment, TumblingEventTimeWindows
+from flinkcore.datastream import (
+    KeyedLogStream,
+    LogStream,
+    StreamExecutionEnvironment,
+    TumblingEventTimeWindows,
+)
 from flinkcore.datastream.aggregates import count, max_, mean
 from flinkcore.errors import ConfigurationError
 
@@ -24,7 +29,7 @@ LOG = Path(__file__).with_name("flights.parquet")
 LATE = OutputTag("late")
 
 
-def flights_by_origin(environment: StreamExecutionEnvironment) -> KeyedStream:
+def flights_by_origin(environment: StreamExecutionEnvironment) -> KeyedLogStream:
     """Return the flights of the log with event time, up to 30 minutes out of order, keyed by airport."""
     half_an_hour = Duration.of_minutes(30)
     strategy = WatermarkStrategy.for_bounded_out_of_orderness(half_an_hour).with_idleness(half_an_hour)
@@ -35,7 +40,7 @@ def flights_by_origin(environment: StreamExecutionEnvironment) -> KeyedStream:
     )
 
 
-def hourly_flights(environment: StreamExecutionEnvironment) -> DataStream:
+def hourly_flights(environment: StreamExecutionEnvironment) -> LogStream:
     """Return flights, mean and largest delay per origin and hour; late flights update an hour for one more hour."""
     return (
         flights_by_origin(environment)

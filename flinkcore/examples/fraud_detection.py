@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 import pyarrow as pa
 
 from flinkcore.common import Duration, Row, WatermarkStrategy
-from flinkcore.datastream import DataStream, KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
+from flinkcore.datastream import KeyedProcessFunction, LogStream, RuntimeContext, StreamExecutionEnvironment
 from flinkcore.datastream.state import ValueState, ValueStateDescriptor
 
 SMALL_AMOUNT = 1.0
@@ -74,7 +74,7 @@ def transactions() -> pa.Table:
     )
 
 
-def suspicious_transactions(environment: StreamExecutionEnvironment, log: pa.Table) -> DataStream:
+def suspicious_transactions(environment: StreamExecutionEnvironment, log: pa.Table) -> LogStream:
     """Return alerts, with the time of the large transaction."""
     return (
         environment.from_event_log(log, timestamp="at")

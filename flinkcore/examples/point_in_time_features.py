@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from flinkcore.analysis import as_of
 from flinkcore.common import Time
-from flinkcore.datastream import DataStream, StreamExecutionEnvironment, TumblingEventTimeWindows
+from flinkcore.datastream import LogStream, StreamExecutionEnvironment, TumblingEventTimeWindows
 from flinkcore.datastream.aggregates import count, mean
 from flinkcore.examples.flights import LOG, flights_by_origin
 
@@ -24,7 +24,7 @@ ASKED_BEFORE = timedelta(hours=2)
 """How long before its scheduled departure the delay of a flight is to be foretold."""
 
 
-def hourly_delays(environment: StreamExecutionEnvironment) -> DataStream:
+def hourly_delays(environment: StreamExecutionEnvironment) -> LogStream:
     """Return the mean delay of each airport and hour, with the time at which it was known."""
     return (
         flights_by_origin(environment)

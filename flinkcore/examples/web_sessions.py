@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from flinkcore.common import Time, WatermarkStrategy
-from flinkcore.datastream import FILE, DataStream, StreamExecutionEnvironment
+from flinkcore.datastream import FILE, LogStream, StreamExecutionEnvironment
 from flinkcore.datastream.aggregates import count, first, last, sum_
 from flinkcore.datastream.window import EventTimeSessionWindows
 
@@ -74,7 +74,7 @@ def write_logs(folder: Path) -> None:
         pq.write_table(pa.table(columns), folder / f"{server}.parquet")
 
 
-def visits(environment: StreamExecutionEnvironment, folder: Path) -> DataStream:
+def visits(environment: StreamExecutionEnvironment, folder: Path) -> LogStream:
     """Return the visits: requests of a visitor that are at most ten minutes apart."""
     is_page = ~pc.match_substring_regex(pc.field("path"), r"\.(png|css|js|ico)$")
     is_robot = pc.match_substring(pc.field("agent"), "bot", ignore_case=True)

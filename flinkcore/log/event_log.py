@@ -1,21 +1,17 @@
 """The description of an event log: where its rows are, and which columns are time, arrival and split."""
 
-import math
 import os
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, Final, Literal
+from dataclasses import dataclass, fields
+from typing import Any, Final
 
 import pyarrow as pa
 
-from flinkcore._internal.arrow.expressions import Expression, is_expression
-from flinkcore._internal.arrow.sort_keys import SortKey
-from flinkcore._internal.arrow.time_units import TimeUnit, check_time_unit
-from flinkcore.common.output_tag import OutputTag
-from flinkcore.common.split_origin import FILE, PARTITION, SplitOrigin
+from flinkcore.common.split_origin import FILE, PARTITION
 from flinkcore.datastream.graph.arrow_data import ArrowData
 from flinkcore.datastream.graph.lake_tables import LakeTable, refuse_files_as_splits
+from flinkcore.datastream.graph.log_settings import LogSettings
 from flinkcore.errors import ConfigurationError, SchemaError
 from flinkcore.log.formats.text_formats import CsvFormat
 from flinkcore.log.order.row_order import POSITION, RowOrder, check_position_type, ranked_chunks
@@ -28,8 +24,8 @@ _SPARK_FILE: Final = re.compile(r"part-\d{5,}-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a
 _NUMBER: Final = re.compile(r"[-+]?\d+(\.\d*)?")
 
 
-@dataclass(frozen=True)
-class EventLog:
+@dataclass(frozen=True, kw_only=True)
+class EventLog(LogSettings):
     """A recorded stream: splits of events, each with a timestamp and an arrival.
 
     Parameters
@@ -37,38 +33,11 @@ class EventLog:
     source : LogFiles or TableSource
         Where the rows are; :meth:`of` builds it from paths or data.
     timestamp : str
-        Column with the source timestamp: an Arrow timestamp (any unit; without a zone it is UTC) or date, an
-        integer in milliseconds since the epoch, ISO 8601 text, or a number in ``timestamp_unit``. Fractions of a
-        millisecond are floored.
-    arrival : str or pyarrow.compute.Expression, optional
-        Column with the processing time at which the event reached the system, of the same types, or an
-        expression over the log's columns that gives it. Without it the position in the split gives it: ``rate``
-        events per second from ``arrival_start_ms``.
-    split : str, SplitOrigin or None
-        Column (integer, string, binary, bool, date) whose value names the split; ``FILE``: each file is one;
-        ``PARTITION``: each partition that the paths of all files name; None: the whole log is one.
-    rate : float
-        Events per second and split, if there is no arrival column.
-    arrival_start_ms : int
-        Arrival of the first event of each split, in ms since the epoch, if there is no arrival column.
-    has_positions : bool
-        Whether it counts where a row lies, as in a file. If not, arrival orders the rows of a split, and ties go by
-        their content; without arrival the order is the one in which they come.
+        Column with the source timestamp: a plan computes that of an expression before.
     position : str, optional
-        Column of integers, from 0 to 2**59 - 1, by which ties go instead of the content.
-    ordered_by : tuple of SortKey
-        What orders the rows of a split behind their arrival, where they lie in no order: then `has_positions` is False,
-        and `position` the hidden column that `chunks` gives them.
-    timestamp_unit, arrival_unit : {"s", "ms", "us", "ns"} or None
-        Unit of the numbers that ``timestamp`` and ``arrival`` hold. None: of integers ms, as far as these look like it.
-    integer_times : bool
-        Whether the times of results are integers in ms, not Arrow timestamps.
-    checked_units : tuple of str
-        Settings for whose columns it is an error if integers without a unit cannot be milliseconds.
-    on_bad_row : "fail", "drop" or OutputTag
-        What happens to a row whose timestamp, arrival or split is null, whose timestamp or arrival is text that is
-        no time, whose window would not fit into 64 bits of milliseconds, or whose arrival is further than 2**61 ms from
-        the epoch: an error that names it, a count per reason, or the side output with this tag.
+        Of rows that sort keys order, the hidden column that `chunks` gives them; then `has_positions` is False.
+    **settings
+        All others of :class:`LogSettings`.
 
     Raises
     ------
@@ -78,67 +47,18 @@ class EventLog:
 
     source: LogFiles | TableSource
     timestamp: str
-    arrival: str | Expression | None = None
-    split: str | SplitOrigin | None = None
-    rate: float = 1000.0
-    arrival_start_ms: int = 0
-    on_bad_row: Literal["fail", "drop"] | OutputTag = "fail"
-    has_positions: bool = True
-    position: str | None = None
-    ordered_by: tuple[SortKey, ...] = ()
-    timestamp_unit: TimeUnit | None = None
-    arrival_unit: TimeUnit | None = None
-    integer_times: bool = False
-    checked_units: tuple[str, ...] = ("timestamp", "arrival")
 
     def __post_init__(self) -> None:
-        if not isinstance(self.timestamp, str) or not self.timestamp:
-            raise ConfigurationError(f"timestamp= is the name of a column, not {self.timestamp!r}")
-        named = isinstance(self.arrival, str) and self.arrival != ""
-        if self.arrival is not None and not named and not is_expression(self.arrival):
-            raise ConfigurationError(
-                f"arrival= is the name of a column, a pyarrow expression or None, not {self.arrival!r}"
-            )
-        check_time_unit(self.timestamp_unit, "timestamp_unit")
-        check_time_unit(self.arrival_unit, "arrival_unit")
-        named = isinstance(self.split, str) and self.split != ""
-        if self.split is not None and not isinstance(self.split, SplitOrigin) and not named:
-            raise ConfigurationError(
-                f"split= is the name of a column, FILE, PARTITION or None, not {self.split!r}"
-            )
+        super().__post_init__()
         if self.split is FILE and not isinstance(self.source, LogFiles):
             raise ConfigurationError("split=FILE needs a log of files; this one is an in-memory table")
-        if not isinstance(self.rate, int | float) or not math.isfinite(self.rate) or self.rate <= 0:
-            raise ConfigurationError(f"rate= is a number of events per second above 0, not {self.rate!r}")
-        if not isinstance(self.arrival_start_ms, int) or not -(2**63) < self.arrival_start_ms < 2**63 - 1:
-            raise ConfigurationError(
-                "arrival_start_ms= is an integer number of milliseconds since the epoch, not "
-                f"{self.arrival_start_ms!r}"
-            )
-        is_policy = isinstance(self.on_bad_row, str) and self.on_bad_row in ("fail", "drop")
-        if not is_policy and not isinstance(self.on_bad_row, OutputTag):
-            raise ConfigurationError(
-                f'on_bad_row= is "fail", "drop" or an OutputTag, not {self.on_bad_row!r}'
-            )
 
     @classmethod
     def of(
         cls,
         data: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] | Any,
+        settings: LogSettings,
         *,
-        timestamp: str,
-        arrival: str | Expression | None = None,
-        split: str | SplitOrigin | None = None,
-        rate: float = 1000.0,
-        arrival_start_ms: int = 0,
-        on_bad_row: Literal["fail", "drop"] | OutputTag = "fail",
-        has_positions: bool = True,
-        position: str | None = None,
-        ordered_by: tuple[SortKey, ...] = (),
-        timestamp_unit: TimeUnit | None = None,
-        arrival_unit: TimeUnit | None = None,
-        integer_times: bool = False,
-        checked_units: tuple[str, ...] = ("timestamp", "arrival"),
         format: str | None = None,
         filesystem: Any = None,
         format_options: Mapping[str, Any] | None = None,
@@ -152,10 +72,8 @@ class EventLog:
             Paths as :func:`~flinkcore.log.files.log_files.discover_files` takes them, of which a directory may be a
             table; a table, or its files; otherwise anything with ``__arrow_c_stream__`` or ``__arrow_c_array__``, as
             ``TableSource.of`` takes it, or `ArrowData` of that.
-        timestamp, arrival, split, rate, arrival_start_ms, on_bad_row, has_positions, position, ordered_by
-            See :class:`EventLog`. A log whose paths name no partition is one split also with ``PARTITION``.
-        timestamp_unit, arrival_unit, integer_times, checked_units
-            See :class:`EventLog`.
+        settings : LogSettings
+            A log whose paths name no partition is one split also with ``PARTITION``.
         format : str, optional
             "parquet", "arrow", "avro", "csv" or "json"; by default as the extension says.
         filesystem : pyarrow.fs.FileSystem or fsspec filesystem, optional
@@ -176,6 +94,7 @@ class EventLog:
         SchemaError
             If a column of arrivals, splits or positions is missing, or has values that have no order.
         """
+        split = settings.split
         source: LogFiles | TableSource
         if not isinstance(data, ArrowData) and (
             hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__")
@@ -200,23 +119,18 @@ class EventLog:
             partitioned = source.by_partition() if isinstance(source, LogFiles) else None
             source, split = (source, None) if partitioned is None else (partitioned, split)
         is_table = source.table_name is not None
+        given = {each.name: getattr(settings, each.name) for each in fields(settings)}
+        ordered_by = settings.ordered_by
         log = cls(
-            source,
-            timestamp,
-            arrival,
-            split,
-            rate,
-            arrival_start_ms,
-            on_bad_row,
-            has_positions and not ordered_by and not is_table,
-            POSITION if ordered_by else position,
-            ordered_by,
-            timestamp_unit,
-            arrival_unit,
-            integer_times,
-            checked_units,
+            **given
+            | {
+                "source": source,
+                "split": split,
+                "has_positions": settings.has_positions and not ordered_by and not is_table,
+                "position": POSITION if ordered_by else settings.position,
+            }
         )
-        for setting, column in (("arrival", arrival), ("split", split)):
+        for setting, column in (("arrival", log.arrival), ("split", split)):
             if isinstance(column, str):
                 log.require(column, f"{setting}=")
         for key in ordered_by:

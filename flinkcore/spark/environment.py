@@ -19,7 +19,7 @@ from flinkcore.columnar.plans.partial_windows import partial_windows
 from flinkcore.columnar.plans.tied_events import without_order_of_ties
 from flinkcore.common import ExecutionConfig, OutputTag
 from flinkcore.common.split_origin import PARTITION, SplitOrigin
-from flinkcore.datastream import DataStream, StreamExecutionEnvironment
+from flinkcore.datastream import LogStream, StreamExecutionEnvironment
 from flinkcore.datastream.graph.pipeline_executor import (
     NO_CHECKPOINTS,
     CheckpointSettings,
@@ -86,12 +86,12 @@ class SparkExecutionEnvironment(StreamExecutionEnvironment):
         timestamp_unit: TimeUnit | None = None,
         arrival_unit: TimeUnit | None = None,
         integer_times: bool = False,
-    ) -> DataStream:
+    ) -> LogStream:
         """Return the stream of events of a log, which may be a Spark DataFrame.
 
         Of a DataFrame, `timestamp`, `arrival` and `split` may be columns of Spark (``F.col("ts")``,
-        ``F.to_timestamp("at", "dd.MM.yyyy")``); conditions and columns of Spark also go into :meth:`DataStream.filter`
-        and :meth:`DataStream.with_columns`, as first steps. Spark evaluates them, and only the columns that the job
+        ``F.to_timestamp("at", "dd.MM.yyyy")``); conditions and columns of Spark also go into :meth:`LogStream.filter`
+        and :meth:`LogStream.with_columns`, as first steps. Spark evaluates them, and only the columns that the job
         needs.
 
         Without `split`, the split of a DataFrame is the column with the partition that the directories of its files
@@ -99,7 +99,7 @@ class SparkExecutionEnvironment(StreamExecutionEnvironment):
 
         A DataFrame that selects, renames and filters columns of Parquet files is read as these files. Any other is
         evaluated once, and Spark keeps its rows (as :meth:`DataFrame.localCheckpoint` does) until the result is no
-        longer used. :meth:`DataStream.explain` says which, and why. Either way its rows have no positions: those of a
+        longer used. :meth:`LogStream.explain` says which, and why. Either way its rows have no positions: those of a
         split are ordered by `arrival`, where that is the same ms by `position`, and then by their content, however they
         are partitioned. Without `arrival`, by `position` and content; with neither, as Spark gives them.
 
@@ -179,7 +179,7 @@ def _columns_of(position: Any, available: Sequence[str]) -> list[Any]:
     return columns
 
 
-def replay(dataframe: Any, job: Callable[[DataStream], DataStream], **log: Any) -> Any:
+def replay(dataframe: Any, job: Callable[[LogStream], LogStream], **log: Any) -> Any:
     """Return the results of a job over a DataFrame as a DataFrame; a function for ``DataFrame.transform``.
 
     Parameters
@@ -383,7 +383,7 @@ def _explained_logs(graph: StreamGraph, plan: JobPlan | None) -> list[str]:
                 read[id(source)] = list(columns_read(*(plan.logs[number] for number in together)))
     otherwise = "collected by the driver" if graph.needs_rows else "evaluated once, and their rows kept"
     return [
-        f"{log.data}: {how_read(log.data, read[id(log)], log.arrival is not None, otherwise)}"
+        f"{log.data}: {how_read(log.data, read[id(log)], log.log.arrival is not None, otherwise)}"
         for log in logs
         if id(log) in read
     ]

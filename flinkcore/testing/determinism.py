@@ -23,7 +23,8 @@ from flinkcore._internal.show.html import html_lines
 from flinkcore._internal.show.tables import shown_table
 from flinkcore.common import OutputTag
 from flinkcore.common.split_origin import SplitOrigin
-from flinkcore.datastream import DataStream, StreamExecutionEnvironment
+from flinkcore.datastream import LogStream, StreamExecutionEnvironment
+from flinkcore.datastream.graph.log_settings import LogSettings
 from flinkcore.datastream.graph.transformations import (
     EventLogSource,
     ProcessTransformation,
@@ -39,7 +40,7 @@ from flinkcore.log.order.row_order import POSITION
 from flinkcore.testing.histories import KINDS, Changed, History, LogTimes, legal_histories
 from flinkcore.time_plane.time_warnings import ReadTimes, check_units
 
-Job = Callable[..., DataStream]
+Job = Callable[..., LogStream]
 """From the streams of events of the logs, one for each, to the stream of results."""
 
 _SPLIT: Final = "order of the splits"
@@ -229,16 +230,18 @@ def find_races(
     described = [
         EventLog.of(
             each,
-            timestamp=_NO_TIME,
-            arrival=arrival,
-            split=split,
+            LogSettings(
+                timestamp=_NO_TIME,
+                arrival=arrival,
+                split=split,
+                on_bad_row=on_bad_row,
+                ordered_by=() if position is None else sort_keys(position),
+                arrival_unit=arrival_unit,
+            ),
             format=format,
             format_options=format_options,
             schema=schema,
             filesystem=filesystem,
-            on_bad_row=on_bad_row,
-            ordered_by=() if position is None else sort_keys(position),
-            arrival_unit=arrival_unit,
         )
         for each in (log if isinstance(log, tuple) else (log,))
     ]
@@ -420,7 +423,7 @@ class _Trials:
             return log
         return log.append_column(_ARRIVAL, pa.array(change.times.arrival_ms))
 
-    def _stream(self, logs: Sequence[pa.Table], parallelism: int, interval_ms: int | None) -> DataStream:
+    def _stream(self, logs: Sequence[pa.Table], parallelism: int, interval_ms: int | None) -> LogStream:
         environment = StreamExecutionEnvironment()
         environment.set_parallelism(parallelism)
         environment.get_config().set_late_share_warning(1)  # histories of other orders lose other events
@@ -432,11 +435,12 @@ class _Trials:
         for log in logs:
             arrival = _ARRIVAL if _ARRIVAL in log.column_names else None
             stream = environment.from_event_log(log, arrival=arrival, split=_SPLIT, **self.settings)
-            assert isinstance(stream._transformation, EventLogSource)
-            stream._transformation.checked_units = ("timestamp",) if self.checks_unit else ()
+            source = stream._transformation
+            assert isinstance(source, EventLogSource)
+            source.log = replace(source.log, checked_units=("timestamp",) if self.checks_unit else ())
             streams.append(stream.select(*(name for name in log.column_names if name not in own)))
         results = self.job(*streams)
-        if not isinstance(results, DataStream):
+        if not isinstance(results, LogStream):
             raise ConfigurationError(f"a job gives the stream of its results, not {results!r}")
         return results
 
@@ -471,7 +475,7 @@ class _Trials:
                 results[key] = results.get(key, Counter()) + rows
         return results
 
-    def _by_key(self, stream: DataStream, output: str, rows: pa.Table) -> dict[str, Rows]:
+    def _by_key(self, stream: LogStream, output: str, rows: pa.Table) -> dict[str, Rows]:
         executor, configuration = stream._environment.executor, stream._environment.get_config()
         keys = executor.planned(StreamGraph(stream._transformation), configuration).plan.keys
         shown = [name for name in rows.column_names if name not in _WHEN_FIRED]
@@ -548,7 +552,7 @@ class _Trials:
         return found != expected
 
 
-def _operators(stream: DataStream) -> list[Transformation]:
+def _operators(stream: LogStream) -> list[Transformation]:
     """The windows and functions of a job, those before others first."""
     kinds = WindowTransformation | ProcessTransformation | TwoInputTransformation
     return [step for step in stream._transformation.in_order() if isinstance(step, kinds)]
@@ -558,9 +562,9 @@ def _until(job: Job, operator: int) -> Job:
     """A job up to one of its operators, by its number."""
 
     @wraps(job)
-    def until(*streams: DataStream) -> DataStream:
+    def until(*streams: LogStream) -> LogStream:
         stream = job(*streams)
-        return DataStream(stream._environment, _operators(stream)[operator])
+        return LogStream(stream._environment, _operators(stream)[operator])
 
     return until
 

@@ -43,7 +43,7 @@ from flinkcore.operators.state import KeyedStateBackend
 from flinkcore.operators.stream_operator import OneInputStreamOperator
 from flinkcore.operators.streaming_runtime_context import TaskInfo
 from flinkcore.operators.timers.processing_time import ProcessingTimeService
-from flinkcore.operators.timestamps_and_watermarks import TimestampsAndWatermarksOperator
+from flinkcore.operators.timestamps_and_watermarks_operator import TimestampsAndWatermarksOperator
 from flinkcore.operators.windowing import make_window_operator
 from flinkcore.testing.abstract_stream_operator_test_harness import (
     TASK,

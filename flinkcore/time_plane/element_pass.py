@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from flinkcore._internal.arrow.arrays import Int32s, Int64s
 from flinkcore._native.exchange import total_order
-from flinkcore.common.supplied_generators import HeldGenerators
+from flinkcore.common.generators.supplied_generators import HeldGenerators
 from flinkcore.common.watermark_strategy import WatermarkStrategy
 from flinkcore.log.sources.chunks import Chunk
 from flinkcore.time_plane.emissions import RUN_ROWS, EmissionRuns, Emissions

@@ -13,13 +13,13 @@ import pyarrow as pa
 from flinkcore._internal.arrow.arrays import Int64s
 from flinkcore._internal.show.times import dated
 from flinkcore.checkpoint.checkpoint_table import CheckpointTable, TableColumns
-from flinkcore.common.supplied_generators import HeldGenerators
+from flinkcore.common.generators.supplied_generators import HeldGenerators
 from flinkcore.common.time import Time
 from flinkcore.common.watermark_generators import RelativeClock, WatermarkGenerator, WatermarksWithIdleness
 from flinkcore.common.watermark_strategy import WatermarkStrategy
 from flinkcore.errors import UserCodeError
 from flinkcore.operators.records.copies import copied_strategy
-from flinkcore.operators.timestamps_and_watermarks import WatermarkEmitter
+from flinkcore.operators.timestamps_and_watermarks_operator import WatermarkEmitter
 from flinkcore.time_plane.emissions import EmissionCause, SplitEmissions
 from flinkcore.time_plane.tick_clock import TickClock
 

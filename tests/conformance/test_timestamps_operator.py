@@ -12,7 +12,7 @@ from models.traced_processing_time import TracedProcessingTimeService
 from flinkcore.common import Types, Watermark
 from flinkcore.errors import FlinkcoreError
 from flinkcore.operators.records.stream_elements import StreamRecord, WatermarkStatus
-from flinkcore.operators.timestamps_and_watermarks import TimestampsAndWatermarksOperator
+from flinkcore.operators.timestamps_and_watermarks_operator import TimestampsAndWatermarksOperator
 
 
 def run(item: dict[str, Any], recorder: OutputRecorder) -> None:

@@ -47,21 +47,27 @@ def public_modules() -> list[ModuleType]:
         for file in files
         if re.search(r"^__all__ = ", file.read_text(encoding="utf-8"), re.MULTILINE)
     ]
-    return [importlib.import_module(name) for name in names]
+    return [importlib.import_module(name) for name in ("flinkcore", *names)]
 
 
-def test_every_name_that_users_import_has_a_place_in_the_reference() -> None:
+def site_pages() -> ModuleType:
+    """The hooks of the site, which list the modules of the reference."""
     spec = importlib.util.spec_from_file_location("site_pages", ROOT / "docs" / "site_pages.py")
     assert spec is not None
     assert spec.loader is not None
-    site_pages = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(site_pages)
+    found = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(found)
+    return found
+
+
+def test_every_name_that_users_import_has_a_place_in_the_reference() -> None:
+    pages = site_pages()
     described = {
         id(getattr(importlib.import_module(module), name))
-        for modules in site_pages.REFERENCE.values()
+        for modules in pages.REFERENCE.values()
         for module in modules
         if "._native." not in module
-        for name in site_pages.public_names(importlib.import_module(module))
+        for name in pages.public_names(importlib.import_module(module))
     }
     modules = public_modules()
     assert len(modules) > 15
@@ -69,6 +75,14 @@ def test_every_name_that_users_import_has_a_place_in_the_reference() -> None:
     assert [
         f"{module.__name__}.{name}" for module, name in names if id(getattr(module, name)) not in described
     ] == []
+
+
+def test_the_reference_names_no_private_module() -> None:
+    modules = [module for named in site_pages().REFERENCE.values() for module in named]
+    for module in modules:
+        parts = module.split(".")
+        for package in (".".join(parts[:length]) for length in range(1, len(parts) + 1)):
+            assert "Private" not in (importlib.import_module(package).__doc__ or ""), module
 
 
 def test_pages_are_there_and_a_reader_sees_no_setup_and_no_role_of_another_markup(site: Path) -> None:

@@ -3,8 +3,8 @@
 import re
 from pathlib import Path
 
-from flinkcore.common.setting_types import as_text
-from flinkcore.common.settings import FAMILIES, SETTINGS, Meaning, Setting
+from flinkcore.common.settings.flink_settings import FAMILIES, SETTINGS, Meaning, Setting
+from flinkcore.common.settings.setting_types import as_text
 
 PAGE = Path(__file__).parents[2] / "docs" / "settings.md"
 

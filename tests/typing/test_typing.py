@@ -42,6 +42,7 @@ def test_users_programs_are_typed_and_their_mistakes_are_seen() -> None:
         "tests/typing/user_window_functions.py",
         "tests/typing/user_joins.py",
         "tests/typing/user_elements.py",
+        "tests/typing/user_log_streams.py",
     )
 
 

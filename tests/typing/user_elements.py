@@ -24,7 +24,6 @@ from flinkcore.datastream import (
     MapFunction,
     ProcessFunction,
     RuntimeContext,
-    SideOutputStream,
     SourceFunction,
     StreamExecutionEnvironment,
 )
@@ -66,10 +65,10 @@ assert_type(pairs, DataStream)
 assert_type(pairs.key_by(lambda pair: pair[0], Types.STRING()), KeyedStream)
 assert_type(pairs.key_by(key_selector=lambda pair: pair[0]).reduce(lambda a, b: a), DataStream)
 assert_type(words.filter(lambda word: len(word) > 2).rebalance(), DataStream)
-assert_type(words.process(Split()).get_side_output(LONG_WORDS), SideOutputStream)
+assert_type(words.process(Split()).get_side_output(LONG_WORDS), DataStream)
 assert_type(words.process(Split()).get_side_output(LONG_WORDS).map(str.upper), DataStream)
 assert_type(words.broadcast(), DataStream)
-assert_type(words.broadcast(RULES), BroadcastStream)
+assert_type(words.broadcast(RULES), BroadcastStream[DataStream])
 assert_type(words.connect(pairs), ConnectedStreams)
 assert_type(words.print(), DataStreamSink)
 assert_type(words.execute_and_collect(), CloseableIterator)
@@ -127,3 +126,9 @@ env.add_source(Lines())  # type: ignore[arg-type]
 words.map(5)  # type: ignore[arg-type]
 words.map(str, "text")  # type: ignore[arg-type]
 words.execute_and_collect(limit="3")  # type: ignore[call-overload]
+# Single elements have none of the steps over columns, nor of the calls that run those.
+pairs.select("f0")  # type: ignore[attr-defined]
+pairs.to_arrow()  # type: ignore[attr-defined]
+pairs.lateness()  # type: ignore[attr-defined]
+pairs.key_by("f0").count_window(2).retracting()  # type: ignore[attr-defined]
+pairs.union(env.from_event_log("log.csv", timestamp="ts"))  # type: ignore[arg-type]

@@ -10,11 +10,11 @@ from flinkcore.common import OutputTag, Row, Time, WatermarkStrategy
 from flinkcore.datastream import (
     CoGroupedStreams,
     CoGroupFunction,
-    DataStream,
     FlatJoinFunction,
-    IntervalJoined,
+    IntervalLogJoined,
     JoinedStreams,
     JoinFunction,
+    LogStream,
     ProcessJoinFunction,
     StreamExecutionEnvironment,
     TaggedUnion,
@@ -63,13 +63,13 @@ def gap(element: TaggedUnion[Row, Row]) -> int:
 
 
 joined = clicks.join(orders).where("user").equal_to("user").window(TumblingEventTimeWindows.of(Time.hours(1)))
-assert_type(joined.allowed_lateness(5).apply(Pair(), output_type), DataStream)
+assert_type(joined.allowed_lateness(5).apply(Pair(), output_type), LogStream)
 joined.evictor(CountEvictor.of(9)).apply(FlatPair(), output_type, timestamp_column="time")
 groups = clicks.co_group(orders).where("user", "day").equal_to("user", "date")
 groups.window(DynamicEventTimeSessionWindows(gap)).apply(Items(), output_type)
 near = clicks.key_by("user").interval_join(orders.key_by("user")).between(Time.seconds(-5), 5)
-assert_type(near.upper_bound_exclusive().side_output_left_late_data(late), IntervalJoined)
-assert_type(near.process(Near(), output_type), DataStream)
+assert_type(near.upper_bound_exclusive().side_output_left_late_data(late), IntervalLogJoined)
+assert_type(near.process(Near(), output_type), LogStream)
 harness = for_interval_join(
     IntervalJoinOperation(-5, 5, Near()), lambda row: row["user"], lambda row: row["user"]
 )
@@ -79,6 +79,6 @@ harness.process_element1(Row(user="ada"), 7)
 joined.apply(Items(), output_type)  # type: ignore[arg-type]
 groups.window(TumblingEventTimeWindows.of(Time.hours(1))).apply(Pair(), output_type)  # type: ignore[arg-type]
 clicks.key_by("user").interval_join(orders)  # type: ignore[arg-type]
-near.process(Pair(), output_type)  # type: ignore[arg-type]
+near.process(Pair(), output_type)  # type: ignore[call-overload]
 near.side_output_right_late_data("late")  # type: ignore[arg-type]
 IntervalJoinOperation(0, 0.5, Near())  # type: ignore[arg-type]

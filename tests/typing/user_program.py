@@ -6,6 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from typing_extensions import assert_type
 
+from flinkcore import JobResult
 from flinkcore.common import (
     AscendingTimestampsWatermarks,
     Duration,
@@ -21,18 +22,17 @@ from flinkcore.common import (
 )
 from flinkcore.datastream import (
     FILE,
-    DataStream,
     EventTimeSessionWindows,
+    KeyedLogStream,
     KeyedProcessFunction,
-    KeyedStream,
-    SideOutputStream,
+    LogStream,
+    SideOutputLogStream,
     SlidingEventTimeWindows,
     StreamExecutionEnvironment,
     TumblingEventTimeWindows,
-    WindowedStream,
+    WindowedLogStream,
 )
 from flinkcore.datastream.aggregates import Aggregate, count, max_by, sum_
-from flinkcore.datastream.graph.pipeline_executor import ReplayResult
 
 late = OutputTag("late")
 env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(2).set_max_parallelism(64)
@@ -42,7 +42,7 @@ assert_type(env, StreamExecutionEnvironment)
 log = env.from_event_log("bids/*.parquet", timestamp="ts", arrival="arrived", split=FILE, on_bad_row="drop")
 env.from_event_log(["a.csv", "b.csv"], timestamp="ts", split="device", on_bad_row=OutputTag("rejected"))
 env.from_event_log(pa.table({"ts": [1]}), timestamp="ts", rate=10, arrival_start_ms=5)
-assert_type(log, DataStream)
+assert_type(log, LogStream)
 
 strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_seconds(4)).with_idleness(
     Time.minutes(1)
@@ -80,9 +80,9 @@ keyed = (
     .assign_timestamps_and_watermarks(strategy.with_timestamp_assigner("ts"))
     .key_by("user")
 )
-assert_type(keyed, KeyedStream)
+assert_type(keyed, KeyedLogStream)
 windowed = keyed.window(TumblingEventTimeWindows.of(Time.hours(1), offset=Time.minutes(15)))
-assert_type(windowed.allowed_lateness(5), WindowedStream)
+assert_type(windowed.allowed_lateness(5), WindowedLogStream)
 keyed.window(SlidingEventTimeWindows.of(Duration.of_minutes(1), Time.seconds(10)))
 keyed.window(EventTimeSessionWindows.with_gap(Time.minutes(30)))
 
@@ -92,9 +92,9 @@ results = (
     .side_output_late_data(late)
     .aggregate(n=count(), spent=sum_("cents"), best=max_by("ts", by="cents"))
 )
-assert_type(results, DataStream)
-assert_type(results.execute(), ReplayResult)
-assert_type(results.get_side_output(late), SideOutputStream)
+assert_type(results, LogStream)
+assert_type(results.execute(), JobResult)
+assert_type(results.get_side_output(late), SideOutputLogStream)
 assert_type(results.explain(), str)
 results.write_parquet("out", {late: "late"})
 
@@ -107,8 +107,8 @@ class Seen(KeyedProcessFunction):
 seen_type = pa.schema({"user": pa.string(), "cents": pa.int64()})
 twice = OutputTag("twice", seen_type)
 seen = keyed.process(Seen(), seen_type, side_outputs=[twice], timestamp_column="seen_at")
-assert_type(seen, DataStream)
-assert_type(seen.get_side_output(twice), SideOutputStream)
+assert_type(seen, LogStream)
+assert_type(seen.get_side_output(twice), SideOutputLogStream)
 assert_type(Row(1, 2).as_dict(), dict[str, Any])
 assert_type(Row("a")(1).get_row_kind(), RowKind)
 
@@ -122,7 +122,7 @@ env.from_event_log("log.csv", timestamp="ts", on_bad_row="skip")  # type: ignore
 windowed.aggregate(n=count)  # type: ignore[call-overload]
 windowed.aggregate(count())  # type: ignore[call-overload]
 windowed.side_output_late_data("late")  # type: ignore[arg-type]
-keyed.process(Seen, seen_type)  # type: ignore[arg-type]
+keyed.process(Seen, seen_type)  # type: ignore[call-overload]
 max_by("ts")  # type: ignore[call-arg]
 log.window(TumblingEventTimeWindows.of(Time.hours(1)))  # type: ignore[attr-defined]
 strategy.idleness_ms = 5  # type: ignore[misc]

@@ -11,7 +11,9 @@ from flinkcore.datastream import (
     AggregateFunction,
     AllWindowFunction,
     DataStream,
+    KeyedLogStream,
     KeyedStream,
+    LogStream,
     ProcessAllWindowFunction,
     ProcessWindowFunction,
     ReduceFunction,
@@ -30,7 +32,7 @@ from flinkcore.datastream.window import (
 )
 
 keyed = StreamExecutionEnvironment().from_event_log("visits.csv", timestamp="at").key_by("user")
-assert_type(keyed, KeyedStream)
+assert_type(keyed, KeyedLogStream)
 counts = pa.schema({"user": pa.string(), "n": pa.int64()})
 late = OutputTag("late")
 
@@ -110,18 +112,27 @@ class Days(WindowAssigner[Row, TimeWindow]):
 
 
 windowed = keyed.window(SlidingEventTimeWindows.of(Time.minutes(1), Time.seconds(10)))
-assert_type(windowed.aggregate(Count(), WithUser(), output_type=counts), DataStream)
-assert_type(windowed.reduce(Larger()), DataStream)
-assert_type(windowed.reduce(lambda a, b: a), DataStream)
-assert_type(windowed.allowed_lateness(5).side_output_late_data(late).process(WithUser(), counts), DataStream)
-assert_type(keyed.window(Days()).trigger(AtFive()).evictor(CountEvictor.of(2)).reduce(Larger()), DataStream)
-assert_type(keyed.window_all(GlobalWindows.create()).process(OfAll(), counts), DataStream)
-assert_type(keyed.window_all(Days()).apply(Applied(), counts), DataStream)
-assert_type(keyed.count_window(5, 2).reduce(Larger()), DataStream)
+assert_type(windowed.aggregate(Count(), WithUser(), output_type=counts), LogStream)
+assert_type(windowed.reduce(Larger()), LogStream)
+assert_type(windowed.reduce(lambda a, b: a), LogStream)
+assert_type(windowed.allowed_lateness(5).side_output_late_data(late).process(WithUser(), counts), LogStream)
+assert_type(keyed.window(Days()).trigger(AtFive()).evictor(CountEvictor.of(2)).reduce(Larger()), LogStream)
+assert_type(keyed.window_all(GlobalWindows.create()).process(OfAll(), counts), LogStream)
+assert_type(keyed.window_all(Days()).apply(Applied(), counts), LogStream)
+assert_type(keyed.count_window(5, 2).reduce(Larger()), LogStream)
+
+# Without a schema, the results of a function are single elements.
+assert_type(windowed.process(WithUser()), DataStream)
+assert_type(windowed.aggregate(Count(), WithUser()), DataStream)
+by_function = keyed.key_by(lambda row: row.user)
+assert_type(by_function, KeyedStream)
+assert_type(by_function.count_window(5).reduce(Larger()), DataStream)
 
 # Each of these is a mistake that mypy must see; warn_unused_ignores makes a missed one an error.
-windowed.process(OfAll(), counts)  # type: ignore[arg-type]
-windowed.apply(WithUser(), counts)  # type: ignore[arg-type]
+windowed.process(OfAll(), counts)  # type: ignore[call-overload]
+windowed.apply(WithUser(), counts)  # type: ignore[call-overload]
 windowed.aggregate(Larger(), output_type=counts)  # type: ignore[call-overload]
 windowed.trigger(TriggerResult.FIRE)  # type: ignore[arg-type]
 keyed.count_window("five")  # type: ignore[arg-type]
+windowed.process(WithUser(), counts).map(str).to_arrow()  # type: ignore[attr-defined]
+by_function.count_window(5).aggregate(n=5)  # type: ignore[call-arg]

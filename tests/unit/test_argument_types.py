@@ -55,9 +55,12 @@ class Nothing(KeyedProcessFunction):
         pass
 
 
+def keyed_log() -> Any:
+    return environment().from_event_log(pa.table({"k": ["a"], "ts": [1]}), timestamp="ts").key_by("k")
+
+
 def process(**settings: Any) -> Any:
-    log = environment().from_event_log(pa.table({"k": ["a"], "ts": [1]}), timestamp="ts")
-    return log.key_by("k").process(Nothing(), SCHEMA, **settings)
+    return keyed_log().process(Nothing(), SCHEMA, **settings)
 
 
 CALLS: dict[str, Callable[[], Any]] = {
@@ -109,7 +112,7 @@ CALLS: dict[str, Callable[[], Any]] = {
     "side output alone": lambda: process(side_outputs=SIDE),
     "number of side outputs": lambda: process(side_outputs=5),
     "no side outputs": lambda: process(side_outputs=None),
-    "no side outputs of elements": lambda: keyed().process(Nothing(), side_outputs=None),  # type: ignore[arg-type]
+    "no side outputs of elements": lambda: keyed_log().process(Nothing(), side_outputs=None),
     "timestamp column": lambda: process(timestamp_column=5),
     "timestamp column without a name": lambda: process(timestamp_column=""),
 }

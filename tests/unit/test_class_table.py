@@ -53,6 +53,7 @@ from flinkcore.datastream.functions import (
     PacedSourceContext,
     Partitioner,
     ProcessAllWindowFunction,
+    ProcessJoinFunction,
     RuntimeContext,
     SinkFunction,
     WindowFunction,
@@ -366,6 +367,9 @@ def window_jobs() -> None:
     assert list(everyone.apply(WindowedAll()).execute_and_collect()) == [2, 1]
     everyone = elements().window_all(TumblingEventTimeWindows.of(TEN_MS))
     assert list(everyone.process(ProcessedAll()).execute_and_collect()) == [2, 1]
+    keyed = elements().key_by(lambda element: element[0])
+    near = keyed.interval_join(keyed).between(Time.milliseconds(0), Time.milliseconds(1))
+    assert len(list(near.process(Pairs()).execute_and_collect())) == 4
     for strategy in (
         WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(1)),
         WatermarkStrategy.for_generator(AscendingTimestampsWatermarks),
@@ -373,6 +377,11 @@ def window_jobs() -> None:
     ):
         idle = strategy.with_timestamp_assigner(Second()).with_idleness(Duration.of_millis(1))
         assert len(list(elements().assign_timestamps_and_watermarks(idle).execute_and_collect())) == 3
+
+
+class Pairs(ProcessJoinFunction[Any, Any]):
+    def process_element(self, left: Any, right: Any, ctx: ProcessJoinFunction.Context) -> Any:
+        yield left, right
 
 
 class Second(TimestampAssigner):

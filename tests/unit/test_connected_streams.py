@@ -193,7 +193,7 @@ REFUSED: dict[str, tuple[Refused, type[Exception], str]] = {
     "something to connect": (
         lambda env: clicks(env).connect("names"),  # type: ignore[arg-type]
         ConfigurationError,
-        "connect takes a DataStream, not 'names'",
+        "connect takes a LogStream, not 'names'",
     ),
     "another environment": (
         lambda env: clicks(env).union(clicks(StreamExecutionEnvironment())),

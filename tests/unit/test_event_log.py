@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
+from models.event_logs import event_log
 
 from flinkcore._internal.io import text_files
 from flinkcore._internal.io.text_files import CsvRows, csv_contents
@@ -26,7 +27,6 @@ from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.split_origin import FILE
 from flinkcore.datastream import StreamExecutionEnvironment
 from flinkcore.errors import ConfigurationError, DataError, SchemaError, SourceError
-from flinkcore.log.event_log import EventLog
 from flinkcore.log.formats.file_format import source_faults
 from flinkcore.log.sources.log_sources import TableSource
 from tests.models.arrow_protocol import ArrowArray, ArrowSchema, Liar, LyingStream
@@ -37,7 +37,7 @@ TABLE = pa.table({"ts": [1, 2, 3], "at": [4, 5, 6], "origin": ["a", "b", "a"]})
 def test_a_table_and_a_path_describe_the_same_log(tmp_path):
     pq.write_table(TABLE, tmp_path / "log.parquet")
     for data in (TABLE, tmp_path / "log.parquet", str(tmp_path), [str(tmp_path / "*.parquet")]):
-        log = EventLog.of(data, timestamp="ts", arrival="at", split="origin")
+        log = event_log(data, timestamp="ts", arrival="at", split="origin")
         assert log.schema == TABLE.schema
         (chunk,) = log.chunks(1)
         assert next(chunk.read(None, 10)).to_pydict() == TABLE.to_pydict()
@@ -45,7 +45,7 @@ def test_a_table_and_a_path_describe_the_same_log(tmp_path):
 
 def test_a_log_survives_pickling(tmp_path):
     pq.write_table(TABLE, tmp_path / "log.parquet")
-    log = EventLog.of(tmp_path, timestamp="ts", split=FILE, on_bad_row=OutputTag("bad"))
+    log = event_log(tmp_path, timestamp="ts", split=FILE, on_bad_row=OutputTag("bad"))
     again = pickle.loads(pickle.dumps(log))
     assert again.split is FILE
     assert again.on_bad_row == OutputTag("bad")
@@ -55,27 +55,30 @@ def test_a_log_survives_pickling(tmp_path):
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
-        ({"timestamp": ""}, "timestamp= is the name of a column, not ''"),
-        ({"arrival": 3}, "arrival= is the name of a column, a pyarrow expression or None, not 3"),
-        ({"split": ""}, "split= is the name of a column, FILE, PARTITION or None, not ''"),
+        ({"timestamp": ""}, "timestamp must be the name of a column or a pyarrow expression, not ''"),
+        ({"arrival": 3}, "arrival must be the name of a column or a pyarrow expression, not 3"),
+        ({"split": ""}, "split must be the name of a column, FILE, PARTITION or None, not ''"),
         ({"split": FILE}, "split=FILE needs a log of files"),
-        ({"rate": 0}, "rate= is a number of events per second above 0, not 0"),
-        ({"rate": math.nan}, "rate= is a number of events per second above 0, not nan"),
-        ({"rate": math.inf}, "rate= is a number of events per second above 0, not inf"),
-        ({"rate": "fast"}, "rate= is a number of events per second above 0, not 'fast'"),
-        ({"arrival_start_ms": 1.5}, "arrival_start_ms= is an integer number of milliseconds"),
-        ({"arrival_start_ms": 2**63}, "arrival_start_ms= is an integer number of milliseconds"),
-        ({"on_bad_row": "ignore"}, 'on_bad_row= is "fail", "drop" or an OutputTag, not \'ignore\''),
+        ({"rate": 0}, "rate must be a number of records per second above zero, not 0"),
+        ({"rate": math.nan}, "rate must be a number of records per second above zero, not nan"),
+        ({"rate": math.inf}, "rate must be a number of records per second above zero, not inf"),
+        ({"rate": "fast"}, "rate must be a number of records per second above zero, not 'fast'"),
+        ({"arrival_start_ms": 1.5}, "arrival_start_ms must be an integer, not 1.5"),
+        (
+            {"arrival_start_ms": 2**63},
+            "arrival_start_ms is a number of milliseconds since the epoch in 64 bits",
+        ),
+        ({"on_bad_row": "ignore"}, "on_bad_row must be 'fail', 'drop' or an OutputTag, not 'ignore'"),
         (
             {"on_bad_row": np.array(["drop", "fail"])},
-            'on_bad_row= is "fail", "drop" or an OutputTag, not array',
+            "on_bad_row must be 'fail', 'drop' or an OutputTag, not array",
         ),
         ({"format": "csv"}, "have no meaning for in-memory data"),
     ],
 )
 def test_a_setting_without_meaning_is_an_error_that_names_it(setting, message):
     with pytest.raises(ConfigurationError, match=message):
-        EventLog.of(TABLE, **{"timestamp": "ts", **setting})
+        event_log(TABLE, **{"timestamp": "ts", **setting})
 
 
 @pytest.mark.parametrize("setting", ["arrival", "split"])
@@ -83,7 +86,7 @@ def test_a_column_that_is_not_there_is_an_error_that_lists_those_that_are(settin
     with pytest.raises(
         SchemaError, match=f"{setting}= names column 'TS', which the log does not have: ts, at, origin"
     ):
-        EventLog.of(TABLE, timestamp="ts", **{setting: "TS"})
+        event_log(TABLE, timestamp="ts", **{setting: "TS"})
 
 
 @pytest.mark.parametrize(
@@ -100,7 +103,7 @@ def test_a_column_that_is_not_there_is_an_error_that_lists_those_that_are(settin
 def test_a_csv_file_without_a_header_or_with_another_delimiter_is_told(tmp_path, first_line, advice):
     (tmp_path / "log.csv").write_text(f"{first_line}\n1,2\n" if "," in first_line else f"{first_line}\n1;2\n")
     with pytest.raises(SchemaError) as error:
-        EventLog.of(tmp_path / "log.csv", timestamp="ts", arrival="at")
+        event_log(tmp_path / "log.csv", timestamp="ts", arrival="at")
     assert str(error.value).endswith(f"{first_line.replace(',', ', ')}{advice}")
 
 
@@ -133,17 +136,17 @@ def test_the_error_of_times_in_another_form_of_text_names_an_expression_that_par
 
 def test_data_that_is_neither_paths_nor_arrow_is_an_error():
     with pytest.raises(ConfigurationError, match="not from int"):
-        EventLog.of(7, timestamp="ts")
+        event_log(7, timestamp="ts")
 
 
 def test_a_log_has_at_least_one_chunk():
     with pytest.raises(ConfigurationError, match="at least 1, not 0"):
-        EventLog.of(TABLE, timestamp="ts").chunks(0)
+        event_log(TABLE, timestamp="ts").chunks(0)
 
 
 def test_a_log_without_files_is_an_error_when_it_is_described(tmp_path):
     with pytest.raises(SourceError, match="no file matches"):
-        EventLog.of(tmp_path / "*.parquet", timestamp="ts")
+        event_log(tmp_path / "*.parquet", timestamp="ts")
 
 
 def test_arrow_data_of_other_libraries_is_checked_before_it_is_read() -> None:
@@ -174,14 +177,14 @@ def test_a_pipe_is_no_file_of_a_log(tmp_path):
     os.mkfifo(tmp_path / "log.csv")
     for path in (tmp_path / "log.csv", tmp_path / "*.csv"):
         with pytest.raises(SourceError, match="neither a file nor a directory but a pipe"):
-            EventLog.of(path, timestamp="ts")
+            event_log(path, timestamp="ts")
 
 
 ROW = "1,2,a\n"
 
 
 def read(path, **options):
-    log = EventLog.of(path, timestamp="ts", arrival="at", **options)
+    log = event_log(path, timestamp="ts", arrival="at", **options)
     return [batch for chunk in log.chunks(1) for batch in chunk.read(None, 1000)]
 
 
@@ -238,7 +241,7 @@ def test_what_the_file_system_refuses_is_not_told_as_damage(number, remedy):
 def test_a_file_that_is_named_twice_is_read_once(tmp_path):
     pq.write_table(TABLE, tmp_path / "log.parquet")
     path = str(tmp_path / "log.parquet")
-    log = EventLog.of([path, path], timestamp="ts", arrival="at")
+    log = event_log([path, path], timestamp="ts", arrival="at")
     assert sum(batch.num_rows for chunk in log.chunks(1) for batch in chunk.read(None, 10)) == 3
 
 
@@ -403,4 +406,4 @@ def test_a_column_of_pandas_with_values_of_several_types_is_named():
     with pytest.raises(
         SchemaError, match=r"the DataFrame has a column .* column x with type object; Could not .* one type"
     ):
-        EventLog.of(frame, timestamp="ts")
+        event_log(frame, timestamp="ts")

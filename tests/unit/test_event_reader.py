@@ -16,13 +16,13 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from models.event_logs import event_log
 
 from flinkcore._internal.arrow.column_ops import Filter, WithColumns
 from flinkcore._native.event_log import split_positions
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.split_origin import FILE
 from flinkcore.errors import ConfigurationError, DataError, SchemaError
-from flinkcore.log.event_log import EventLog
 from flinkcore.log.event_reader import EventReader
 from flinkcore.log.split_rows import SplitCounter
 from flinkcore.time_plane.time_warnings import ReadTimes, check_units
@@ -45,7 +45,7 @@ def read(log, before=(), columns=None, target=1, batch_rows=1 << 17):
 
 
 def times_of(column, **given):
-    (timed,) = read(EventLog.of(pa.table({"ts": column}), timestamp="ts", **given))
+    (timed,) = read(event_log(pa.table({"ts": column}), timestamp="ts", **given))
     return timed.timestamp_ms.tolist()
 
 
@@ -82,7 +82,7 @@ def test_every_time_type_becomes_milliseconds_floored(column, expected):
 def test_integer_and_millisecond_columns_are_not_copied():
     for arrow_type in (pa.int64(), pa.timestamp("ms")):
         column = pa.array([1, 2, 3], arrow_type)
-        (timed,) = read(EventLog.of(pa.table({"ts": column}), timestamp="ts"))
+        (timed,) = read(event_log(pa.table({"ts": column}), timestamp="ts"))
         assert timed.timestamp_ms.__array_interface__["data"][0] == column.buffers()[1].address
 
 
@@ -136,19 +136,19 @@ UNREADABLE = pa.table(
 
 
 def test_text_that_is_no_time_can_be_dropped_or_collected():
-    (timed,) = read(EventLog.of(UNREADABLE, timestamp="ts", on_bad_row="drop"), columns=["n"])
+    (timed,) = read(event_log(UNREADABLE, timestamp="ts", on_bad_row="drop"), columns=["n"])
     assert timed.timestamp_ms.tolist() == [1500, 2000, 16_725_225_600_000]
     assert timed.batch.column("n").to_pylist() == [0, 4, 6]
     assert timed.rejected.counts == {"unreadable timestamp": 3, "null timestamp": 1}
     bad = OutputTag("bad")
-    (timed,) = read(EventLog.of(UNREADABLE, timestamp="ts", on_bad_row=bad))
+    (timed,) = read(event_log(UNREADABLE, timestamp="ts", on_bad_row=bad))
     assert timed.rejected.rows.column("ts").to_pylist() == ["soon", None, "1970-02-30", ""]
     assert timed.rejected.rows.column("reason").to_pylist()[0] == "unreadable timestamp"
 
 
 def test_instants_beyond_64_bits_and_arrivals_that_are_no_times_can_be_dropped():
     table = pa.table({"ts": pa.array([0, 2**62, 7], pa.timestamp("s")), "arrival": ["1970-01-01", "", "x"]})
-    (timed,) = read(EventLog.of(table, timestamp="ts", arrival="arrival", on_bad_row="drop"))
+    (timed,) = read(event_log(table, timestamp="ts", arrival="arrival", on_bad_row="drop"))
     assert timed.rejected.counts == {"unreadable timestamp": 1, "unreadable arrival": 1}
     assert timed.timestamp_ms.tolist() == [0]
 
@@ -170,14 +170,14 @@ def test_instants_beyond_64_bits_and_arrivals_that_are_no_times_can_be_dropped()
 def test_a_time_column_of_another_type_is_an_error_with_advice(column, advice):
     table = pa.table({"ts": column, "good": [1]})
     with pytest.raises(SchemaError, match=f"time column 'ts' {advice}"):
-        EventReader(EventLog.of(table, timestamp="ts"))
+        EventReader(event_log(table, timestamp="ts"))
     with pytest.raises(SchemaError, match=f"time column 'ts' {advice}"):
-        EventReader(EventLog.of(table, timestamp="good", arrival="ts"))
+        EventReader(event_log(table, timestamp="good", arrival="ts"))
 
 
 def test_a_missing_timestamp_column_is_an_error_that_lists_the_columns():
     with pytest.raises(SchemaError, match="timestamp= names column 'ts', which the log does not have: a, b"):
-        EventReader(EventLog.of(pa.table({"a": [1], "b": [2]}), timestamp="ts"))
+        EventReader(event_log(pa.table({"a": [1], "b": [2]}), timestamp="ts"))
 
 
 @pytest.mark.parametrize(
@@ -259,7 +259,7 @@ def test_floats_are_rounded_to_microseconds_before_they_are_floored(values, unit
     ids=["floats", "integers", "uint64", "text", "decimals"],
 )
 def test_what_is_no_number_of_a_unit_within_64_bits_is_a_bad_row(column, unit, expected):
-    log = EventLog.of(pa.table({"ts": column}), timestamp="ts", timestamp_unit=unit, on_bad_row="drop")
+    log = event_log(pa.table({"ts": column}), timestamp="ts", timestamp_unit=unit, on_bad_row="drop")
     (timed,) = read(log)
     assert timed.timestamp_ms.tolist() == expected
     assert set(timed.rejected.counts) <= {"unreadable timestamp", "null timestamp"}
@@ -288,7 +288,7 @@ def test_digits_as_text_without_a_unit_are_told_their_likely_one(digits, unit):
     with pytest.raises(DataError, match=rf"a number as text.* give their unit: timestamp_unit='{unit}'"):
         times_of(pa.array([digits]))
     with pytest.raises(DataError, match=rf"arrival_unit='{unit}'"):
-        read(EventLog.of(pa.table({"ts": [1], "at": [digits]}), timestamp="ts", arrival="at"))
+        read(event_log(pa.table({"ts": [1], "at": [digits]}), timestamp="ts", arrival="at"))
 
 
 @pytest.mark.parametrize("kind", [pa.timestamp("s"), pa.timestamp("us", "UTC"), pa.date32(), pa.date64()])
@@ -296,14 +296,14 @@ def test_a_unit_for_a_column_that_has_one_is_refused(kind):
     table = pa.table({"ts": pa.array([0], kind), "at": pa.array([0], kind)})
     refused = rf"timestamp_unit='s' .*'ts' is {re.escape(str(kind))}, .*Leave timestamp_unit out"
     with pytest.raises(ConfigurationError, match=refused):
-        read(EventLog.of(table, timestamp="ts", timestamp_unit="s"))
+        read(event_log(table, timestamp="ts", timestamp_unit="s"))
     with pytest.raises(ConfigurationError, match=r"arrival_unit='us' .*'at' is"):
-        read(EventLog.of(table, timestamp="ts", arrival="at", arrival_unit="us"))
+        read(event_log(table, timestamp="ts", arrival="at", arrival_unit="us"))
 
 
 def test_arrivals_have_a_unit_of_their_own():
     table = pa.table({"ts": [1001894400], "at": [1001894401.25]})
-    log = EventLog.of(table, timestamp="ts", timestamp_unit="s", arrival="at", arrival_unit="s")
+    log = event_log(table, timestamp="ts", timestamp_unit="s", arrival="at", arrival_unit="s")
     (timed,) = read(log)
     assert (timed.timestamp_ms.tolist(), timed.arrival_ms.tolist()) == ([1001894400000], [1001894401250])
 
@@ -336,7 +336,7 @@ def test_positions_count_on_over_batches(tmp_path, batch_rows, encoding):
     elif encoding == "parquet":
         data = tmp_path / "log.parquet"
         pq.write_table(SPLITS, data)
-    log = EventLog.of(data, timestamp="ts", split="origin")
+    log = event_log(data, timestamp="ts", split="origin")
     timed = read(log, batch_rows=batch_rows)
     assert placed(timed) == EXPECTED
     assert sum(int(batch.split_rows.sum()) for batch in timed) == 8
@@ -348,7 +348,7 @@ def test_positions_count_on_over_batches(tmp_path, batch_rows, encoding):
 
 
 def test_positions_start_anew_in_every_chunk():
-    log = EventLog.of(SPLITS, timestamp="ts", split="origin")
+    log = event_log(SPLITS, timestamp="ts", split="origin")
     assert placed(read(log, target=2)) == [
         ("b", 0),
         ("a", 0),
@@ -362,7 +362,7 @@ def test_positions_start_anew_in_every_chunk():
 
 
 def test_the_whole_log_is_one_split_without_a_split_column():
-    (timed,) = read(EventLog.of(SPLITS, timestamp="ts"))
+    (timed,) = read(event_log(SPLITS, timestamp="ts"))
     assert timed.split_values == [None]
     assert placed([timed]) == [(None, i) for i in range(8)]
 
@@ -370,7 +370,7 @@ def test_the_whole_log_is_one_split_without_a_split_column():
 def test_each_file_is_a_split(tmp_path):
     for i in range(2):
         pq.write_table(SPLITS, tmp_path / f"{i}.parquet", row_group_size=4)
-    log = EventLog.of(tmp_path, timestamp="ts", split=FILE)
+    log = event_log(tmp_path, timestamp="ts", split=FILE)
     assert placed(read(log, target=2)) == [(f"{tmp_path}/{i}.parquet", n) for i in range(2) for n in range(8)]
 
 
@@ -378,7 +378,7 @@ def test_a_partition_directory_can_name_the_split(tmp_path):
     for part in ("origin=7", "origin=8"):
         (tmp_path / part).mkdir()
         pq.write_table(SPLITS.select(["ts"]), tmp_path / part / "x.parquet")
-    timed = read(EventLog.of(tmp_path, timestamp="ts", split="origin"))
+    timed = read(event_log(tmp_path, timestamp="ts", split="origin"))
     assert [batch.split_values for batch in timed] == [[7], [8]]
 
 
@@ -394,7 +394,7 @@ def test_a_partition_directory_can_name_the_split(tmp_path):
 )
 def test_split_values_are_python_values(tmp_path, column, values):
     pq.write_table(pa.table({"ts": [1, 2, 3], "split": column}), tmp_path / "x.parquet")
-    (timed,) = read(EventLog.of(tmp_path, timestamp="ts", split="split"))
+    (timed,) = read(event_log(tmp_path, timestamp="ts", split="split"))
     assert timed.split_values == values
     assert timed.split_codes.tolist() == [0, 1, 0]
     assert timed.split_rows.tolist() == [2, 1]
@@ -403,7 +403,7 @@ def test_split_values_are_python_values(tmp_path, column, values):
 def test_a_split_column_without_an_order_is_an_error():
     table = pa.table({"ts": [1], "split": [1.5]})
     with pytest.raises(SchemaError, match="split column 'split' is double"):
-        EventReader(EventLog.of(table, timestamp="ts", split="split"))
+        EventReader(event_log(table, timestamp="ts", split="split"))
 
 
 def test_dictionary_values_that_no_row_has_are_no_splits():
@@ -452,7 +452,7 @@ def test_a_code_out_of_range_is_refused():
 
 
 def test_filters_move_neither_positions_nor_rows_of_splits():
-    log = EventLog.of(SPLITS, timestamp="ts", split="origin", arrival="n")
+    log = event_log(SPLITS, timestamp="ts", split="origin", arrival="n")
     for batch_rows in (1, 3, 8):
         timed = read(
             log, (Filter(pc.field("n") > 4), Filter(pc.field("ts") != 3)), ["ts", "origin"], 1, batch_rows
@@ -466,7 +466,7 @@ def test_filters_move_neither_positions_nor_rows_of_splits():
 
 
 def test_the_timestamp_may_be_computed_before_it_is_assigned():
-    log = EventLog.of(SPLITS, timestamp="event_time", split="origin")
+    log = event_log(SPLITS, timestamp="event_time", split="origin")
     op = WithColumns((("event_time", pc.field("ts") * 1000), ("other", pc.field("n") + 1)))
     (timed,) = read(log, (op,))
     assert timed.timestamp_ms.tolist() == [n * 1000 for n in range(8)]
@@ -480,7 +480,7 @@ def test_the_timestamp_may_be_computed_before_it_is_assigned():
 
 
 def test_a_column_that_neither_log_nor_expressions_have_is_an_error():
-    log = EventLog.of(SPLITS, timestamp="ts")
+    log = event_log(SPLITS, timestamp="ts")
     with pytest.raises(
         SchemaError, match="the job names column 'price', which the log does not have: ts, origin, n"
     ):
@@ -492,7 +492,7 @@ def test_a_column_that_neither_log_nor_expressions_have_is_an_error():
 def test_only_the_columns_in_use_are_read(tmp_path):
     pq.write_table(SPLITS, tmp_path / "1.parquet")
     pq.write_table(SPLITS.set_column(2, "n", [["x"] * len(SPLITS)]), tmp_path / "2.parquet")
-    log = EventLog.of(tmp_path, timestamp="ts", split="origin")
+    log = event_log(tmp_path, timestamp="ts", split="origin")
     op = WithColumns((("twice", pc.field("n") * 2),))
     assert len(read(log, (op,))) == 2
     with pytest.raises(SchemaError, match=r"'n' is int64 .* but string in .*2\.parquet"):
@@ -512,7 +512,7 @@ BAD = pa.table(
 
 
 def bad_log(**given):
-    return EventLog.of(BAD, **{"timestamp": "ts", "arrival": "at", "split": "origin", **given})
+    return event_log(BAD, **{"timestamp": "ts", "arrival": "at", "split": "origin", **given})
 
 
 @pytest.mark.parametrize(
@@ -583,7 +583,7 @@ def test_a_bad_row_that_a_filter_takes_out_is_no_fault():
 def test_the_row_number_in_a_message_is_that_in_the_file(tmp_path):
     table = pa.table({"ts": pa.array([*range(25), None, 26], pa.int64())})
     pq.write_table(table, tmp_path / "x.parquet", row_group_size=10)
-    log = EventLog.of(tmp_path, timestamp="ts")
+    log = event_log(tmp_path, timestamp="ts")
     with pytest.raises(DataError, match=rf"row 25 \(from 0\) of {tmp_path}/x\.parquet: null timestamp"):
         read(log, target=3, batch_rows=4)
 
@@ -591,7 +591,7 @@ def test_the_row_number_in_a_message_is_that_in_the_file(tmp_path):
 @pytest.mark.parametrize("target", [1, 3])
 def test_timestamps_out_of_the_range_are_bad_rows(target):
     table = pa.table({"ts": pa.array([5, 10, None, 11, 4, 7], pa.int64()), "n": list(range(6))})
-    log = EventLog.of(table, timestamp="ts", on_bad_row="drop")
+    log = event_log(table, timestamp="ts", on_bad_row="drop")
     timed = [
         batch for chunk in log.chunks(target) for batch in EventReader(log, (), ["n"], (5, 10)).read(chunk)
     ]
@@ -600,7 +600,7 @@ def test_timestamps_out_of_the_range_are_bad_rows(target):
     for batch in timed:
         counts.update(batch.rejected.counts)
     assert counts == {"null timestamp": 1, "timestamp out of range": 2}
-    log = EventLog.of(table.drop_null(), timestamp="ts")
+    log = event_log(table.drop_null(), timestamp="ts")
     with pytest.raises(
         DataError,
         match=r"row 2 \(from 0\) of the table: timestamp out of range \(column 'ts'\): 11 ms, for which",
@@ -610,7 +610,7 @@ def test_timestamps_out_of_the_range_are_bad_rows(target):
 
 def test_flinks_missing_timestamp_is_a_bad_row_that_is_told_from_null():
     table = pa.table({"ts": pa.array([-(2**63), 5, None, -(2**63) + 1], pa.int64())})
-    (timed,) = read(EventLog.of(table, timestamp="ts", on_bad_row="drop"))
+    (timed,) = read(event_log(table, timestamp="ts", on_bad_row="drop"))
     assert timed.timestamp_ms.tolist() == [5, -(2**63) + 1]
     assert timed.rejected.counts == {"null timestamp": 1, "timestamp out of range": 1}
     with pytest.raises(
@@ -618,12 +618,12 @@ def test_flinks_missing_timestamp_is_a_bad_row_that_is_told_from_null():
         match=r"row 0 \(from 0\) of the table: timestamp out of range \(column 'ts'\): -9223372036854775808 ms, by "
         "which Flink means that there is no timestamp; repair",
     ):
-        read(EventLog.of(table, timestamp="ts"))
+        read(event_log(table, timestamp="ts"))
 
 
 def test_a_log_with_a_column_named_reason_keeps_it():
     table = pa.table({"ts": pa.array([None], pa.int64()), "reason": ["why not"]})
-    (timed,) = read(EventLog.of(table, timestamp="ts", on_bad_row=OutputTag("bad")), (), "all")
+    (timed,) = read(event_log(table, timestamp="ts", on_bad_row=OutputTag("bad")), (), "all")
     assert timed.rejected.rows.to_pylist() == [{"ts": None, "reason": "why not", "reason_": "null timestamp"}]
 
 
@@ -647,7 +647,7 @@ def test_any_rows_are_kept_filtered_or_rejected_as_a_loop_would(rows, least, bat
             "n": pa.array(range(len(rows)), pa.int64()),
         }
     )
-    log = EventLog.of(table, timestamp="ts", arrival="at", split="split", on_bad_row="drop")
+    log = event_log(table, timestamp="ts", arrival="at", split="split", on_bad_row="drop")
     expected, counts, position = [], {}, {}
     for n, (ts, at, split) in enumerate(rows):
         here = position.get(split, 0)

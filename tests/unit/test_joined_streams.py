@@ -215,7 +215,7 @@ def test_errors_of_functions_name_function_key_and_window(env: StreamExecutionEn
 
 Job = Callable[[DataStream, DataStream], Any]
 REFUSED: dict[str, tuple[Job, type[Exception], str]] = {
-    "no stream": (lambda a, b: a.join("b"), ConfigurationError, "join takes a DataStream, not 'b'"),  # type: ignore[arg-type]
+    "no stream": (lambda a, b: a.join("b"), ConfigurationError, "join takes a LogStream, not 'b'"),  # type: ignore[arg-type]
     "no key": (
         lambda a, b: a.join(b).where(),
         ConfigurationError,

@@ -25,20 +25,20 @@ from flinkcore._internal.python.missing_features import (
 )
 from flinkcore.common import Duration, OutputTag, RowKind, Time, Types, WatermarkStrategy
 from flinkcore.datastream import (
-    DataStream,
     ExternalizedCheckpointRetention,
-    KeyedStream,
+    KeyedLogStream,
+    LogStream,
     RuntimeExecutionMode,
     StreamExecutionEnvironment,
     TumblingEventTimeWindows,
-    WindowedStream,
+    WindowedLogStream,
     aggregates,
     connectors,
 )
 from flinkcore.errors import ConfigurationError, UnsupportedOperationError
 
 HAVE_CALLS = (
-    *(DataStream, KeyedStream, WindowedStream, TumblingEventTimeWindows),
+    *(LogStream, KeyedLogStream, WindowedLogStream, TumblingEventTimeWindows),
     *(WatermarkStrategy, Duration, Time, aggregates, pc),
 )
 """What the calls are of that are named in place of Spark's."""

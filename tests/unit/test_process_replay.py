@@ -21,6 +21,7 @@ from flinkcore.common import (
     Duration,
     OutputTag,
     Row,
+    Types,
     Watermark,
     WatermarkGenerator,
     WatermarkOutput,
@@ -566,14 +567,22 @@ class Unkeyed(ProcessFunction):
             "runs element by element, because of the step 'process by .*process\\(function, schema\\) with the ",
         ),
         (
-            lambda s: s.filter(lambda row: True).to_arrow(),
+            lambda s: s.elements().filter(lambda row: True).to_arrow(),
             "runs element by element, because of the step 'filter by .* pyarrow.compute.field\\('price'\\) > 100",
         ),
         (
             lambda s: s.map(lambda row: row).to_arrow(),
             "runs element by element, because of the step 'map by .* columns of the log: with_columns\\(x=...\\)",
         ),
-        (lambda s: s.process(Give(numbers), pa.int64()), "output_type is a TypeInformation .*, not DataType"),
+        (
+            lambda s: s.process(Give(numbers), pa.int64()),
+            "takes an output_type that is a pyarrow.Schema, .*, not DataType",
+        ),
+        (
+            lambda s: s.process(Give(numbers), Types.INT()),
+            r"a type of Types is for .*: call elements\(\) first",
+        ),
+        (lambda s: s.filter(lambda row: True), r"goes to map, .*, or to filter of elements\(\)"),
         (
             lambda s: s.process(Give(numbers), pa.schema([])),
             "the output_type of process needs at least one column",

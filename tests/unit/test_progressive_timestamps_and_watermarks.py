@@ -17,7 +17,7 @@ from flinkcore.common import (
     WatermarkOutput,
     WatermarkStrategy,
 )
-from flinkcore.elements.sources.timestamps_and_watermarks import (
+from flinkcore.elements.sources.source_watermarks import (
     NoOpTimestampsAndWatermarks,
     PausableRelativeClock,
     ProgressiveTimestampsAndWatermarks,

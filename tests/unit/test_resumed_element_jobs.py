@@ -48,7 +48,7 @@ from flinkcore.datastream.state import StateTtlConfig, ValueStateDescriptor
 from flinkcore.elements.arrivals.element_arrivals import arrival_times, positions_ahead
 from flinkcore.elements.arrivals.restored_sources import SourcePlace
 from flinkcore.elements.sources.source_contexts import checked_context_state
-from flinkcore.elements.sources.timestamps_and_watermarks import SourceWatermarks
+from flinkcore.elements.sources.source_watermarks import SourceWatermarks
 from flinkcore.elements.tasks.subtask_state import SENT, elements_by_subtask, own_state, where_it_was
 from flinkcore.errors import (
     CheckpointError,

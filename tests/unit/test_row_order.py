@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
+from models.event_logs import event_log
 
 from flinkcore.common import Duration, OutputTag, Time, WatermarkStrategy
 from flinkcore.datastream import (
@@ -27,7 +28,6 @@ from flinkcore.datastream import (
 )
 from flinkcore.datastream.aggregates import collect, count
 from flinkcore.errors import ConfigurationError, SchemaError, SourceError
-from flinkcore.log.event_log import EventLog
 from flinkcore.log.sources.log_sources import TableSource
 
 NUMBERS = pa.schema([("n", pa.int64())])
@@ -348,7 +348,7 @@ def test_a_log_without_rows_has_an_order(tmp_path: Path) -> None:
 
 
 def test_what_is_not_needed_is_not_put_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    log = EventLog.of(table(in_no_order(clicks())), timestamp="ts", arrival="at", **ordered_by_offset())
+    log = event_log(table(in_no_order(clicks())), timestamp="ts", arrival="at", **ordered_by_offset())
     chunks = log.chunks(3)
     reads: list[list[str]] = []
     read = TableSource.of(table(clicks())).chunks(1)[0].__class__.read
@@ -371,7 +371,7 @@ def ordered_by_offset() -> dict[str, Any]:
 def test_files_that_change_behind_the_order_are_found(tmp_path: Path) -> None:
     path = tmp_path / "log.json"
     lines(in_no_order(clicks()), path)
-    log = EventLog.of(str(path), timestamp="ts", split="part", **ordered_by_offset())
+    log = event_log(str(path), timestamp="ts", split="part", **ordered_by_offset())
     (chunk,) = log.chunks(1)
     first = [batch.num_rows for batch in chunk.read([log.position or "", "n"], 100)]
     assert sum(first) == 300

@@ -12,8 +12,23 @@ from models.settings_page import PAGE, page_with_tables
 
 from flinkcore.common import Configuration, Duration, RestartStrategies, Row, Types, settings
 from flinkcore.common.memory_size import MemorySize
-from flinkcore.common.setting_types import DURATION, LIST, MAP, MEMORY_SIZE, SettingType, as_text, integer
-from flinkcore.common.settings import FAMILIES, SETTINGS, Meaning, is_of_family, settings_of, unknown_settings
+from flinkcore.common.settings.flink_settings import (
+    FAMILIES,
+    SETTINGS,
+    Meaning,
+    is_of_family,
+    settings_of,
+    unknown_settings,
+)
+from flinkcore.common.settings.setting_types import (
+    DURATION,
+    LIST,
+    MAP,
+    MEMORY_SIZE,
+    SettingType,
+    as_text,
+    integer,
+)
 from flinkcore.datastream import (
     CheckpointingMode,
     EmbeddedRocksDBStateBackend,

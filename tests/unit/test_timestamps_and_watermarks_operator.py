@@ -22,7 +22,7 @@ from flinkcore.datastream.timestamps import IngestionTimeExtractor, as_watermark
 from flinkcore.errors import ConfigurationError, DataError, SchemaError, UserCodeError
 from flinkcore.operators.records.stream_elements import LatencyMarker, StreamRecord, WatermarkStatus
 from flinkcore.operators.timers.processing_time import DrivenProcessingTimeService
-from flinkcore.operators.timestamps_and_watermarks import TimestampsAndWatermarksOperator
+from flinkcore.operators.timestamps_and_watermarks_operator import TimestampsAndWatermarksOperator
 
 ASCENDING = WatermarkStrategy.for_monotonous_timestamps()
 

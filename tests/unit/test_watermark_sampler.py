@@ -5,7 +5,7 @@ import random
 import pytest
 
 from flinkcore.common import MIN_TIMESTAMP
-from flinkcore.elements.sources.timestamps_and_watermarks import PausableRelativeClock
+from flinkcore.elements.sources.source_watermarks import PausableRelativeClock
 from flinkcore.elements.sources.watermark_alignment import WatermarkAggregator, WatermarkSampler
 from flinkcore.errors import ConfigurationError, LifecycleError
 from flinkcore.operators.metrics.gauges import TimerGauge

@@ -21,7 +21,7 @@ from flinkcore.columnar.plans.job_plan import JobPlan
 from flinkcore.columnar.plans.log_plan import LogPlan
 from flinkcore.columnar.plans.operators import ConnectedProcess, Forward, KeyedOperator, WindowAggregation
 from flinkcore.columnar.stages.stage import RestoredOperator
-from flinkcore.common.supplied_generators import supplied_generator
+from flinkcore.common.generators.supplied_generators import supplied_generator
 from flinkcore.datastream.graph.pipeline_executor import CheckpointSettings
 from flinkcore.errors import ConfigurationError, SchemaError
 from flinkcore.log.waiting_rows import PausedSplits, WaitingRows, waiting_table

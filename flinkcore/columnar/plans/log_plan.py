@@ -181,26 +181,15 @@ def plan_of_log(
         )
     _refuse_reserved(source, (*before, *after), strategy)
     _refuse_replaced(source, before)
-    before, timestamp = _with_event_time(before, strategy, source.timestamp)
-    unit = source.timestamp_unit if _takes_times_of(source, strategy) else None
+    before, timestamp = _with_event_time(before, strategy, source.log.timestamp)
+    unit = source.log.timestamp_unit if _takes_times_of(source, strategy) else None
     if known is not None:
         log = replace(known, timestamp=timestamp, timestamp_unit=unit)
     else:
+        settings = replace(source.log, timestamp=timestamp, timestamp_unit=unit)
         log = EventLog.of(
             source.data,
-            timestamp=timestamp,
-            arrival=source.arrival,
-            split=source.split,
-            rate=source.rate,
-            arrival_start_ms=source.arrival_start_ms,
-            on_bad_row=source.on_bad_row,
-            has_positions=source.has_positions,
-            position=source.position,
-            ordered_by=source.ordered_by,
-            timestamp_unit=unit,
-            arrival_unit=source.arrival_unit,
-            integer_times=source.integer_times,
-            checked_units=source.checked_units,
+            settings,
             format=source.format,
             filesystem=source.filesystem,
             format_options=source.format_options,
@@ -323,7 +312,7 @@ def _with_event_time(
 
 def _takes_times_of(source: EventLogSource, strategy: WatermarkStrategy) -> bool:
     """Return whether a strategy has the event time that the log names, and not another one."""
-    column, named = strategy.timestamp_column, source.timestamp
+    column, named = strategy.timestamp_column, source.log.timestamp
     if column is None or isinstance(column, str) or isinstance(named, str):
         return column is None or (isinstance(column, str) and column == named)
     return bool(column.equals(named))
@@ -356,22 +345,22 @@ def _assigned(op: ColumnOp) -> tuple[str, ...]:
 def _refuse_replaced(source: EventLogSource, before: tuple[ColumnOp, ...]) -> None:
     """Arrivals and splits are those of the recorded log; a step that seems to change them would do nothing."""
     for name in [name for op in before for name in _assigned(op)]:
-        if name in _columns_given(source.arrival):
+        if name in _columns_given(source.log.arrival):
             raise ConfigurationError(
                 f"column {name!r} is computed after the arrivals have been read from it: give "
                 "from_event_log(..., arrival=expression) to convert them, or another name to the computed column"
             )
-        if is_expression(source.timestamp) and name in _columns_given(source.timestamp):
+        if is_expression(source.log.timestamp) and name in _columns_given(source.log.timestamp):
             raise ConfigurationError(
-                f"column {name!r} is computed after from_event_log(timestamp={source.timestamp}) has read it: put "
+                f"column {name!r} is computed after from_event_log(timestamp={source.log.timestamp}) has read it: put "
                 "all of the computation into one of the two, or give another name to the computed column"
             )
-        if name in [key.column for key in source.ordered_by]:
+        if name in [key.column for key in source.log.ordered_by]:
             raise ConfigurationError(
                 f"column {name!r} is computed behind position=, which orders the rows as they were recorded: give the "
                 "computed column another name"
             )
-        if isinstance(source.split, str) and name == source.split:
+        if isinstance(source.log.split, str) and name == source.log.split:
             raise ConfigurationError(
                 f"column {name!r} is computed after the splits have been read from it, which are those of the "
                 "recorded log: give the computed column another name, or write it into the log first"
@@ -388,9 +377,9 @@ def _columns_given(setting: object) -> frozenset[str]:
 def _refuse_reserved(source: EventLogSource, ops: tuple[ColumnOp, ...], strategy: WatermarkStrategy) -> None:
     """Refuse names that hidden columns have."""
     used = [name for op in ops for name in (*_assigned(op), *(op.required_columns or ()))]
-    for given in (source.timestamp, source.arrival, source.split, strategy.timestamp_column):
+    for given in (source.log.timestamp, source.log.arrival, source.log.split, strategy.timestamp_column):
         used += _columns_given(given)
-    used += [key.column for key in source.ordered_by]
+    used += [key.column for key in source.log.ordered_by]
     for name in used:
         if name.startswith(HIDDEN_PREFIX) and not name.startswith(COMPUTED_PREFIX):
             raise ConfigurationError(

@@ -17,7 +17,7 @@ from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.datastream.aggregates import Aggregate
 from flinkcore.datastream.functions import KeyedBatchProcessFunction, KeyedProcessFunction
-from flinkcore.datastream.graph.columnar_windows import ROW_KIND, columnar_trigger
+from flinkcore.datastream.graph.columnar_windows import ROW_KIND, WINDOW_RESULT_COLUMNS, columnar_trigger
 from flinkcore.datastream.graph.interval_join_operation import IntervalJoinOperation
 from flinkcore.datastream.graph.output_mode import OutputMode
 from flinkcore.datastream.state import MapStateDescriptor
@@ -31,7 +31,6 @@ from flinkcore.datastream.window import (
     WindowAssigner,
     WindowOperation,
 )
-from flinkcore.datastream.windowed_streams import WINDOW_RESULT_COLUMNS
 from flinkcore.errors import ConfigurationError, SchemaError
 
 if TYPE_CHECKING:

@@ -174,7 +174,7 @@ def listener_of_run(choice: ProgressChoice) -> Iterator[ProgressListener | None]
     Parameters
     ----------
     choice
-        As of `DataStream.execute`; a mode of `ExecutionConfig.set_progress`.
+        As of `LogStream.execute`; a mode of `ExecutionConfig.set_progress`.
     """
     if callable(choice):
         yield choice

@@ -62,7 +62,7 @@ class _Batch(ABC):
         """Return results that say which of these elements or timers each is for, to be yielded.
 
         They have the timestamps of these. Where another operator follows, all results must be given so, and for
-        :meth:`DataStream.with_emitted_at` those of side outputs, too; elsewhere it makes no difference.
+        :meth:`LogStream.with_emitted_at` those of side outputs, too; elsewhere it makes no difference.
 
         Parameters
         ----------

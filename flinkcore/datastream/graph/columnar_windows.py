@@ -30,6 +30,9 @@ from flinkcore.datastream.window import (
 )
 from flinkcore.errors import ConfigurationError
 
+WINDOW_RESULT_COLUMNS: Final = ("window_start", "window_end", "late_firing", "watermark")
+"""Columns of every window result beside the keys and the aggregates."""
+
 ROW_KIND: Final = "row_kind"
 """Column of results that may be withdrawn: Flink's ``RowKind`` in short."""
 

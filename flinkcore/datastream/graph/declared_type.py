@@ -46,13 +46,30 @@ def named_outputs(side_outputs: Sequence[OutputTag]) -> tuple[OutputTag, ...]:
     return tags
 
 
-def refuse_columns_of_outputs(side_outputs: Sequence[OutputTag], timestamp_column: str | None) -> None:
-    """Raise ConfigurationError for settings that only results with columns have."""
+def gives_elements(
+    call: str, output_type: Any, side_outputs: Sequence[OutputTag], timestamp_column: str | None
+) -> bool:
+    """Return whether a function over the rows of a log gives single elements, as it declares no columns.
+
+    Raises
+    ------
+    ConfigurationError
+        If the type is not a schema, or there is none where other settings need one.
+    """
+    if is_schema(output_type):
+        return False
+    if output_type is not None:
+        raise ArgumentTypeError(
+            f"{call} over the columns of a log takes an output_type that is a pyarrow.Schema, such as "
+            f"pyarrow.schema({{'user': pyarrow.string()}}), not {output_type!r}; a type of Types is for single "
+            "elements: call elements() first"
+        )
     if named_outputs(side_outputs) or timestamp_column is not None:
         raise ConfigurationError(
             "side_outputs and timestamp_column are for an output_type that is a pyarrow.Schema; other side outputs "
             "are had from get_side_output(tag)"
         )
+    return True
 
 
 def require_output_tag(output_tag: object, call: str) -> OutputTag:

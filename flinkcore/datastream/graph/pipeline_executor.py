@@ -159,7 +159,7 @@ class ReplayResult(OutputStream, Protocol):
 
     @property
     def report(self) -> Any:
-        """Counts of what happened to every event: a :class:`flinkcore.columnar.results.report.ReplayReport`."""
+        """Counts of what happened to every event: a :class:`flinkcore.ReplayReport`."""
 
     def write_parquet(
         self,

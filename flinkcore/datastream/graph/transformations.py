@@ -6,16 +6,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from flinkcore._internal.arrow.expressions import Expression
 from flinkcore._internal.arrow.schemas import Schema, require_row_schema
-from flinkcore._internal.arrow.sort_keys import SortKey
-from flinkcore._internal.arrow.time_units import TimeUnit
 from flinkcore.common.boundedness import Boundedness
 from flinkcore.common.output_tag import OutputTag
-from flinkcore.common.settings import NUMBER_OF_KEY_GROUPS, PARALLELISM, PARALLELISM_DEFAULT
-from flinkcore.common.split_origin import PARTITION, SplitOrigin
+from flinkcore.common.settings.flink_settings import NUMBER_OF_KEY_GROUPS, PARALLELISM, PARALLELISM_DEFAULT
 from flinkcore.common.typeinfo import TypeInformation, Types
 from flinkcore.common.watermark_strategy import WatermarkStrategy
 from flinkcore.datastream.functions import (
@@ -29,6 +26,7 @@ from flinkcore.datastream.functions import (
 from flinkcore.datastream.functions.reduce_function import ReduceFunction
 from flinkcore.datastream.graph.arrow_data import ArrowData
 from flinkcore.datastream.graph.declared_type import declared_type
+from flinkcore.datastream.graph.log_settings import LogSettings
 from flinkcore.datastream.graph.output_mode import OutputMode
 from flinkcore.errors import ArgumentTypeError, ConfigurationError
 
@@ -197,38 +195,18 @@ class EventLogSource(Transformation):
     ----------
     data : Any
         Path, URI or glob, a list of these, `ArrowData`, or `LogData`.
-    timestamp, arrival, split, rate, arrival_start_ms, format, format_options, schema, filesystem, on_bad_row
+    log : LogSettings
+        Times, splits and order of its rows.
+    format, format_options, filesystem, schema
         As given to :meth:`StreamExecutionEnvironment.from_event_log`.
-    timestamp_unit, arrival_unit, integer_times
-        As given to :meth:`StreamExecutionEnvironment.from_event_log`.
-    checked_units : tuple of str
-        Settings for whose columns it is an error if integers without a unit cannot be milliseconds.
-    has_positions : bool
-        Whether it counts where a row lies, as in a file, and not in `LogData`.
-    position : str or None
-        As of `LogData`.
-    ordered_by : tuple of SortKey
-        What `position=` names: rows lie in no order.
     """
 
     data: Any
-    timestamp: str | Expression
-    arrival: str | Expression | None = None
-    split: str | SplitOrigin | None = None
-    rate: float = 1000.0
-    arrival_start_ms: int = 0
+    log: LogSettings
     format: str | None = None
     format_options: Mapping[str, Any] | None = None
-    schema: Any = None
     filesystem: Any = None
-    on_bad_row: Literal["fail", "drop"] | OutputTag = "fail"
-    has_positions: bool = True
-    position: str | None = None
-    ordered_by: tuple[SortKey, ...] = ()
-    timestamp_unit: TimeUnit | None = None
-    arrival_unit: TimeUnit | None = None
-    integer_times: bool = False
-    checked_units: tuple[str, ...] = ("timestamp", "arrival")
+    schema: Any = None
 
     @property
     def operator_name(self) -> str:
@@ -240,31 +218,12 @@ class EventLogSource(Transformation):
         return Boundedness.CONTINUOUS_UNBOUNDED
 
     def side_outputs(self) -> tuple[OutputTag, ...]:
-        return (self.on_bad_row,) if isinstance(self.on_bad_row, OutputTag) else ()
+        return (self.log.on_bad_row,) if isinstance(self.log.on_bad_row, OutputTag) else ()
 
     def __str__(self) -> str:
-        arrival = self.arrival
-        if arrival is None:
-            arrival = f"by position, {self.rate:g} records/s from {self.arrival_start_ms} ms"
-        order = ""
-        if self.ordered_by:
-            by = [*(["arrival"] if self.arrival is not None else []), *map(str, self.ordered_by)]
-            order = f", in order of {', then '.join(by)}"
-        elif isinstance(self.data, LogData):
-            order = ", in order of arrival" if self.arrival is not None else f", in {self.data.order}"
-        split = "one split" if self.split is None else str(self.split)
-        if isinstance(self.split, str):
-            split = f"split by {self.split}"
-        elif self.split is PARTITION:
-            has_paths = not isinstance(self.data, ArrowData | LogData)
-            split = "one split, or one for each partition in its paths" if has_paths else "one split"
-        timestamp = _in_unit(self.timestamp, self.timestamp_unit)
-        arrival = _in_unit(arrival, self.arrival_unit)
-        return f"event log {self.data}: timestamp {timestamp}, arrival {arrival}, {split}{order}"
-
-
-def _in_unit(column: object, unit: TimeUnit | None) -> str:
-    return str(column) if unit is None else f"{column} in {unit}"
+        order = self.data.order if isinstance(self.data, LogData) else None
+        has_paths = not isinstance(self.data, ArrowData | LogData)
+        return f"event log {self.data}: {self.log.in_words(order, has_paths)}"
 
 
 @dataclass(eq=False, repr=False)

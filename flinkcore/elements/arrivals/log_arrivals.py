@@ -129,7 +129,7 @@ class LogReading:
             if strategy.timestamp_assigner is not None:
                 # It gives the event time of single elements, and has no part in reading the log.
                 before[-1] = replace(assigning, strategy=replace(strategy, timestamp_assigner=None))
-                source = replace(source, checked_units=("arrival",))
+                source = replace(source, log=replace(source.log, checked_units=("arrival",)))
         operator = UserProcess(None, pa.schema([]))
         plan = plan_of_log(source, tuple(before), (), operator, configuration)
         return plan, after, strategy

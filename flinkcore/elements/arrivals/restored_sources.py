@@ -14,7 +14,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from flinkcore._internal.values.timestamps import MAX_TIMESTAMP, MIN_TIMESTAMP
-from flinkcore.common.settings import UPPER_BOUND_MAX_PARALLELISM
+from flinkcore.common.settings.flink_settings import UPPER_BOUND_MAX_PARALLELISM
 from flinkcore.datastream.connectors.base import Source, SourceSplit
 from flinkcore.datastream.connectors.collection import CollectionSplit
 from flinkcore.datastream.connectors.iterator_source_reader import ResumedSplit
@@ -22,7 +22,7 @@ from flinkcore.errors import SchemaError, UserCodeError, in_words
 
 if TYPE_CHECKING:
     from flinkcore.checkpoint import SplitPosition
-    from flinkcore.elements.sources.timestamps_and_watermarks import SourceWatermarks
+    from flinkcore.elements.sources.source_watermarks import SourceWatermarks
     from flinkcore.operators.state import OperatorStateSnapshot
 
 WATERMARKS: Final = "flinkcore.source watermarks"

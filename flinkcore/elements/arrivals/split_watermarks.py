@@ -13,7 +13,7 @@ from flinkcore.elements.tasks.task_output import ElementCall, TaskOutput
 from flinkcore.operators.records.stream_elements import LatencyMarker, StreamRecord, WatermarkStatus
 from flinkcore.operators.stream_operator import OneInputStreamOperator
 from flinkcore.operators.timers.processing_time import ProcessingTimeService
-from flinkcore.operators.timestamps_and_watermarks import TimestampsAndWatermarksOperator
+from flinkcore.operators.timestamps_and_watermarks_operator import TimestampsAndWatermarksOperator
 
 
 class SourceHead(OneInputStreamOperator):

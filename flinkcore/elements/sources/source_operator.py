@@ -17,7 +17,7 @@ from flinkcore.datastream.connectors.base import (
 )
 from flinkcore.datastream.connectors.iterator_source_reader import IteratorSourceReader
 from flinkcore.elements.sources.source_outputs import Emit, SourceDataOutput, SourceOutputWithWatermarks
-from flinkcore.elements.sources.timestamps_and_watermarks import (
+from flinkcore.elements.sources.source_watermarks import (
     NoOpTimestampsAndWatermarks,
     PausableRelativeClock,
     ProgressiveTimestampsAndWatermarks,

@@ -72,7 +72,7 @@ from flinkcore.operators.records.output import Output
 from flinkcore.operators.sink_operators import CollectSinkOperator, SinkWriterOperator, StreamSink
 from flinkcore.operators.stream_operator import AbstractStreamOperator
 from flinkcore.operators.timers.processing_time import DrivenProcessingTimeService
-from flinkcore.operators.timestamps_and_watermarks import TimestampsAndWatermarksOperator
+from flinkcore.operators.timestamps_and_watermarks_operator import TimestampsAndWatermarksOperator
 
 if TYPE_CHECKING:
     from flinkcore.datastream.window import WindowOperation

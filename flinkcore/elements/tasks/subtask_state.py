@@ -23,7 +23,7 @@ from flinkcore.errors import SchemaError
 from flinkcore.operators.process_operators import UnkeyedFunctionOperator
 from flinkcore.operators.state import DistributionMode, OperatorStateSnapshot
 from flinkcore.operators.stream_operator import AbstractStreamOperator, TwoInputStreamOperator
-from flinkcore.operators.timestamps_and_watermarks import TimestampsAndWatermarksOperator
+from flinkcore.operators.timestamps_and_watermarks_operator import TimestampsAndWatermarksOperator
 
 if TYPE_CHECKING:
     from flinkcore.elements.tasks.stream_task import Subtask

@@ -13,9 +13,9 @@ import pyarrow.compute as pc
 
 from flinkcore.common import Duration, Time, WatermarkStrategy
 from flinkcore.datastream import (
-    DataStream,
     EventTimeSessionWindows,
-    KeyedStream,
+    KeyedLogStream,
+    LogStream,
     SlidingEventTimeWindows,
     StreamExecutionEnvironment,
     TumblingEventTimeWindows,
@@ -58,33 +58,33 @@ class Streams:
         self._environment = environment
         self._log = log
 
-    def _of(self, events: object) -> DataStream:
+    def _of(self, events: object) -> LogStream:
         log = self._environment.from_event_log(events, timestamp="date_time", arrival="arrival")
         return log.assign_timestamps_and_watermarks(WATERMARKS)
 
     @property
-    def persons(self) -> DataStream:
+    def persons(self) -> LogStream:
         """Persons who register."""
         return self._of(self._log.persons)
 
     @property
-    def auctions(self) -> DataStream:
+    def auctions(self) -> LogStream:
         """Auctions that are opened."""
         return self._of(self._log.auctions)
 
     @property
-    def bids(self) -> DataStream:
+    def bids(self) -> LogStream:
         """Bids."""
         return self._of(self._log.bids)
 
     @property
-    def bids_by_arrival(self) -> DataStream:
+    def bids_by_arrival(self) -> LogStream:
         """Bids whose event time is their arrival: windows over them are those of processing time."""
         log = self._environment.from_event_log(self._log.bids, timestamp="arrival", arrival="arrival")
         return log.assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps())
 
 
-def _united(*streams: DataStream, schemas: tuple[pa.Schema, ...], keys: tuple[str, ...]) -> KeyedStream:
+def _united(*streams: LogStream, schemas: tuple[pa.Schema, ...], keys: tuple[str, ...]) -> KeyedLogStream:
     """Streams of different columns as one, keyed by one column of each, `key`; `stream` says of which a row is.
 
     The columns of the others are null.
@@ -115,23 +115,23 @@ def _fields(schema: pa.Schema, *names: str, **renamed: str) -> pa.Schema:
 _OF_AUCTION = pa.schema([field for field in AUCTION if field.name != "arrival"])
 
 
-def q0(streams: Streams) -> DataStream:
+def q0(streams: Streams) -> LogStream:
     """Pass through: all bids."""
     return streams.bids.select("auction", "bidder", "price", "date_time", "extra")
 
 
-def q1(streams: Streams) -> DataStream:
+def q1(streams: Streams) -> LogStream:
     """Currency conversion: prices in euros."""
     euros = pc.multiply(pc.field("price"), 0.908)
     return streams.bids.select("auction", "bidder", "date_time", "extra", price=euros)
 
 
-def q2(streams: Streams) -> DataStream:
+def q2(streams: Streams) -> LogStream:
     """Selection: the bids for one auction in 123."""
     return streams.bids.filter(_remainder(pc.field("auction"), 123) == 0).select("auction", "price")
 
 
-def q3(streams: Streams) -> DataStream:
+def q3(streams: Streams) -> LogStream:
     """Local item suggestion: who sells in category 10 and lives in Oregon, Idaho or California."""
     auctions = streams.auctions.filter(pc.field("category") == 10).select("seller", auction=pc.field("id"))
     persons = streams.persons.select("id", "name", "city", "state")
@@ -140,7 +140,7 @@ def q3(streams: Streams) -> DataStream:
     return by_seller.process(SellersOfAuctions(("OR", "ID", "CA")), SOLD_BY_PERSONS)
 
 
-def winning_bids(streams: Streams) -> DataStream:
+def winning_bids(streams: Streams) -> LogStream:
     """The highest bid of each auction while it was open, the earliest of several, when it expires."""
     bids = streams.bids.select(
         "auction", "bidder", "price", bid_date_time=pc.field("date_time"), bid_extra=pc.field("extra")
@@ -151,13 +151,13 @@ def winning_bids(streams: Streams) -> DataStream:
     return by_auction.process(WinningBids(), WINNING_BIDS)
 
 
-def q4(streams: Streams) -> DataStream:
+def q4(streams: Streams) -> LogStream:
     """Average price for a category: of the winning bids, anew with each of them."""
     each = winning_bids(streams).key_by("category").window(GlobalWindows.create()).trigger(CountTrigger.of(1))
     return each.aggregate(average=mean("price"), auctions=count())
 
 
-def q5(streams: Streams) -> DataStream:
+def q5(streams: Streams) -> LogStream:
     """Hot items: the auctions with most bids in the last ten seconds, every two seconds."""
     windows = SlidingEventTimeWindows.of(Time.seconds(10), Time.seconds(2))
     counts = streams.bids.key_by("auction").window(windows).aggregate(n=count())
@@ -167,20 +167,20 @@ def q5(streams: Streams) -> DataStream:
     return equally_hot.window_all(step).aggregate(auctions=max_by("auctions", by="n"), n=max_("n"))
 
 
-def q6(streams: Streams) -> DataStream:
+def q6(streams: Streams) -> LogStream:
     """Average selling price by seller: of the last ten auctions of each; Flink SQL cannot express it."""
     each = winning_bids(streams).key_by("seller").window(GlobalWindows.create()).trigger(CountTrigger.of(1))
     return each.evictor(CountEvictor.of(10)).aggregate(average=mean("price"))
 
 
-def q7(streams: Streams) -> DataStream:
+def q7(streams: Streams) -> LogStream:
     """Highest bid: of each ten seconds, all bids of the highest price."""
     time_ms, length_ms = pc.field("date_time").cast(pa.int64()), 10_000
     by_window = streams.bids.with_columns(window=time_ms - _remainder(time_ms, length_ms)).key_by("window")
     return by_window.process(HighestBids(length_ms), HIGHEST_BIDS)
 
 
-def q8(streams: Streams) -> DataStream:
+def q8(streams: Streams) -> LogStream:
     """Monitor new users: who opened an auction in the ten seconds in which they registered."""
     schemas = _fields(PERSON, "id", "name"), _fields(AUCTION, "seller")
     persons, auctions = streams.persons.select("id", "name"), streams.auctions.select("seller")
@@ -193,12 +193,12 @@ def q8(streams: Streams) -> DataStream:
     )
 
 
-def q9(streams: Streams) -> DataStream:
+def q9(streams: Streams) -> LogStream:
     """Winning bids: of each auction."""
     return winning_bids(streams)
 
 
-def q10(streams: Streams) -> DataStream:
+def q10(streams: Streams) -> LogStream:
     """Log to file system: all bids, with the day and the minute by which files are partitioned.
 
     Write them by ``write_delta(path, partition_by=("day", "minute"))``.
@@ -208,7 +208,7 @@ def q10(streams: Streams) -> DataStream:
     )
 
 
-def q11(streams: Streams) -> DataStream:
+def q11(streams: Streams) -> LogStream:
     """User sessions: bids of each bidder until ten seconds pass without one."""
     return (
         streams.bids.key_by("bidder")
@@ -217,18 +217,18 @@ def q11(streams: Streams) -> DataStream:
     )
 
 
-def q12(streams: Streams) -> DataStream:
+def q12(streams: Streams) -> LogStream:
     """Processing time windows: bids of each bidder in each ten seconds of arrivals."""
     return streams.bids_by_arrival.key_by("bidder").window(TEN_SECONDS).aggregate(bids=count())
 
 
-def q13(streams: Streams) -> DataStream:
+def q13(streams: Streams) -> LogStream:
     """Bounded side input join: each bid with the value of a table for its auction."""
     keyed = streams.bids.with_columns(key=_remainder(pc.field("auction"), SideInput.KEYS)).key_by("key")
     return keyed.process(SideInput(), BIDS_WITH_VALUES)
 
 
-def q14(streams: Streams) -> DataStream:
+def q14(streams: Streams) -> LogStream:
     """Calculation: bids from a million to 50 million, with the time of the day and a count of letters."""
     euros = pc.multiply(pc.field("price"), 0.908)
     hour = pc.hour(pc.field("date_time"))
@@ -255,7 +255,7 @@ RANKS = {
 }
 
 
-def _by_rank(bids: DataStream, *columns: str) -> DataStream:
+def _by_rank(bids: LogStream, *columns: str) -> LogStream:
     """Bids with columns such as ``bidder_rank1``, which are null where the price is of another rank."""
     return bids.with_columns(
         **{
@@ -276,19 +276,19 @@ STATISTICS = {
 }
 
 
-def q15(streams: Streams) -> DataStream:
+def q15(streams: Streams) -> LogStream:
     """Bidding statistics: of each day."""
     return _by_rank(streams.bids, "bidder", "auction").window_all(DAYS).aggregate(**STATISTICS)
 
 
-def q16(streams: Streams) -> DataStream:
+def q16(streams: Streams) -> LogStream:
     """Channel statistics: of each channel and day, with the last minute."""
     bids = _by_rank(streams.bids, "bidder", "auction").key_by("channel")
     statistics = bids.window(DAYS).aggregate(minute=max_("date_time"), **STATISTICS)
     return statistics.with_columns(minute=pc.strftime(pc.field("minute"), "%H:%M"))
 
 
-def q17(streams: Streams) -> DataStream:
+def q17(streams: Streams) -> LogStream:
     """Auction statistics: of each auction and day."""
     return (
         _by_rank(streams.bids, "price")
@@ -305,19 +305,19 @@ def q17(streams: Streams) -> DataStream:
     )
 
 
-def q18(streams: Streams) -> DataStream:
+def q18(streams: Streams) -> LogStream:
     """Find last bid: of each bidder for each auction; of several, the first to arrive."""
     last = {name: max_by(name, by="date_time") for name in ("price", "channel", "url", "extra")}
     each = streams.bids.key_by("bidder", "auction").window(UNTIL_THE_END)
     return each.aggregate(date_time=max_("date_time"), **last)
 
 
-def q19(streams: Streams) -> DataStream:
+def q19(streams: Streams) -> LogStream:
     """Auction top 10 price: the highest bids of each auction; of several, those that arrive first."""
     return streams.bids.key_by("auction").process(TopBids(10), RANKED_BIDS)
 
 
-def q20(streams: Streams) -> DataStream:
+def q20(streams: Streams) -> LogStream:
     """Expand bid with auction: for the auctions of category 10."""
     auctions = streams.auctions.select(*_OF_AUCTION.names)
     bids = streams.bids.select(
@@ -336,7 +336,7 @@ def q20(streams: Streams) -> DataStream:
     return by_auction.process(BidsOfAuctions(category=10), BIDS_WITH_AUCTIONS)
 
 
-def q21(streams: Streams) -> DataStream:
+def q21(streams: Streams) -> LogStream:
     """Add channel id: that of a known channel, or the one in the address."""
     ids = {"apple": "0", "google": "1", "facebook": "2", "baidu": "3"}
     found = pc.struct_field(pc.extract_regex(pc.field("url"), r"(?:&|^)channel_id=(?P<id>[^&]*)"), "id")
@@ -349,7 +349,7 @@ def q21(streams: Streams) -> DataStream:
     )
 
 
-def q22(streams: Streams) -> DataStream:
+def q22(streams: Streams) -> LogStream:
     """Get URL directories: of each bid."""
     parts = pc.split_pattern(pc.field("url"), "/")
     directories = {f"dir{number}": pc.list_element(parts, 2 + number) for number in (1, 2, 3)}
@@ -361,7 +361,7 @@ def _remainder(expression: pc.Expression, divisor: int) -> pc.Expression:
     return expression - pc.divide(expression, divisor) * divisor
 
 
-QUERIES: dict[str, Callable[[Streams], DataStream]] = {
+QUERIES: dict[str, Callable[[Streams], LogStream]] = {
     query.__name__: query
     for query in (
         *(q0, q1, q2, q3, q4, q5, q6, q7, q8, q9, q10, q11, q12, q13, q14, q15, q16, q17, q18, q19, q20, q21),

@@ -119,7 +119,7 @@ def shown_tables(graph: StreamGraph) -> list[str]:
             if isinstance(data, str | list):
                 data = log_of_paths(data, step.format, step.filesystem, step.format_options, step.schema)
             if isinstance(data, LakeTable):
-                order = "in order of arrival" if step.arrival is not None else f"in {data.order}"
-                order = "" if step.ordered_by or data is step.data else f", {order}"
+                order = "in order of arrival" if step.log.arrival is not None else f"in {data.order}"
+                order = "" if step.log.ordered_by or data is step.data else f", {order}"
                 lines.append(f"{step.data}: read as {table_files(data).table_name}{order}")
     return lines

@@ -72,7 +72,7 @@ class SparkJobSources(JobSources):
             return None
         columns = log.data.schema.names
         try:
-            data: Any = unordered_files(log.data, columns, log.arrival is not None)
+            data: Any = unordered_files(log.data, columns, log.log.arrival is not None)
         except NotJustFiles:
             data = ArrowData(collected_rows(log.data.rows(columns)))
         return replace(log, data=data)

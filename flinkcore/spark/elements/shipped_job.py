@@ -13,6 +13,7 @@ from pyspark import cloudpickle
 from flinkcore.common.execution_config import ExecutionConfig
 from flinkcore.datastream.connectors.base import Source, SourceSplit, new_run_id
 from flinkcore.datastream.functions import PacedSourceContext, SourceFunction, function_name
+from flinkcore.datastream.graph.log_settings import LogSettings
 from flinkcore.datastream.graph.pipeline_executor import ElementJob
 from flinkcore.datastream.graph.transformations import EventLogSource, OperatorSettings
 from flinkcore.elements.tasks.stream_graph import JobVertex, StreamGraphGenerator, StreamNode, job_vertices
@@ -89,7 +90,7 @@ class _WithoutSources(cloudpickle.CloudPickler):  # type: ignore[misc]
         if isinstance(value, SourceFunction):
             return FunctionElsewhere, (function_name(value),)
         if isinstance(value, EventLogSource):
-            return _log_elsewhere, (value.on_bad_row, value.settings)
+            return _log_elsewhere, (value.log.on_bad_row, value.settings)
         return super().reducer_override(value)
 
 
@@ -128,7 +129,8 @@ class FunctionElsewhere(SourceFunction):
 
 
 def _log_elsewhere(on_bad_row: Any, settings: OperatorSettings) -> EventLogSource:
-    return EventLogSource(None, "timestamp", on_bad_row=on_bad_row, settings=settings)
+    log = LogSettings(timestamp="timestamp", on_bad_row=on_bad_row)
+    return EventLogSource(None, log, settings=settings)
 
 
 def shipped_job(pickled: bytes) -> ShippedJob:

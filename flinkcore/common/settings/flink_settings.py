@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 
 from flinkcore.common.config_options import ConfigOption
 from flinkcore.common.configuration import Configuration
-from flinkcore.common.setting_types import (
+from flinkcore.common.settings.setting_types import (
     BOOLEAN,
     DOUBLE,
     DURATION,

@@ -1,42 +1,26 @@
-"""Two streams that are joined, in windows or by time."""
+"""Two streams of logs that are joined in windows."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
-from flinkcore._internal.arrow.schemas import Schema, is_schema
+from flinkcore._internal.arrow.schemas import Schema
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.time import Duration, Time, interval_or_ms
-from flinkcore.common.typeinfo import TypeInformation
-from flinkcore.datastream.data_stream import DataStream, require_key_columns
 from flinkcore.datastream.functions import (
     CoGroupFunction,
     FlatJoinFunction,
     JoinFunction,
-    ProcessJoinFunction,
 )
 from flinkcore.datastream.functions.join_functions import CoGroupWindowFunction
-from flinkcore.datastream.graph.declared_type import (
-    declared_type,
-    named_outputs,
-    refuse_columns_of_outputs,
-    require_output_tag,
-    with_settings,
-)
-from flinkcore.datastream.graph.element_transformations import ConnectedTransformation
-from flinkcore.datastream.graph.interval_join_operation import IntervalJoinOperation
-from flinkcore.datastream.graph.transformations import (
-    IntervalJoinTransformation,
-    PartitionTransformation,
-    WindowJoinTransformation,
-)
+from flinkcore.datastream.graph.column_arguments import require_key_columns
+from flinkcore.datastream.graph.declared_type import named_outputs, with_settings
+from flinkcore.datastream.graph.transformations import PartitionTransformation, WindowJoinTransformation
+from flinkcore.datastream.logs.log_stream import LogStream
 from flinkcore.datastream.window import Evictor, Trigger, WindowAssigner, WindowOperation
 from flinkcore.datastream.window.window_assigner import require_assigner
 from flinkcore.errors import ArgumentTypeError, ConfigurationError
-
-if TYPE_CHECKING:
-    from flinkcore.datastream.keyed_stream import KeyedStream
 
 F = TypeVar("F", bound=CoGroupFunction[Any, Any] | JoinFunction[Any, Any, Any] | FlatJoinFunction[Any, Any])
 
@@ -45,7 +29,7 @@ class _TwoStreams(Generic[F]):
     """Two streams, and the classes of functions that they accept."""
 
     def __init__(
-        self, stream1: DataStream, stream2: DataStream, call: str, function_types: tuple[type, ...]
+        self, stream1: LogStream, stream2: LogStream, call: str, function_types: tuple[type, ...]
     ) -> None:
         self.stream1 = stream1
         self.stream2 = stream2
@@ -74,7 +58,7 @@ class _TwoStreams(Generic[F]):
         """
         return Where(self, self._keyed(self.stream1, key_columns, "where"))
 
-    def _keyed(self, stream: DataStream, key_columns: tuple[str, ...], call: str) -> PartitionTransformation:
+    def _keyed(self, stream: LogStream, key_columns: tuple[str, ...], call: str) -> PartitionTransformation:
         return PartitionTransformation(stream._transformation, require_key_columns(key_columns, call))
 
 
@@ -85,10 +69,10 @@ class JoinedStreams(_TwoStreams[JoinFunction[Any, Any, Any] | FlatJoinFunction[A
 
     Notes
     -----
-    Flink's ``JoinedStreams``, which PyFlink does not have; made by :meth:`DataStream.join`.
+    Flink's ``JoinedStreams``, which PyFlink does not have; made by :meth:`LogStream.join`.
     """
 
-    def __init__(self, stream1: DataStream, stream2: DataStream) -> None:
+    def __init__(self, stream1: LogStream, stream2: LogStream) -> None:
         super().__init__(stream1, stream2, "join", (JoinFunction, FlatJoinFunction))
 
 
@@ -99,10 +83,10 @@ class CoGroupedStreams(_TwoStreams[CoGroupFunction[Any, Any]]):
 
     Notes
     -----
-    Flink's ``CoGroupedStreams``, which PyFlink does not have; made by :meth:`DataStream.co_group`.
+    Flink's ``CoGroupedStreams``, which PyFlink does not have; made by :meth:`LogStream.co_group`.
     """
 
-    def __init__(self, stream1: DataStream, stream2: DataStream) -> None:
+    def __init__(self, stream1: LogStream, stream2: LogStream) -> None:
         super().__init__(stream1, stream2, "co_group", (CoGroupFunction,))
 
 
@@ -206,7 +190,7 @@ class WithWindow(Generic[F]):
         return with_settings(self, evictor=evictor)
 
     def allowed_lateness(self, time_ms: int | Time | Duration) -> WithWindow[F]:
-        """Return these windows with an allowed lateness; parameters as of :meth:`WindowedStream.allowed_lateness`."""
+        """Return these windows with an allowed lateness; parameters as of `WindowedLogStream.allowed_lateness`."""
         return with_settings(self, allowed_lateness_ms=interval_or_ms(time_ms, "allowed_lateness"))
 
     def apply(
@@ -216,7 +200,7 @@ class WithWindow(Generic[F]):
         *,
         side_outputs: Sequence[OutputTag] = (),
         timestamp_column: str | None = None,
-    ) -> DataStream:
+    ) -> LogStream:
         """Return the results of a function at each firing of a window; it runs row by row.
 
         Parameters
@@ -225,7 +209,7 @@ class WithWindow(Generic[F]):
             One of the former two for a join, the last for a co-group. Rows are ``flinkcore.common.Row`` with the
             columns of their stream. Every subtask works on a copy.
         output_type, side_outputs, timestamp_column
-            As of :meth:`KeyedStream.process`. Results have the largest timestamp of the window.
+            As of :meth:`KeyedLogStream.process`. Results have the largest timestamp of the window.
 
         Raises
         ------
@@ -250,140 +234,9 @@ class WithWindow(Generic[F]):
             self._allowed_lateness_ms,
             window_function=CoGroupWindowFunction(function),
         )
-        return DataStream(
+        return LogStream(
             environment,
             WindowJoinTransformation(
                 *self._keyed, operation, output_type, named_outputs(side_outputs), timestamp_column
             ),
-        )
-
-
-class IntervalJoin:
-    """Two keyed streams to be joined by time; :meth:`between` sets the interval.
-
-    Notes
-    -----
-    Flink's ``KeyedStream.IntervalJoin``; made by :meth:`KeyedStream.interval_join`.
-    """
-
-    def __init__(self, left: KeyedStream, right: KeyedStream) -> None:
-        self._left = left
-        self._right = right
-
-    def in_event_time(self) -> IntervalJoin:
-        """Return this join: interval joins are always in event time."""
-        return self
-
-    def in_processing_time(self) -> IntervalJoin:
-        """Raise a ConfigurationError, as Flink does: intervals are of event time only."""
-        raise ConfigurationError(
-            "an interval join is of event time only, in Flink, too; leave in_processing_time out"
-        )
-
-    def between(
-        self, lower_bound: int | Time | Duration, upper_bound: int | Time | Duration
-    ) -> IntervalJoined:
-        """Return the join of each left row with the right rows in an interval, both bounds inclusive.
-
-        Parameters
-        ----------
-        lower_bound, upper_bound : int, Time or Duration
-            Bounds of the right timestamp minus the left one; may be negative. A number is milliseconds.
-
-        Raises
-        ------
-        ConfigurationError
-            If a bound is of another type, or the lower one is greater than the upper one.
-        """
-        bounds = interval_or_ms(lower_bound, "between"), interval_or_ms(upper_bound, "between")
-        return IntervalJoined(self._left, self._right, *bounds)
-
-
-class IntervalJoined:
-    """An interval join without its function yet.
-
-    Notes
-    -----
-    Flink's ``KeyedStream.IntervalJoined``. Deliberate difference: each call returns a new object and leaves the old one
-    as it was.
-    """
-
-    def __init__(
-        self, left: KeyedStream, right: KeyedStream, lower_bound_ms: int, upper_bound_ms: int
-    ) -> None:
-        self._left = left
-        self._right = right
-        self._lower_bound_ms = lower_bound_ms
-        self._upper_bound_ms = upper_bound_ms
-        self._is_lower_bound_inclusive = True
-        self._is_upper_bound_inclusive = True
-        self._left_late_tag: OutputTag | None = None
-        self._right_late_tag: OutputTag | None = None
-
-    def lower_bound_exclusive(self) -> IntervalJoined:
-        """Return this join without the lower bound itself."""
-        return with_settings(self, is_lower_bound_inclusive=False)
-
-    def upper_bound_exclusive(self) -> IntervalJoined:
-        """Return this join without the upper bound itself."""
-        return with_settings(self, is_upper_bound_inclusive=False)
-
-    def side_output_left_late_data(self, output_tag: OutputTag) -> IntervalJoined:
-        """Return this join with a side output for left rows behind the watermark, which are unchanged."""
-        return with_settings(self, left_late_tag=require_output_tag(output_tag, "side_output_left_late_data"))
-
-    def side_output_right_late_data(self, output_tag: OutputTag) -> IntervalJoined:
-        """Return this join with a side output for right rows behind the watermark, which are unchanged."""
-        return with_settings(
-            self, right_late_tag=require_output_tag(output_tag, "side_output_right_late_data")
-        )
-
-    def process(
-        self,
-        process_join_function: ProcessJoinFunction[Any, Any],
-        output_type: Schema | TypeInformation | None = None,
-        *,
-        side_outputs: Sequence[OutputTag] = (),
-        timestamp_column: str | None = None,
-    ) -> DataStream:
-        """Return the results of a function for every pair; it runs row by row.
-
-        A row of either stream is kept until the watermark, the minimum of both streams, has passed the timestamps of
-        all rows that could join it. The order in which two rows arrive makes no difference.
-
-        Parameters
-        ----------
-        process_join_function : ProcessJoinFunction
-            Rows are ``flinkcore.common.Row`` with the columns of their stream. Every subtask works on a copy.
-        output_type, side_outputs, timestamp_column
-            As of :meth:`KeyedStream.process`. Results have the greater timestamp of the pair.
-
-        Raises
-        ------
-        ConfigurationError
-            If the function is of another class, the lower bound is greater than the upper one, or a type is no type.
-
-        Notes
-        -----
-        Flink's ``KeyedStream.IntervalJoined.process``.
-        """
-        operation = IntervalJoinOperation(
-            self._lower_bound_ms,
-            self._upper_bound_ms,
-            process_join_function,
-            self._is_lower_bound_inclusive,
-            self._is_upper_bound_inclusive,
-            self._left_late_tag,
-            self._right_late_tag,
-        )
-        left, right = self._left._input(), self._right._input()
-        if not is_schema(output_type):
-            refuse_columns_of_outputs(side_outputs, timestamp_column)
-            return self._left._then(
-                ConnectedTransformation(left, right, operation, declared_type(output_type))
-            )
-        return self._left._then(
-            IntervalJoinTransformation(
-                left, right, operation, output_type, named_outputs(side_outputs), timestamp_column
-            )
         )

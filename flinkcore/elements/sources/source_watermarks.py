@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 
 from flinkcore._internal.values.timestamps import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.common.execution_config import checked_auto_watermark_interval
-from flinkcore.common.supplied_generators import HeldGenerators, holder_name
+from flinkcore.common.generators.supplied_generators import HeldGenerators, holder_name
 from flinkcore.common.timestamp_assigner import TimestampAssigner
 from flinkcore.common.typeinfo.type_information import Conversion
 from flinkcore.common.watermark import Watermark
@@ -22,7 +22,7 @@ from flinkcore.operators.records.copies import copied_strategy
 from flinkcore.operators.records.output import Output
 from flinkcore.operators.records.stream_elements import StreamRecord
 from flinkcore.operators.timers.processing_time import ProcessingTimeService, ScheduledTimer
-from flinkcore.operators.timestamps_and_watermarks import WatermarkEmitter
+from flinkcore.operators.timestamps_and_watermarks_operator import WatermarkEmitter
 
 
 class WatermarkUpdateListener(Protocol):

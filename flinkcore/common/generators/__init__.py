@@ -1,0 +1,1 @@
+"""Watermark generators that suppliers of users make. Private."""

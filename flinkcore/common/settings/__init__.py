@@ -1,0 +1,1 @@
+"""Flink's settings, and the types of their values. Private."""

@@ -1,0 +1,205 @@
+"""Streams of event logs that are partitioned by key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, overload
+
+from flinkcore._internal.arrow.schemas import Schema
+from flinkcore.common.output_tag import OutputTag
+from flinkcore.datastream.data_stream import DataStream
+from flinkcore.datastream.functions import (
+    KeyedBatchProcessFunction,
+    KeyedProcessFunction,
+    ReduceFunction,
+)
+from flinkcore.datastream.graph.declared_type import gives_elements, named_outputs
+from flinkcore.datastream.graph.transformations import (
+    BatchProcessTransformation,
+    PartitionTransformation,
+    ProcessTransformation,
+    Transformation,
+)
+from flinkcore.datastream.keyed_stream import KeyedStream
+from flinkcore.datastream.logs.log_stream import LogStream
+from flinkcore.datastream.stream import WithoutStep, instead_of_key
+from flinkcore.errors import ArgumentTypeError
+
+if TYPE_CHECKING:
+    from flinkcore.datastream.logs.interval_log_joins import IntervalLogJoin
+    from flinkcore.datastream.logs.windowed_log_streams import WindowedLogStream
+    from flinkcore.datastream.window import WindowAssigner
+
+
+class KeyedLogStream(WithoutStep, LogStream):
+    """A stream of an event log partitioned by key; calls that do not depend on keys apply to the stream before.
+
+    Parameters
+    ----------
+    stream : LogStream
+    key_columns : tuple of str
+        Columns that make up the key; none: all rows have the same key.
+
+    Notes
+    -----
+    The columnar counterpart of :class:`KeyedStream`; made by :meth:`LogStream.key_by`.
+    """
+
+    def __init__(self, stream: LogStream, key_columns: tuple[str, ...]) -> None:
+        super().__init__(stream._environment, stream._transformation)
+        self._key_columns = key_columns
+
+    def _input(self) -> Transformation:
+        return PartitionTransformation(self._transformation, self._key_columns)
+
+    def _collected(self) -> Transformation:
+        return self.elements()._collected()
+
+    def elements(self) -> KeyedStream:
+        """Return the rows as a keyed stream of single elements; see :meth:`LogStream.elements`."""
+        return KeyedStream(super().elements(), self._key_columns)
+
+    def window(self, window_assigner: WindowAssigner[Any, Any]) -> WindowedLogStream:
+        """Return this stream cut into windows.
+
+        Parameters
+        ----------
+        window_assigner : WindowAssigner
+            From :mod:`flinkcore.datastream.window`.
+
+        Raises
+        ------
+        ConfigurationError
+            If it is not a window assigner.
+        """
+        from flinkcore.datastream.logs.windowed_log_streams import WindowedLogStream
+
+        return WindowedLogStream(self, window_assigner)
+
+    def count_window(self, size: int, slide: int = 0) -> WindowedLogStream:
+        """Return this stream cut into windows of a number of rows per key.
+
+        Parameters
+        ----------
+        size : int
+            Rows of a window, at least 1.
+        slide : int
+            Rows from the start of a window to the start of the next one; 0: the size, so that windows do not overlap.
+
+        Raises
+        ------
+        ConfigurationError
+            If the size is below 1, or the slide negative.
+
+        Notes
+        -----
+        Follows ``pyflink.datastream.KeyedStream.count_window``: only full windows fire. Java's sliding count windows
+        fire at every slide: ``window(GlobalWindows.create())`` with a CountTrigger of the slide and a CountEvictor of
+        the size. Both run over columns. If the slide is above the size, the rows between windows are counted in the
+        report.
+        """
+        from flinkcore.datastream.window.count_windows import count_assigner
+
+        return self.window(count_assigner(size, slide))
+
+    def interval_join(self, other_stream: KeyedLogStream) -> IntervalLogJoin:
+        """Return this stream (left) and another one (right), to be joined where timestamps of a key are close.
+
+        Parameters
+        ----------
+        other_stream : KeyedLogStream
+            With as many key columns as this one, of the same types.
+
+        Raises
+        ------
+        ConfigurationError
+            If it is not a keyed stream of a log of this environment.
+
+        Notes
+        -----
+        Flink's ``KeyedStream.intervalJoin``, which PyFlink does not have.
+
+        Examples
+        --------
+        >>> clicks.interval_join(orders).between(
+        ...     Time.seconds(-5), Time.seconds(10)
+        ... ).process(MyJoin(), schema)  # doctest: +SKIP
+        """
+        from flinkcore.datastream.logs.interval_log_joins import IntervalLogJoin  # made of this class
+
+        self._require_stream(other_stream, "interval_join")
+        if not isinstance(other_stream, KeyedLogStream):
+            raise ArgumentTypeError("interval_join takes a keyed stream: call key_by on the other one, too")
+        return IntervalLogJoin(self, other_stream)
+
+    def reduce(self, func: ReduceFunction[Any] | Callable[[Any, Any], Any]) -> DataStream:
+        """Return for each row the reduction of all rows of its key up to it; as :meth:`KeyedStream.reduce`."""
+        return self.elements().reduce(func)
+
+    @overload  # type: ignore[override]
+    def process(
+        self,
+        func: KeyedProcessFunction | KeyedBatchProcessFunction,
+        output_type: Schema,
+        *,
+        side_outputs: Sequence[OutputTag] = (),
+        timestamp_column: str | None = None,
+    ) -> LogStream: ...
+
+    @overload
+    def process(self, func: KeyedProcessFunction) -> DataStream: ...
+
+    def process(
+        self,
+        func: KeyedProcessFunction | KeyedBatchProcessFunction,
+        output_type: Schema | None = None,
+        *,
+        side_outputs: Sequence[OutputTag] = (),
+        timestamp_column: str | None = None,
+    ) -> LogStream | DataStream:
+        """Return the results of a function for the rows of each key, and for the timers that it registers.
+
+        Rows are ``flinkcore.common.Row`` with the columns of this stream, in the order of the replay. Processing time
+        is the replay clock. Every subtask works on a copy of the function.
+
+        Parameters
+        ----------
+        func : KeyedProcessFunction or KeyedBatchProcessFunction
+            The latter gets Arrow batches of rows of many keys.
+        output_type : pyarrow.Schema, optional
+            The columns of the results. A result is a Row, a tuple or list in the order of the columns, or a dict; with
+            a single column also the bare value, and only that if the column is a list, struct or map. Integers for a
+            timestamp column are in that column's unit: ``ctx.timestamp()`` fits ``timestamp('ms')``. Without a schema,
+            the results are single elements, as of :meth:`KeyedStream.process`.
+        side_outputs : sequence of OutputTag
+            Side outputs of the function, each with a schema as its `type_info`; those that are taken by
+            :meth:`get_side_output` need not be listed. Elements for other tags are counted and dropped, as in Flink.
+        timestamp_column : str, optional
+            Name of an additional last column of all outputs, with the timestamps of the records; null for a record
+            without one, such as a result of a processing-time timer in the main output. Not for functions over batches.
+
+        Raises
+        ------
+        ConfigurationError
+            If the function is of another class, or a type is not a schema.
+
+        Notes
+        -----
+        Follows ``pyflink.datastream.KeyedStream.process``.
+        """
+        if not isinstance(func, KeyedProcessFunction | KeyedBatchProcessFunction):
+            raise ArgumentTypeError(
+                "process on a keyed stream takes a KeyedProcessFunction or a KeyedBatchProcessFunction, "
+                f"not {func!r}"
+            )
+        if isinstance(func, KeyedProcessFunction) and gives_elements(
+            "process", output_type, side_outputs, timestamp_column
+        ):
+            return self.elements().process(func)
+        is_over_batches = isinstance(func, KeyedBatchProcessFunction)
+        transformation = BatchProcessTransformation if is_over_batches else ProcessTransformation
+        return self._then(
+            transformation(self._input(), func, output_type, named_outputs(side_outputs), timestamp_column)
+        )
+
+    broadcast = instead_of_key("broadcast")
