@@ -28,7 +28,7 @@ from flinkcore._internal.arrow.joined_batches import empty_batch, empty_table
 from flinkcore._internal.arrow.milliseconds import to_milliseconds
 from flinkcore._internal.arrow.time_units import TimeUnit
 from flinkcore.columnar.plans.log_plan import LogPlan
-from flinkcore.columnar.stages.map_stage import MapStage
+from flinkcore.columnar.replay.chunk_reader import ChunkReader
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.errors import ConfigurationError
 from flinkcore.log.event_reader import EventReader, arrival_column
@@ -257,8 +257,8 @@ class ReadKeyRows:
             of_key = self._rows_of_key(chunk)
             if not of_key:
                 return
-        stage = MapStage(self.given, self.time_plane)
-        events = [placed_rows(mapped.events) for mapped in stage.read(chunk)]
+        reader = ChunkReader(self.given, self.time_plane)
+        events = [placed_rows(read.events) for read in reader.read(chunk)]
         found = pa.concat_tables([empty_table(self.schema()), *events])
         if of_key is not None and found.num_rows < of_key:
             found = pa.concat_tables([found, self._lost(chunk)])

@@ -16,7 +16,7 @@ from flinkcore._native.event_log import rows_by_split
 from flinkcore._native.lateness import LatenessCounter
 from flinkcore.columnar.plans.log_plan import LogPlan
 from flinkcore.columnar.plans.native_windows import slide_of, window_timestamps
-from flinkcore.columnar.stages.map_stage import MapStage
+from flinkcore.columnar.replay.chunk_reader import ChunkReader
 from flinkcore.common.watermark_strategy import WatermarkStrategy
 from flinkcore.datastream.window import (
     CumulativeEventTimeWindows,
@@ -193,14 +193,14 @@ class CountLateness:
             self.time_plane.check_chunk(clock, chunk.label, rows_read)
         else:
             splits = np.arange(len(self.time_plane.split_values), dtype=np.int32)
-            for mapped in MapStage(self.plan, self.time_plane).read(chunk):
-                events = mapped.events
-                offsets, arrivals, _ = rows_by_split(mapped.splits, len(splits), mapped.arrivals, None, None)
+            reader = ChunkReader(self.plan, self.time_plane)
+            for read in reader.read(chunk):
+                events = read.events
+                offsets, arrivals, _ = rows_by_split(read.splits, len(splits), read.arrivals, None, None)
                 counter.arrived(splits, offsets, arrivals)
                 times = rows_by_split(events.splits, len(splits), events.arrivals, events.timestamps, None)
                 counter.update(splits, *times)
-                filtered += mapped.filtered
-                rejected += mapped.rejected.total()
+            filtered, rejected = reader.counts.filtered, reader.counts.rejected.total()
         yield _counted(counter, filtered, rejected)
 
     def of_kept(self, index: int, kept: KeptChunk) -> Iterator[bytes]:

@@ -21,8 +21,8 @@ from flinkcore._internal.arrow.column_ipc import read_columns, write_columns
 from flinkcore._internal.show.tables import shown_value
 from flinkcore.columnar.planned_job import PlannedJob
 from flinkcore.columnar.plans.log_plan import LogPlan
+from flinkcore.columnar.replay.chunk_reader import ChunkReader
 from flinkcore.columnar.stages.emission_times import NOT_KNOWN, EmissionTimes
-from flinkcore.columnar.stages.map_stage import MapStage
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.log.sources.chunks import Chunk
 from flinkcore.time_plane.job_time import JobTime
@@ -324,8 +324,8 @@ class SummariseChunk:
     def __call__(self, chunk: Chunk) -> Iterator[bytes]:
         """Yield the summary."""
         summary = LogSummary(self.grid, int(self.groups.max(initial=0)) + 1, self.plan.keys)
-        for mapped in MapStage(self.plan, self.time_plane).read(chunk):
-            events = mapped.events
+        for read in ChunkReader(self.plan, self.time_plane).read(chunk):
+            events = read.events
             splits = events.splits + np.int32(self.first_split)
             steps = self.timeline.steps_before(events.arrivals, splits, events.positions)
             summary.add(events, self.groups[events.splits], self.timeline.watermark_after(steps))

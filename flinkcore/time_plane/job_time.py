@@ -28,7 +28,6 @@ from flinkcore.time_plane.stream_watermarks import (
 )
 from flinkcore.time_plane.time_cut import TimeCut
 from flinkcore.time_plane.timeline import Timeline, TimePlane
-from flinkcore.time_plane.total_order import LogEvents
 
 
 @dataclass(frozen=True)
@@ -256,8 +255,3 @@ class JobTime:
             ReplayTime(timeline, self.last_arrival_ms, self.first_splits, self._second_from(streams))
             for timeline, streams in zip(self.timelines, self._streams.operators, strict=True)
         ]
-
-    def placed(self, log: int, events: LogEvents) -> LogEvents:
-        """Events of a log, with split numbers over all logs."""
-        first_split = self.first_splits[log]
-        return replace(events, splits=events.splits + np.int32(first_split)) if first_split else events

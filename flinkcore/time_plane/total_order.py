@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from typing import Any, TypeVar
@@ -19,12 +20,12 @@ MERGED_ROWS = 1 << 18
 MERGED_BYTES = 128 << 20
 """Overlapping runs are joined, copied, and handed on in pieces of so many rows and bytes at most."""
 
-EventsT = TypeVar("EventsT", bound="LogEvents")
+RowsT = TypeVar("RowsT", bound="TimedRows")
 
 
 @dataclass(frozen=True)
-class LogEvents:
-    """Rows of a batch of a log with their places in the total order of the replay.
+class TimedRows:
+    """Rows of a batch with the columns of their times and places.
 
     Attributes
     ----------
@@ -32,40 +33,59 @@ class LogEvents:
         The user's columns.
     timestamps, arrivals
         int64 (n_rows,), ms since the epoch.
+    """
+
+    batch: pa.RecordBatch
+    timestamps: Int64s
+    arrivals: Int64s
+
+    def _of_rows(
+        self: RowsT, batch: pa.RecordBatch, rows: Callable[[npt.NDArray[Any]], npt.NDArray[Any]]
+    ) -> RowsT:
+        """Some of the rows, as a batch; the call selects them in a column."""
+        return type(self)(batch, *(rows(getattr(self, column.name)) for column in fields(self)[1:]))
+
+    def take(self: RowsT, rows: RowNumbers) -> RowsT:
+        """The given rows, copied in the given order."""
+        # numpy converts other index types anew for each column.
+        at = rows.astype(np.intp)
+        return self._of_rows(taken(self.batch, rows), lambda column: column.take(at))
+
+    def with_rows(self: RowsT, batch: pa.RecordBatch, kept: npt.NDArray[Any]) -> RowsT:
+        """Rows that a filter has kept, as the batch that it gave."""
+        return self._of_rows(batch, lambda column: column[kept])
+
+    def slice(self: RowsT, start: int, stop: int) -> RowsT:
+        """A range of rows, without copying."""
+        return self._of_rows(self.batch.slice(start, stop - start), lambda column: column[start:stop])
+
+    def pieces(self: RowsT, rows: RowNumbers | None, most_rows: int) -> Iterator[RowsT]:
+        """The given rows in the given order (None: all, as they lie), so many at a time."""
+        n_rows = len(self.arrivals) if rows is None else len(rows)
+        for start in range(0, n_rows, most_rows):
+            stop = min(start + most_rows, n_rows)
+            yield self.slice(start, stop) if rows is None else self.take(rows[start:stop])
+
+    @property
+    def n_events(self) -> int:
+        """Number of rows."""
+        return len(self.arrivals)
+
+
+@dataclass(frozen=True)
+class LogEvents(TimedRows):
+    """Rows of a log with their places in the total order of the replay.
+
+    Attributes
+    ----------
     splits
         int32 (n_rows,), index of the split.
     positions
         int64 (n_rows,), position in the split.
     """
 
-    batch: pa.RecordBatch
-    timestamps: Int64s
-    arrivals: Int64s
     splits: Int32s
     positions: Int64s
-
-    def _of_rows(
-        self: EventsT, batch: pa.RecordBatch, rows: Callable[[npt.NDArray[Any]], npt.NDArray[Any]]
-    ) -> EventsT:
-        """Some of the rows, as a batch; the call selects them in a column."""
-        return type(self)(batch, *(rows(getattr(self, column.name)) for column in fields(self)[1:]))
-
-    def take(self: EventsT, rows: RowNumbers) -> EventsT:
-        """The given rows, copied in the given order."""
-        # numpy converts other index types anew for each column.
-        at = rows.astype(np.intp)
-        return self._of_rows(taken(self.batch, rows), lambda column: column.take(at))
-
-    def slice(self: EventsT, start: int, stop: int) -> EventsT:
-        """A range of rows, without copying."""
-        return self._of_rows(self.batch.slice(start, stop - start), lambda column: column[start:stop])
-
-    def pieces(self: EventsT, rows: RowNumbers | None, most_rows: int) -> Iterator[EventsT]:
-        """The given rows in the given order (None: all, as they lie), so many at a time."""
-        n_rows = len(self.arrivals) if rows is None else len(rows)
-        for start in range(0, n_rows, most_rows):
-            stop = min(start + most_rows, n_rows)
-            yield self.slice(start, stop) if rows is None else self.take(rows[start:stop])
 
     def key(self, row: int) -> tuple[int, int, int]:
         """Place of a row in the total order."""
@@ -81,21 +101,16 @@ class LogEvents:
             start = first
         return start
 
-    def in_order(self: EventsT) -> tuple[EventsT, RowNumbers | None]:
+    def in_order(self) -> tuple[LogEvents, RowNumbers | None]:
         """These events and their rows in total order; None where they lie so."""
         return self, total_order(self.arrivals, self.splits, self.positions)
-
-    @property
-    def n_events(self) -> int:
-        """Number of rows."""
-        return len(self.arrivals)
 
     @property
     def nbytes(self) -> int:
         """Bytes of memory that the rows take, about."""
         return int(self.batch.nbytes) + 28 * len(self.timestamps)
 
-    def in_timeline(self, timeline: Timeline, rows: RowNumbers | None = None) -> Events:
+    def in_timeline(self, timeline: Timeline, rows: RowNumbers | None = None) -> TimelineEvents:
         """The events with the steps of a timeline before each.
 
         Parameters
@@ -106,11 +121,11 @@ class LogEvents:
             Those that come to it, in total order; None: all, as they lie.
         """
         steps = timeline.steps_before(self.arrivals, self.splits, self.positions, rows)
-        return Events(self.batch, self.timestamps, self.arrivals, self.splits, self.positions, steps)
+        return TimelineEvents(self.batch, self.timestamps, self.arrivals, self.splits, self.positions, steps)
 
 
 @dataclass(frozen=True)
-class Events(LogEvents):
+class Events(TimedRows, ABC):
     """Rows of a batch as they come to an operator.
 
     Attributes
@@ -120,6 +135,24 @@ class Events(LogEvents):
     """
 
     steps: Int64s
+
+    @abstractmethod
+    def are_of_second(self, second_from: int) -> npt.NDArray[np.bool_]:
+        """Return which rows come to the second input of the operator.
+
+        Parameters
+        ----------
+        second_from
+            Splits of the logs of that input have this number or a higher one.
+        """
+
+
+@dataclass(frozen=True)
+class TimelineEvents(Events, LogEvents):
+    """Rows of logs as they come to an operator: their splits tell to which input."""
+
+    def are_of_second(self, second_from: int) -> npt.NDArray[np.bool_]:
+        return self.splits >= second_from
 
 
 def concatenate(parts: list[LogEvents]) -> LogEvents:
@@ -156,7 +189,7 @@ class TotalOrderMerge:
         events, rows = events.in_order()
         self._held.append(events if rows is None else events.take(rows))
 
-    def release(self, arrival: int | None) -> Iterator[tuple[Events, RowNumbers | None]]:
+    def release(self, arrival: int | None) -> Iterator[tuple[TimelineEvents, RowNumbers | None]]:
         """Give all events that arrive before a time, in total order.
 
         Parameters
@@ -166,7 +199,7 @@ class TotalOrderMerge:
 
         Yields
         ------
-        tuple of (Events, numpy.ndarray of uint32 or None)
+        tuple of (TimelineEvents, numpy.ndarray of uint32 or None)
             Events and their rows in order; None where they lie in order.
         """
         ready, held = [], []

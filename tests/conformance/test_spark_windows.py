@@ -1,14 +1,14 @@
 """Windows in tasks of Spark against the traces of Flink's: both paths, order for order, at two parallelisms.
 
-Every scenario is a replay of its own, with its map task, its rows of the exchange, and a reduce task for each partition
-that stops with a checkpoint; all of them go through one run of Spark.
+Every scenario is a replay by the tasks that Spark would run: a map task, and one for each partition that stops with a
+checkpoint.
 """
 
 import json
-from collections.abc import Iterator
+from contextlib import nullcontext
+from dataclasses import dataclass
 from enum import Enum
 from functools import partial
-from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -22,16 +22,15 @@ from models.canonical import (
 from models.columnar_scenarios import accumulators_of, event_timers_of, tells_timers, why_not_columnar
 from models.memory_disk import MEMORY
 from models.replayed_scenarios import LATE, ColumnarPath, RowPath, why_not_replayed
-from models.spark_sessions import spark_session
 from models.window_scenarios import wanted_output
 
 pytest.importorskip("pyspark")
 
-from models.spark_stages import PartitionOutput, SmallReplay, run_all
+from models.merged_events import merging_lots_of
+from models.spark_tasks import PartitionOutput, outputs_by_tasks
 
-import flinkcore
 from flinkcore._native.aggregates import are_shareable
-from flinkcore.checkpoint import OperatorSnapshot
+from flinkcore.checkpoint import Checkpoint, OperatorSnapshot, PendingCheckpoint
 from flinkcore.columnar.plans.job_plan import JobPlan, make_plan
 from flinkcore.columnar.plans.partial_windows import partial_windows
 from flinkcore.common.execution_config import ExecutionConfig
@@ -39,6 +38,9 @@ from flinkcore.datastream import StreamExecutionEnvironment
 from flinkcore.datastream.graph.transformations import StreamGraph
 from flinkcore.errors import ConfigurationError, DataError
 from flinkcore.operators.keys.java_keys import JavaKeys
+from flinkcore.spark.logs.log_input import FileInput
+from flinkcore.time_plane.time_pass import time_planes_of
+from flinkcore.time_plane.timeline import Timeline
 
 PARALLELISMS = (1, 2)
 MAX_PARALLELISM = 128
@@ -62,53 +64,51 @@ def plan_of(path: Path_, item: dict[str, Any]) -> JobPlan:
     return make_plan(StreamGraph(stream._transformation), ExecutionConfig())
 
 
-def small_replay(
-    path: Path_, item: dict[str, Any], parallelism: int, directory: Path
-) -> SmallReplay | Refused:
+@dataclass
+class Replayed:
+    """What the partitions of a replay gave, and what each held as it stopped, unless one ended with an error."""
+
+    partitions: list[PartitionOutput]
+    snapshots: list[OperatorSnapshot]
+
+
+def replayed(path: Path_, item: dict[str, Any], parallelism: int) -> Replayed | Refused:
     """The replay of a scenario, or when it is refused."""
     try:
         plan = plan_of(path, item)
     except ConfigurationError:
         return Refused.PLANNED
+    log = FileInput(tuple(plan.logs[0].log.chunks(1)))
     try:
-        return SmallReplay.of(plan, parallelism, directory, merges=path is MergedPath)
+        (time_plane,) = time_planes_of(plan.logs, [log.all_chunks], 1)
     except DataError:
         return Refused.READ
+    is_merged = path is MergedPath
+    with (
+        TemporaryDirectory(dir=MEMORY) as directory,
+        PendingCheckpoint.begin(directory, plan.max_parallelism) as pending,
+        merging_lots_of(3) if is_merged else nullcontext(),
+    ):
+        timeline = without_end(time_plane.timeline)
+        partitions = outputs_by_tasks(
+            plan, log, time_plane, parallelism, merges=is_merged, timeline=timeline, pending=pending
+        )
+        parts = [each.part for each in partitions if each.part is not None]
+        if len(parts) < len(partitions):
+            return Replayed(partitions, [])
+        pending.commit(parts)
+        key_groups = plan.max_parallelism
+        checkpoint = Checkpoint.open(directory)
+        return Replayed(partitions, checkpoint.restore(plan.stages[0].uid, (0, key_groups - 1), key_groups))
 
 
-class SparkRun:
-    """What Spark gave for each path, scenario and parallelism."""
-
-    def __init__(self, scenarios: list[dict[str, Any]], directory: Path) -> None:
-        self._outputs: dict[tuple[str, str, int], list[PartitionOutput] | Refused] = {}
-        replays: dict[tuple[str, str, int], SmallReplay] = {}
-        for scenario in scenarios:
-            for path, why_not in (
-                (RowPath, why_not_row),
-                (ColumnarPath, why_not_columns),
-                (MergedPath, why_not_merged),
-            ):
-                if why_not(scenario) is not None:
-                    continue
-                for parallelism in PARALLELISMS:
-                    name = path.__name__, scenario["name"], parallelism
-                    replay = small_replay(path, scenario["input"], parallelism, directory / str(len(replays)))
-                    if isinstance(replay, Refused):
-                        self._outputs[name] = replay
-                    else:
-                        replays[name] = replay
-        paths = [str(Path(flinkcore.__file__).parents[1]), str(Path(__file__).parents[1])]
-        with spark_session("local[2]", spark_executorEnv_PYTHONPATH=":".join(paths)) as spark:
-            self._outputs.update(zip(replays, run_all(spark, [*replays.values()]), strict=True))
-
-    def of(self, path: Path_, scenario: dict[str, Any], parallelism: int) -> list[PartitionOutput] | Refused:
-        return self._outputs[path.__name__, scenario["name"], parallelism]
-
-
-@pytest.fixture(scope="module")
-def spark_run(golden: Any) -> Iterator[SparkRun]:
-    with TemporaryDirectory(dir=MEMORY) as checkpoints:
-        yield SparkRun([*golden("window"), *golden("seed_trace")], Path(checkpoints))
+def without_end(timeline: Timeline) -> Timeline:
+    """The timeline of a log that goes on."""
+    if timeline.clock_ms[-1] < 2**63 - 1:
+        return timeline
+    return Timeline(
+        *(getattr(timeline, name)[:-1] for name in ("clock_ms", "watermark_ms", "split", "position"))
+    )
 
 
 def why_not_row(scenario: dict[str, Any]) -> str | None:
@@ -170,13 +170,13 @@ def timers_of(path: Path_, item: dict[str, Any], snapshot: OperatorSnapshot) -> 
     }
 
 
-def check(path: Path_, run: SparkRun, scenario: dict[str, Any], parallelism: int) -> None:
+def check(path: Path_, scenario: dict[str, Any], parallelism: int) -> None:
     item, output = scenario["input"], wanted_output(scenario)
-    partitions = run.of(path, scenario, parallelism)
+    replay = replayed(path, item, parallelism)
     error = next((entry for entry in output["entries"] if entry["type"] == "error"), None)
-    if isinstance(partitions, Refused):
-        assert error is not None, partitions
-        assert partitions is (Refused.PLANNED if error["at"] == -1 else Refused.READ)
+    if isinstance(replay, Refused):
+        assert error is not None, replay
+        assert replay is (Refused.PLANNED if error["at"] == -1 else Refused.READ)
         return
     wanted = canonical_entries("window", item, path.wanted(item, output["entries"]))
     group_of = JavaKeys(MAX_PARALLELISM)
@@ -184,6 +184,7 @@ def check(path: Path_, run: SparkRun, scenario: dict[str, Any], parallelism: int
     def number_of(entry: Entry) -> int:
         return group_of(key_of(item, entry)) * parallelism // MAX_PARALLELISM
 
+    partitions = replay.partitions
     failed = None if error is None else number_of(error)
     assert [n for n, partition in enumerate(partitions) if partition.error] == [failed] * (error is not None)
     for number, partition in enumerate(partitions):
@@ -205,43 +206,33 @@ def check(path: Path_, run: SparkRun, scenario: dict[str, Any], parallelism: int
     late = sum(partition.counts["counts"]["late"] for partition in partitions)
     assert late == output["late_dropped"] + sum(entry["type"] == "side" for entry in wanted)
     if path is RowPath or tells_timers(item, are_shareable(accumulators_of(item))):
-        timers = [timers_of(path, item, partition.snapshot) for partition in partitions]
+        timers = [timers_of(path, item, snapshot) for snapshot in replay.snapshots]
         for name in ("event_timers", "processing_timers"):
             assert sum(of_partition[name] for of_partition in timers) == output[name]
 
 
-def check_both(path: Path_, run: SparkRun, scenario: dict[str, Any], why_not: str | None) -> None:
+def check_both(path: Path_, scenario: dict[str, Any], why_not: str | None) -> None:
     if why_not is not None:
         pytest.skip(why_not)
     for parallelism in PARALLELISMS:
-        check(path, run, scenario, parallelism)
+        check(path, scenario, parallelism)
 
 
-def test_every_window_of_functions_fires_on_spark_as_in_flink(
-    spark_run: SparkRun, window_scenario: dict[str, Any]
-) -> None:
-    check_both(RowPath, spark_run, window_scenario, why_not_row(window_scenario))
+def test_every_window_of_functions_fires_on_spark_as_in_flink(window_scenario: dict[str, Any]) -> None:
+    check_both(RowPath, window_scenario, why_not_row(window_scenario))
 
 
-def test_windows_of_functions_follow_the_seed_trace_on_spark(
-    spark_run: SparkRun, seed_trace_scenario: dict[str, Any]
-) -> None:
-    check_both(RowPath, spark_run, seed_trace_scenario, why_not_row(seed_trace_scenario))
+def test_windows_of_functions_follow_the_seed_trace_on_spark(seed_trace_scenario: dict[str, Any]) -> None:
+    check_both(RowPath, seed_trace_scenario, why_not_row(seed_trace_scenario))
 
 
-def test_columnar_windows_fire_on_spark_as_in_flink(
-    spark_run: SparkRun, window_scenario: dict[str, Any]
-) -> None:
-    check_both(ColumnarPath, spark_run, window_scenario, why_not_columns(window_scenario))
+def test_columnar_windows_fire_on_spark_as_in_flink(window_scenario: dict[str, Any]) -> None:
+    check_both(ColumnarPath, window_scenario, why_not_columns(window_scenario))
 
 
-def test_windows_of_merged_events_fire_on_spark_as_in_flink(
-    spark_run: SparkRun, window_scenario: dict[str, Any]
-) -> None:
-    check_both(MergedPath, spark_run, window_scenario, why_not_merged(window_scenario))
+def test_windows_of_merged_events_fire_on_spark_as_in_flink(window_scenario: dict[str, Any]) -> None:
+    check_both(MergedPath, window_scenario, why_not_merged(window_scenario))
 
 
-def test_columnar_windows_follow_the_seed_trace_on_spark(
-    spark_run: SparkRun, seed_trace_scenario: dict[str, Any]
-) -> None:
-    check_both(ColumnarPath, spark_run, seed_trace_scenario, why_not_columns(seed_trace_scenario))
+def test_columnar_windows_follow_the_seed_trace_on_spark(seed_trace_scenario: dict[str, Any]) -> None:
+    check_both(ColumnarPath, seed_trace_scenario, why_not_columns(seed_trace_scenario))

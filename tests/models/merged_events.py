@@ -8,6 +8,7 @@ from flinkcore.columnar.plans.partial_windows import PartialWindows, partial_win
 from flinkcore.columnar.stages import partial_results
 from flinkcore.spark.columnar import map_task
 from flinkcore.spark.columnar.map_task import MergingEvents
+from flinkcore.spark.exchange import block_sender
 from flinkcore.spark.exchange.packed_timeline import PackedTimeline
 from flinkcore.time_plane.timeline import Timeline
 
@@ -24,7 +25,7 @@ def merging_lots_of(events: int) -> ExitStack:
     stack = ExitStack()
     for module, name, value in (
         (map_task, "JUDGED_ROWS", events),
-        (map_task, "LEAST_BLOCK_ROWS", 1),
+        (block_sender, "LEAST_BLOCK_ROWS", 1),
         (partial_results, "LEAST_EVENTS", 0.0),
         (partial_results, "MOST_ENTRIES", 256 * events),
         (partial_results, "SENT_ROWS", events),

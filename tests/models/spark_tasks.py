@@ -1,25 +1,40 @@
 """A replay by the tasks that Spark would run, in this process: what they are handed and give travels as it would."""
 
+import json
 import pickle
+from collections import defaultdict
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from models.merged_events import merging_events
 from pyspark import cloudpickle
 
+from flinkcore.checkpoint import OperatorPart, PendingCheckpoint
 from flinkcore.columnar.plans.job_plan import JobPlan
-from flinkcore.spark.columnar.map_task import MapTask, MapWay
+from flinkcore.columnar.replay.exchange import Exchange
+from flinkcore.errors import FlinkcoreError
+from flinkcore.spark.columnar.map_task import MapTask, MapWay, MergingEvents
 from flinkcore.spark.columnar.reduce_task import ReduceStage, ReduceTask
-from flinkcore.spark.columnar.task_outputs import BATCH, BlocksOutput, read_batch
+from flinkcore.spark.columnar.task_outputs import (
+    BATCH,
+    CHECKPOINT,
+    COUNTS,
+    BlocksOutput,
+    read_batch,
+    read_part,
+)
 from flinkcore.spark.columnar.time_pass import CountTask, SummariseTask
+from flinkcore.spark.exchange.block_sender import BlockRoute
 from flinkcore.spark.exchange.blocks import BLOCKS_ORDER
 from flinkcore.spark.exchange.packed_timeline import PackedTime
 from flinkcore.spark.logs.log_input import FileInput
 from flinkcore.time_plane.chunk_times import ChunkCounts, ChunkTimes
 from flinkcore.time_plane.job_time import ReplayTime
 from flinkcore.time_plane.time_pass import TimePass
-from flinkcore.time_plane.timeline import TimePlane
+from flinkcore.time_plane.timeline import Timeline, TimePlane
 
 Task = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
@@ -48,6 +63,73 @@ def time_plane_by_tasks(plan: JobPlan, log: FileInput) -> TimePlane:
     return time_pass.combine(map(ChunkTimes.from_ipc, payloads(SummariseTask((time_pass,), log, (bases,)))))
 
 
+def map_way(
+    plan: JobPlan, time_plane: TimePlane, partitions: int, merging: MergingEvents | None = None
+) -> MapWay:
+    """The way of the only log to the only operator."""
+    exchange = Exchange.of(plan.stages[0], 0, partitions)
+    route = BlockRoute(exchange, 0, 0, 0, tuple(range(partitions)), arrival_span_ms=1.0)
+    return MapWay(plan.logs[0], time_plane, route, merging=merging)
+
+
+@dataclass
+class PartitionOutput:
+    """What a reduce task gave: rows of each output in their order, its counts, and its part of the checkpoint.
+
+    A task that ended with an error has that instead of the latter two.
+    """
+
+    rows: dict[str | None, list[dict[str, Any]]] = field(default_factory=lambda: defaultdict(list))
+    counts: dict[str, Any] = field(default_factory=dict)
+    part: OperatorPart | None = None
+    error: str | None = None
+
+
+def outputs_by_tasks(
+    plan: JobPlan,
+    log: FileInput,
+    time_plane: TimePlane,
+    partitions: int,
+    *,
+    merges: bool = False,
+    timeline: Timeline | None = None,
+    pending: PendingCheckpoint | None = None,
+) -> list[PartitionOutput]:
+    """What the partitions give; by default with the timeline of the log.
+
+    Map tasks may merge events before the exchange, or may not.
+    """
+    timeline = time_plane.timeline if timeline is None else timeline
+    merging = merging_events(plan, timeline) if merges else None
+    sent = on_each_chunk(MapTask((map_way(plan, time_plane, partitions, merging),), log), log)
+    blocks = pa.Table.from_batches(sent).sort_by([(name, "ascending") for name in BLOCKS_ORDER])
+    time = PackedTime.of(ReplayTime(timeline, time_plane.last_arrival_ms, [0]))
+    task = ReduceTask(plan, time, partitions, len(log.all_chunks), BlocksOutput(), pending=pending)
+    outputs = []
+    for partition in range(partitions):
+        own = blocks.filter(pc.field("partition") == partition).combine_chunks().to_batches()
+        outputs.append(_output_of(ReduceStage((task,)), own))
+    return outputs
+
+
+def _output_of(stage: ReduceStage, blocks: list[pa.RecordBatch]) -> PartitionOutput:
+    output = PartitionOutput()
+    there: Task = pickle.loads(cloudpickle.dumps(stage))
+    try:
+        for batch in there(iter(blocks)):
+            for row in batch.to_pylist():
+                if row["kind"] == BATCH:
+                    for part in read_batch(row["payload"]):
+                        output.rows[row["output"]] += part.to_pylist()
+                elif row["kind"] == COUNTS:
+                    output.counts = json.loads(row["payload"])
+                elif row["kind"] == CHECKPOINT:
+                    output.part = read_part(row["payload"])
+    except FlinkcoreError as error:
+        output.error = str(error)
+    return output
+
+
 def results_by_tasks(
     plan: JobPlan,
     chunks: int,
@@ -55,24 +137,13 @@ def results_by_tasks(
     between_passes: Callable[[], None] = lambda: None,
     merges: bool = False,
 ) -> dict[str | None, list[dict[str, Any]]]:
-    """Rows of each output (None: the results), by the partitions of the reduce tasks.
-
-    Map tasks may merge events before the exchange, or may not.
-    """
+    """Rows of each output (None: the results), by the partitions of the reduce tasks."""
     log = FileInput(tuple(plan.logs[0].log.chunks(chunks)))
     time_plane = time_plane_by_tasks(plan, log)
     between_passes()
-    slots = tuple(range(partitions))
-    merging = merging_events(plan, time_plane.timeline) if merges else None
-    way = MapWay(plan.logs[0], time_plane, partitions, slots, arrival_span_ms=1.0, merging=merging)
-    map_task = MapTask((way,), log)
-    sent = on_each_chunk(map_task, log)
-    ordered = pa.Table.from_batches(sent).sort_by([(name, "ascending") for name in BLOCKS_ORDER])
-    time = PackedTime.of(ReplayTime(time_plane.timeline, time_plane.last_arrival_ms, [0]))
-    reduce_task = ReduceTask(plan, time, partitions, len(log.all_chunks), BlocksOutput())
     rows: dict[str | None, list[dict[str, Any]]] = {}
-    for batch in run_task(ReduceStage((reduce_task,)), *ordered.combine_chunks().to_batches()):
-        for row in batch.to_pylist():
-            for part in read_batch(row["payload"]) if row["kind"] == BATCH else []:
-                rows.setdefault(row["output"], []).extend(part.to_pylist())
+    for output in outputs_by_tasks(plan, log, time_plane, partitions, merges=merges):
+        assert output.error is None
+        for tag_id, own in output.rows.items():
+            rows.setdefault(tag_id, []).extend(own)
     return rows

@@ -17,9 +17,9 @@ from flinkcore.checkpoint import Checkpoint, PendingCheckpoint
 from flinkcore.columnar.batch_functions.column_states import ArrowListState, NumpyColumnState
 from flinkcore.columnar.plans.job_plan import JobPlan
 from flinkcore.columnar.plans.operators import BatchProcess
+from flinkcore.columnar.replay.chunk_reader import ChunkReader
 from flinkcore.columnar.stages import batch_process_stage
 from flinkcore.columnar.stages.batch_process_stage import BatchProcessStage
-from flinkcore.columnar.stages.map_stage import MapStage
 from flinkcore.columnar.stages.stage import StageContext
 from flinkcore.common import Duration, Row, WatermarkStrategy
 from flinkcore.datastream import KeyedBatchProcessFunction, StreamExecutionEnvironment, TimeDomain
@@ -123,8 +123,8 @@ class Job:
         self.timeline = time_plane.timeline
         merge = TotalOrderMerge(self.timeline)
         for chunk in chunks:
-            for mapped in MapStage(log, time_plane).read(chunk):
-                merge.add(mapped.events)
+            for read in ChunkReader(log, time_plane).read(chunk):
+                merge.add(read.events)
         ((self.events, _),) = merge.release(None)
 
     def stages(self, partitions: int, timeline: Timeline, last_arrival_ms: int) -> list[BatchProcessStage]:

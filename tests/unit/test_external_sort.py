@@ -29,7 +29,7 @@ from flinkcore.datastream import StreamExecutionEnvironment, TumblingEventTimeWi
 from flinkcore.datastream.aggregates import count
 from flinkcore.datastream.graph.transformations import StreamGraph
 from flinkcore.columnar.plans.job_plan import make_plan
-from flinkcore.columnar.stages.map_stage import MapStage
+from flinkcore.columnar.replay.chunk_reader import ChunkReader
 from flinkcore.columnar.stages.opened_stage import PreparedBatches, opened_stage
 from flinkcore.columnar.stages.stage import StageContext
 from flinkcore.time_plane.job_time import JobTime
@@ -48,9 +48,9 @@ planes = time_planes_of(plan.logs, [chunks], 1)
 time = JobTime(plan.streams, planes, None).replay_times()[0]
 context = StageContext.of(plan, 0, time, 1)
 with opened_stage(context, 0) as stage:
-    batches, events = PreparedBatches(context), MapStage(plan.logs[0], planes[0])
-    for mapped in events.read(chunks[0]):
-        placed = mapped.events.in_timeline(time.timeline)
+    batches, events = PreparedBatches(context), ChunkReader(plan.logs[0], planes[0])
+    for read in events.read(chunks[0]):
+        placed = read.events.in_timeline(time.timeline)
         assert list(stage.process(batches.prepare(placed), None)) == []
     limit_memory(int(sys.argv[1]) << 20)
     before, rows = (), 0

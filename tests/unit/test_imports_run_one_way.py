@@ -44,7 +44,7 @@ FOLDERS = {
         *("streaming_runtime_context", "stream_operator"),
     ),
     "log": ("files", "formats", "schemas", "sources", "order", "tables"),
-    "columnar": ("plans", "batch_functions", "stages", "checkpoint", "outputs", "results", "local"),
+    "columnar": ("plans", "batch_functions", "stages", "checkpoint", "replay", "outputs", "results", "local"),
     "elements": ("sources", "tasks", "arrivals"),
     "spark": ("sessions", "shipping", "exchange", "logs", "columnar", "elements"),
 }
@@ -145,7 +145,7 @@ def test_every_folder_of_a_layer_has_a_rank(name: str) -> None:
         ("from flinkcore.columnar.plans.job_plan import make_plan", "flinkcore.datastream.data_stream"),
         ("from flinkcore.columnar.plans.uids import operator_uid", "flinkcore.time_plane.time_pass"),
         ("from flinkcore.columnar import local", "flinkcore.log.sources.chunks"),
-        ("from flinkcore.columnar.local.log_merge import LogMerge", "flinkcore.columnar.stages.map_stage"),
+        ("from flinkcore.columnar.local.log_merge import LogMerge", "flinkcore.columnar.replay.chunk_reader"),
         ("def f():\n    import flinkcore.spark.sessions.session", "flinkcore.columnar.local"),
         ("from flinkcore import cli", "flinkcore.common.time"),
         ("from ..columnar import plans", "flinkcore.datastream.data_stream"),
@@ -192,7 +192,10 @@ def test_a_reverse_arrow_is_seen(source: str, module: str) -> None:
             "from flinkcore.time_plane.timeline import Timeline",
             "flinkcore.time_plane.time_pass",
         ),
-        ("from flinkcore.columnar.stages.map_stage import MapStage", "flinkcore.columnar.local.log_merge"),
+        (
+            "from flinkcore.columnar.replay.chunk_reader import ChunkReader",
+            "flinkcore.columnar.local.log_merge",
+        ),
         ("from pyspark.sql import SparkSession", "flinkcore.spark.sessions.session"),
         ("from flinkcore.errors import DataError", "flinkcore.common.time"),
         (

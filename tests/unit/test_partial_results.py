@@ -15,7 +15,7 @@ pytest.importorskip("pyspark")
 from fuzz.local_spark import local_spark_environment
 from models.merged_events import merging_events, merging_lots_of
 from models.small_batches import reading_batches_of
-from models.spark_tasks import on_each_chunk, results_by_tasks, time_plane_by_tasks
+from models.spark_tasks import map_way, on_each_chunk, results_by_tasks, time_plane_by_tasks
 
 from flinkcore._native.aggregates import Accumulators
 from flinkcore._native.arrow import RecordBatch
@@ -58,7 +58,7 @@ from flinkcore.datastream.window import (
     SlidingEventTimeWindows,
 )
 from flinkcore.errors import ConfigurationError, FlinkcoreError, SchemaError
-from flinkcore.spark.columnar.map_task import MapTask, MapWay
+from flinkcore.spark.columnar.map_task import MapTask
 from flinkcore.spark.exchange.blocks import BlockKind, read_blocks
 from flinkcore.spark.logs.log_input import FileInput
 
@@ -134,13 +134,12 @@ def rows_sent(plan: JobPlan, chunks: int, merges: bool) -> tuple[int, int]:
     log = FileInput(tuple(plan.logs[0].log.chunks(chunks)))
     time_plane = time_plane_by_tasks(plan, log)
     merging = merging_events(plan, time_plane.timeline) if merges else None
-    way = MapWay(plan.logs[0], time_plane, 2, (0, 1), arrival_span_ms=1.0, merging=merging)
-    task = MapTask((way,), log)
-    sent = {False: 0, True: 0}
+    task = MapTask((map_way(plan, time_plane, 2, merging),), log)
+    sent = {BlockKind.EVENTS: 0, BlockKind.PARTIALS: 0}
     for block in read_blocks(iter(on_each_chunk(task, log))):
-        if block.kind is BlockKind.EVENTS:
-            sent[block.holds_partials] += ipc.open_stream(block.payload).read_next_batch().num_rows
-    return sent[False], sent[True]
+        if block.place.kind in sent:
+            sent[block.place.kind] += ipc.open_stream(block.payload).read_next_batch().num_rows
+    return sent[BlockKind.EVENTS], sent[BlockKind.PARTIALS]
 
 
 # ---- results -------------------------------------------------------------------------------------------------------
@@ -203,7 +202,7 @@ def test_one_key_with_half_of_all_events_sends_no_more_rows_for_more_events() ->
 def test_merging_ends_where_partial_results_become_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(partial_results, "MOST_ENTRIES", 600)
     monkeypatch.setattr("flinkcore.spark.columnar.map_task.JUDGED_ROWS", 2_000)
-    monkeypatch.setattr("flinkcore.spark.columnar.map_task.LEAST_BLOCK_ROWS", 500)
+    monkeypatch.setattr("flinkcore.spark.exchange.block_sender.LEAST_BLOCK_ROWS", 500)
     n = 12_000
     keys = np.where(np.arange(n) < n // 2, np.arange(n) % 3, np.arange(n))
     log = events(n, keys, splits=1, disorder_ms=70)

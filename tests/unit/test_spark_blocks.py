@@ -1,5 +1,6 @@
 """Blocks of the exchange: what goes into the shuffle comes out of it."""
 
+import json
 import pickle
 from typing import Any
 
@@ -16,12 +17,13 @@ from flinkcore.spark.exchange import blocks
 from flinkcore.spark.exchange.blocks import (
     Block,
     BlockKind,
+    BlockPlace,
     BlockWriter,
-    packed_place,
     read_blocks,
     read_events,
     read_manifest,
-    read_rows,
+    read_side_rows,
+    side_rows,
 )
 from flinkcore.spark.exchange.narrow import NarrowIntegers
 from flinkcore.spark.exchange.ordered_events import OrderedEvents
@@ -36,6 +38,10 @@ NEARBY = st.builds(
     st.integers(-(2**62), 2**62),
     st.lists(st.integers(0, 70_000), min_size=1, max_size=30),
 )
+
+
+def place(kind: BlockKind, sender: int = 0, first_arrival: int = 0) -> BlockPlace:
+    return BlockPlace(first_arrival, kind, 0, sender, 0)
 
 
 def taken(writer: BlockWriter) -> pa.RecordBatch:
@@ -154,15 +160,15 @@ def test_events_of_all_types_come_back(rows: int) -> None:
         }
     )
     writer = BlockWriter(range(4))
-    writer.add_events(3, OrderedEvents(events), 0, rows)
+    writer.add_rows(3, place(BlockKind.EVENTS, 17, 40_000), OrderedEvents(events).packed(0, rows))
     # A slice, whose arrays have offsets.
-    writer.add_events(2, OrderedEvents(events.slice(rows // 2, rows)), 0, rows - rows // 2)
+    half = OrderedEvents(events.slice(rows // 2, rows)).packed(0, rows - rows // 2)
+    writer.add_rows(2, place(BlockKind.EVENTS), half)
     backwards = np.arange(rows, dtype=np.uint32)[::-1].copy()
-    writer.add_events(1, OrderedEvents(events, backwards), rows // 2, rows)
+    writer.add_rows(1, place(BlockKind.EVENTS), OrderedEvents(events, backwards).packed(rows // 2, rows))
     first, second, third = round_trip(taken(writer))
-    assert (first.partition, first.kind, first.first_arrival) == (3, BlockKind.EVENTS, 0)
-    assert (second.partition, second.first_arrival) == (2, rows // 2 * 40_000)
-    assert (third.partition, third.first_arrival) == (1, (rows - rows // 2 - 1) * 40_000)
+    assert (first.partition, first.place) == (3, place(BlockKind.EVENTS, 17, 40_000))
+    assert (second.partition, third.partition) == (2, 1)
     for block, expected in (
         (first, events),
         (second, events.slice(rows // 2, rows)),
@@ -182,67 +188,68 @@ def test_the_bytes_of_a_range_are_those_of_its_own_columns() -> None:
     swapped = OrderedEvents(events, np.array([1, 0], np.uint32))
     assert swapped.column_bytes(0, 1) < 100
     assert swapped.column_bytes(1, 2) > 1000
-    assert (swapped.arrival(0), swapped.key(1)) == (40_000, (0, 0, 0))
+    assert (swapped.arrival(0), swapped.arrival(1)) == (40_000, 0)
 
 
-def test_blocks_sort_by_kind_arrival_split_and_position() -> None:
-    far = (-(2**63), -256, -1, 0, 1, 255, 2**63 - 1)
-    keys = [
-        (kind, arrival, split, position)
+def test_blocks_sort_by_arrival_kind_input_sender_and_number() -> None:
+    numbers = 0, 1, 255, 256, 2**32 - 1
+    places = [
+        BlockPlace(arrival, kind, input_number, sender, number)
+        for arrival in (-(2**63), -256, -1, 0, 1, 255, 2**63 - 1)
         for kind in BlockKind
-        for arrival in far
-        for split in (-(2**31), -2, 0, 300, 2**31 - 1)
-        for position in far
+        for input_number in (0, 1)
+        for sender in numbers
+        for number in numbers
     ]
-    assert sorted(keys) == keys
-    places = [packed_place(*key) for key in keys]
-    assert places == sorted(places)
-    assert len(set(places)) == len(keys)
+    assert sorted(places) == places
+    packed = [place.packed() for place in places]
+    assert packed == sorted(packed)
+    assert [BlockPlace.unpacked(place) for place in packed] == places
 
 
-def test_manifests_and_rejected_rows_come_back() -> None:
+def test_manifests_and_side_rows_come_back() -> None:
     rejected = pa.record_batch({"a": pa.array([None, "x"]), "reason": pa.array(["null", "null"])})
     writer = BlockWriter((10, 20))
-    writer.add_rows(1, 7, rejected)
-    writer.add_manifest(0, 7, {"chunk": 7, "rows": 3})
+    writer.add_rows(1, place(BlockKind.SIDE_ROWS), side_rows("bad", rejected))
+    writer.add_payload(0, place(BlockKind.MANIFEST), json.dumps({"sender": 7, "rows": 3}).encode())
     batch = taken(writer)
     assert batch.column("slot").to_pylist() == [20, 10]
     rows, manifest = round_trip(batch)
-    assert rows.kind is BlockKind.REJECTED
-    assert read_rows(rows) == [rejected]
-    assert manifest.kind is BlockKind.MANIFEST
-    assert read_manifest(manifest) == {"chunk": 7, "rows": 3}
+    assert rows.place.kind is BlockKind.SIDE_ROWS
+    assert read_side_rows(rows) == ("bad", [rejected])
+    assert manifest.place.kind is BlockKind.MANIFEST
+    assert read_manifest(manifest) == {"sender": 7, "rows": 3}
 
 
 def test_blocks_that_one_column_cannot_hold_become_several_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = pa.record_batch({"text": ["x" * 1000]})
     block = BlockWriter((0,))
-    block.add_rows(0, 1, rows)
+    block.add_rows(0, place(BlockKind.SIDE_ROWS), side_rows("late", rows))
     monkeypatch.setattr(blocks, "MOST_BLOCK_BYTES", 3 * block.nbytes + 7)
     writer = BlockWriter((0,))
     for chunk in range(7):
-        writer.add_rows(0, chunk, rows)
+        writer.add_rows(0, place(BlockKind.SIDE_ROWS, chunk), side_rows("late", rows))
     batches = list(writer.take())
     assert [batch.num_rows for batch in batches] == [3, 3, 1]
-    assert [block.first_position for block in read_blocks(iter(batches))] == list(range(7))
+    assert [block.place.sender for block in read_blocks(iter(batches))] == list(range(7))
     for batch in batches:
         batch.validate(full=True)
-    assert [read_rows(each) for each in read_blocks(iter(batches))] == [[rows]] * 7
+    assert [read_side_rows(each) for each in read_blocks(iter(batches))] == [("late", [rows])] * 7
 
 
 def test_a_block_that_no_column_can_hold_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(blocks, "MOST_BLOCK_BYTES", 1000)
     with pytest.raises(DataError, match=r"partition 3 has 1,\d\d\d bytes.* at most 1,000.*select\(\)"):
-        BlockWriter(range(4)).add_rows(3, 0, pa.record_batch({"text": ["x" * 1000]}))
+        BlockWriter(range(4)).add_rows(3, place(BlockKind.EVENTS), pa.record_batch({"text": ["x" * 1000]}))
 
 
 def test_writer_begins_anew_after_take() -> None:
     writer = BlockWriter((0,))
-    writer.add_manifest(0, 1, {})
+    writer.add_payload(0, place(BlockKind.MANIFEST, 1), json.dumps({}).encode())
     assert taken(writer).num_rows == 1
     assert list(writer.take()) == []
-    writer.add_manifest(0, 2, {})
-    assert [block.first_position for block in round_trip(taken(writer))] == [2]
+    writer.add_payload(0, place(BlockKind.MANIFEST, 2), json.dumps({}).encode())
+    assert [block.place.sender for block in round_trip(taken(writer))] == [2]
 
 
 def test_hash_is_that_of_spark() -> None:

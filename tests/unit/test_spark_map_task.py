@@ -2,11 +2,14 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
 
 pytest.importorskip("pyspark")
+
+from models.spark_tasks import map_way
 
 from flinkcore.columnar.plans.job_plan import JobPlan, make_plan
 from flinkcore.common import Duration, ExecutionConfig, OutputTag, Time, WatermarkStrategy
@@ -14,9 +17,9 @@ from flinkcore.datastream import StreamExecutionEnvironment, TumblingEventTimeWi
 from flinkcore.datastream.aggregates import collect
 from flinkcore.datastream.graph.transformations import StreamGraph
 from flinkcore.spark.columnar import map_task
-from flinkcore.spark.columnar.map_task import LogPlace, MapTask, MapWay
-from flinkcore.spark.exchange import blocks
-from flinkcore.spark.exchange.blocks import BlockKind, read_blocks, read_events, read_rows
+from flinkcore.spark.columnar.map_task import MapTask
+from flinkcore.spark.exchange import block_sender, blocks
+from flinkcore.spark.exchange.blocks import BlockKind, read_blocks, read_events, read_side_rows
 from flinkcore.spark.logs.log_input import FileInput
 from flinkcore.time_plane.time_pass import time_planes_of
 
@@ -46,24 +49,18 @@ def sent(partitions: int, *, is_broadcast: bool = False) -> tuple[Iterator[pa.Re
             "text": TEXTS,
         }
     )
-    (plan,) = plan_of(log).logs
-    chunks = tuple(plan.log.chunks(1))
-    way = MapWay(
-        plan,
-        time_planes_of([plan], [chunks], 1)[0],
-        partitions,
-        tuple(range(partitions)),
-        arrival_span_ms=1.0,
-        place=LogPlace(is_broadcast=is_broadcast),
-    )
-    task = MapTask((way,), FileInput(chunks))
-    return task(iter([pa.record_batch({"id": [0]})])), plan.data_schema()
+    plan = plan_of(log)
+    chunks = tuple(plan.logs[0].log.chunks(1))
+    way = map_way(plan, time_planes_of(plan.logs, [chunks], 1)[0], partitions)
+    exchange = replace(way.route.exchange, is_broadcast=is_broadcast)
+    task = MapTask((replace(way, route=replace(way.route, exchange=exchange)),), FileInput(chunks))
+    return task(iter([pa.record_batch({"id": [0]})])), plan.logs[0].data_schema()
 
 
 @pytest.mark.parametrize("partitions", [1, 3])
 def test_long_texts_make_blocks_of_few_rows(monkeypatch: pytest.MonkeyPatch, partitions: int) -> None:
     most = 5000
-    monkeypatch.setattr(map_task, "BLOCK_BYTES", most)
+    monkeypatch.setattr(block_sender, "BLOCK_BYTES", most)
     monkeypatch.setattr(map_task, "HELD_BYTES", 4 * most)
     monkeypatch.setattr(blocks, "BATCH_BYTES", 4 * most)
     batches, schema = sent(partitions)
@@ -71,12 +68,13 @@ def test_long_texts_make_blocks_of_few_rows(monkeypatch: pytest.MonkeyPatch, par
     for batch in batches:
         assert batch.nbytes < 16 * most
         for block in read_blocks(iter([batch])):
-            if block.kind is BlockKind.EVENTS:
+            if block.place.kind is BlockKind.EVENTS:
                 part = read_events(block, schema).batch
                 assert part.nbytes <= most
                 events += part.column("text").to_pylist()
-            elif block.kind is BlockKind.REJECTED:
-                (rows,) = read_rows(block)
+            elif block.place.kind is BlockKind.SIDE_ROWS:
+                tag_id, (rows,) = read_side_rows(block)
+                assert tag_id == "bad"
                 assert rows.nbytes <= most
                 rejected += rows.column("text").to_pylist()
     assert sorted(events) == sorted(text for i, text in enumerate(TEXTS) if i % 3 != 2)
@@ -87,25 +85,25 @@ def test_blocks_of_a_broadcast_go_on_as_they_fill_however_many_partitions(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     partitions, most = 40, 20_000
-    monkeypatch.setattr(map_task, "BLOCK_BYTES", most)
+    monkeypatch.setattr(block_sender, "BLOCK_BYTES", most)
     monkeypatch.setattr(blocks, "BATCH_BYTES", 4 * most)
     batches, schema = sent(partitions, is_broadcast=True)
     texts: dict[int, list[str]] = {partition: [] for partition in range(partitions)}
     for batch in batches:
         assert batch.nbytes < 6 * most
         for block in read_blocks(iter([batch])):
-            if block.kind is BlockKind.EVENTS:
+            if block.place.kind is BlockKind.EVENTS:
                 texts[block.partition] += read_events(block, schema).batch["text"].to_pylist()
-            elif block.kind is BlockKind.MANIFEST:
+            elif block.place.kind is BlockKind.MANIFEST:
                 assert json.loads(block.payload.to_pybytes())["rows"] == N_ROWS * 2 // 3
     expected = sorted(text for i, text in enumerate(TEXTS) if i % 3 != 2)
     assert [sorted(found) for found in texts.values()] == [expected] * partitions
 
 
 def test_an_event_larger_than_a_block_is_a_block(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(map_task, "BLOCK_BYTES", 1)
+    monkeypatch.setattr(block_sender, "BLOCK_BYTES", 1)
     batches, schema = sent(2)
-    blocks = [block for block in read_blocks(batches) if block.kind is BlockKind.EVENTS]
+    blocks = [block for block in read_blocks(batches) if block.place.kind is BlockKind.EVENTS]
     assert [read_events(block, schema).batch.num_rows for block in blocks] == [1] * (N_ROWS * 2 // 3)
 
 

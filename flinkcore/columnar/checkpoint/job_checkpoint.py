@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from os import PathLike
@@ -147,11 +147,6 @@ class StoppingJob(AbstractContextManager["StoppingJob"]):
         if pending is not None:
             self._open.enter_context(pending)
 
-    def write(self, number: int, partition: int, snapshot: OperatorSnapshot) -> None:
-        """Write what an operator, counted from 0 on, holds in a partition."""
-        if self.pending is not None:
-            self.add([write_partition(self._plan, self.pending, number, partition, snapshot)])
-
     def add(self, parts: Iterable[OperatorPart]) -> None:
         """Take what tasks have written."""
         self._parts += parts
@@ -217,8 +212,8 @@ class WaitingRowsWriter:
     watermark_ms: int
 
     def part(self, number: int) -> WaitingRowsPart:
-        """Begin a part, by the number from 0 on in the order of the log."""
-        return WaitingRowsPart(self.pending.writer().part(self.uid, 1 + number, self.watermark_ms))
+        """Return a part, by the number from 0 on in the order of the log; it begins with its first events."""
+        return WaitingRowsPart(lambda: self.pending.writer().part(self.uid, 1 + number, self.watermark_ms))
 
     def parts(self, written: Iterable[OperatorPart], n_parts: int) -> list[OperatorPart]:
         """All parts of so many, of which some had nothing to write."""
@@ -234,13 +229,16 @@ class WaitingRowsPart(AbstractContextManager["WaitingRowsPart"]):
 
     Parameters
     ----------
-    part : PendingPart
+    begin : callable
+        Begins the part of the checkpoint; called once there are events.
     """
 
-    def __init__(self, part: PendingPart) -> None:
-        self._part = part
+    def __init__(self, begin: Callable[[], PendingPart]) -> None:
+        self._begin = begin
+        self._part: PendingPart | None = None
         self._held: list[LogEvents] = []
         self._held_bytes = self._tables = 0
+        self._open = ExitStack()
 
     def add(self, events: LogEvents) -> None:
         """Add events of a batch, with the arrivals that they had."""
@@ -249,13 +247,15 @@ class WaitingRowsPart(AbstractContextManager["WaitingRowsPart"]):
         if self._held_bytes >= _TABLE_BYTES:
             self._write()
 
-    def written(self) -> OperatorPart:
-        """Return the part, when all events have been added."""
+    def written(self) -> OperatorPart | None:
+        """Return the part, when all events have been added, or None if there are none."""
         if self._held:
             self._write()
-        return self._part.written()
+        return None if self._part is None else self._part.written()
 
     def _write(self) -> None:
+        if self._part is None:
+            self._part = self._open.enter_context(self._begin())
         events = concatenate(self._held) if len(self._held) > 1 else self._held[0]
         places = events.timestamps, events.arrivals, events.splits, events.positions
         self._part.add(TableKind.WAITING_ROWS, str(self._tables), waiting_table(events.batch, *places))
@@ -264,18 +264,7 @@ class WaitingRowsPart(AbstractContextManager["WaitingRowsPart"]):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._part.__exit__(kind, error, trace)
-
-
-def write_partition(
-    plan: JobPlan,
-    pending: PendingCheckpoint,
-    number: int,
-    partition: int,
-    snapshot: OperatorSnapshot,
-) -> OperatorPart:
-    """Write what an operator, counted from 0 on, holds in a partition; also called in tasks of Spark."""
-    return pending.writer().write(plan.operator_uids[number], partition, snapshot)
+        self._open.__exit__(kind, error, trace)
 
 
 def _refuse_other_watermarks(checkpoint: Checkpoint, plan: JobPlan, cuts: Sequence[TimeCut]) -> None:

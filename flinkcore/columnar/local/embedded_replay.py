@@ -7,6 +7,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
 from itertools import chain
+from operator import itemgetter
 from typing import Any
 
 from flinkcore._internal.python.function_exits import exits_as_errors
@@ -19,18 +20,17 @@ from flinkcore.columnar.local.stage_inputs import (
     linked,
     merged,
     passed_on,
-    rows_for,
     with_places,
     without_outputs,
 )
 from flinkcore.columnar.local.stage_run import StageRun, StageStep
 from flinkcore.columnar.plans.job_plan import JobPlan, make_plan
+from flinkcore.columnar.replay.partition_run import PartitionRun
 from flinkcore.columnar.results.progress import ProgressMeter, listener_of_run
 from flinkcore.columnar.results.report import ReplayReport
 from flinkcore.columnar.results.result import EmbeddedResult
-from flinkcore.columnar.stages.opened_stage import opened_stage
 from flinkcore.columnar.stages.placed_events import PlacedEvents
-from flinkcore.columnar.stages.stage import Stage, StageContext
+from flinkcore.columnar.stages.stage import StageContext
 from flinkcore.columnar.stages.stage_link import StageLink
 from flinkcore.columnar.stages.stage_output import StageOutput
 from flinkcore.common import ExecutionConfig
@@ -118,12 +118,13 @@ class EmbeddedReplay:
                 yield from chain.from_iterable(outputs)
                 if step.events_read:
                     meter.advance(step.events_read, runs[-1].current_watermark)
-        reports = self.report.by_operator
-        for run, report in zip(runs, reports, strict=True):
-            for stage in run.stages:
-                report.add_counts(stage.counts())
+        for run, report in zip(runs, self.report.by_operator, strict=True):
+            for partition in run.partitions:
+                report.add_counts(partition.counts())
+                if partition.part is not None:
+                    self.stopping.add([partition.part])
         for link in links:
-            reports[link.number].add_read(events_read=link.rows, filtered=link.filtered, rejected={})
+            self.report.add_results(link.counts, link.number)
         self.report.complete(plan, time.time_planes, self._on_chunks)
 
     def _on_chunks(self, log: int, task: ChunkTask) -> Iterator[bytes]:
@@ -149,11 +150,9 @@ class EmbeddedReplay:
     ) -> Iterator[Iterator[StageStep[Events]]]:
         """What comes to each operator."""
         stages = self._plan.stages
-        by_logs = [
-            stage.connected_inputs(each.second_from) for stage, each in zip(stages, times, strict=True)
-        ]
+        inputs = [run.context.inputs for run in runs]
         reading = LogMerge(
-            self._plan, time, self._chunks, by_logs, self.report, self._checkpoints, self.stopping
+            self._plan, time, self._chunks, inputs, self.report, self._checkpoints, self.stopping
         ).steps()
         open_stages.enter_context(self._threads.closing(reading))
         takers = [number for number, stage in enumerate(stages) if stage.logs]
@@ -163,12 +162,9 @@ class EmbeddedReplay:
         for number, (stage, run) in enumerate(zip(stages, runs, strict=True)):
             together: Iterator[StageStep[Events]] = iter(())
             if stage.logs:
-                reader = takers.index(number)
-                together = rows_for(number, of_logs.reader(reader))
-                if reader > 0:
-                    together = without_outputs(together)
+                together = map(itemgetter(number), of_logs.reader(takers.index(number)))
             if stage.results:
-                sources = [with_places(together, number, by_logs[number])] if stage.logs else []
+                sources = [with_places(together, number, inputs[number])] if stage.logs else []
                 for link in links:
                     if link.number == number:
                         before = link.between.stage
@@ -190,22 +186,8 @@ class EmbeddedReplay:
     def _stage_run(self, number: int, time: ReplayTime, open_stages: ExitStack) -> StageRun:
         partitions = self._plan.stages[number].partitions(self._parallelism)
         context = StageContext.of(self._plan, number, time, partitions, self._checkpoints.operator(number))
-        stages = [
-            open_stages.enter_context(opened_stage(context, partition)) for partition in range(partitions)
-        ]
-        return StageRun(
-            context,
-            stages,
-            end=lambda partition, stage: self._end(number, partition, stage),
-            threads=self._threads,
-        )
-
-    def _end(self, number: int, partition: int, stage: Stage[Any]) -> Iterator[StageOutput]:
-        if self._checkpoints.stops:
-            yield from stage.stop()
-            self.stopping.write(number, partition, stage.snapshot())
-        else:
-            yield from stage.finish()
+        runs = [PartitionRun.opened(context, each, self.stopping.pending) for each in range(partitions)]
+        return StageRun(context, [open_stages.enter_context(run) for run in runs], self._threads)
 
 
 def default_parallelism(configuration: ExecutionConfig, calls_rows: bool = False) -> int:

@@ -10,7 +10,6 @@ from itertools import zip_longest
 from threading import Lock
 from typing import Generic, TypeVar
 
-from flinkcore.columnar.local.log_merge import ReadStep
 from flinkcore.columnar.local.stage_run import StageRun, StageStep, results_in_order
 from flinkcore.columnar.plans.connected_inputs import ConnectedInputs
 from flinkcore.columnar.stages.placed_events import PlacedEvents, PlacedMerge, placed
@@ -19,7 +18,6 @@ from flinkcore.columnar.stages.stage_output import StageOutput
 from flinkcore.time_plane.total_order import Events
 
 Item = TypeVar("Item")
-StepT = TypeVar("StepT", bound=StageStep[Events])
 
 
 class SharedItems(Generic[Item]):
@@ -89,12 +87,6 @@ def linked(
         yield StageStep(ready, step.until_ms, step.outputs, step.events_read)
 
 
-def rows_for(number: int, steps: Iterable[ReadStep]) -> Iterator[StageStep[Events]]:
-    """Steps of the logs as they come to the operator of a number."""
-    for step in steps:
-        yield step.coming_to(number)
-
-
 def with_places(
     steps: Iterable[StageStep[Events]], number: int, inputs: ConnectedInputs | None
 ) -> Iterator[StageStep[PlacedEvents]]:
@@ -104,7 +96,7 @@ def with_places(
         yield StageStep(ready, step.until_ms, step.outputs, step.events_read)
 
 
-def without_outputs(steps: Iterable[StepT]) -> Iterator[StepT]:
+def without_outputs(steps: Iterable[StageStep[PlacedEvents]]) -> Iterator[StageStep[PlacedEvents]]:
     """Steps whose side outputs, and what was read for them, another reader of the same steps has."""
     for step in steps:
         yield replace(step, outputs=(), events_read=0)

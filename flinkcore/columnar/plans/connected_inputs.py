@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from flinkcore._native.key_groups import key_groups
-from flinkcore.time_plane.total_order import EventsT, LogEvents
+from flinkcore.time_plane.total_order import Events, RowsT
 
 
 @dataclass(frozen=True)
@@ -23,8 +23,7 @@ class ConnectedInputs:
     ----------
     first, second : pyarrow.Schema
     second_from : int
-        Splits of the second stream have this number or a higher one; 1 where results have the number of the stream
-        in place of a split.
+        Splits of the logs of the second stream have this number or a higher one.
     """
 
     first: pa.Schema
@@ -50,7 +49,7 @@ class ConnectedInputs:
             [field.with_name(field.name[len(prefix) :]) for field in schema if field.name.startswith(prefix)]
         )
 
-    def widened(self, number: int, events: EventsT) -> EventsT:
+    def widened(self, number: int, events: RowsT) -> RowsT:
         """Events of one of the streams, 0 or 1, with nulls in the columns of the other."""
         rows = events.batch.num_rows
         own = list(events.batch.columns)
@@ -60,9 +59,9 @@ class ConnectedInputs:
             columns = [*own, *(pa.nulls(rows, field.type) for field in self.second)]
         return replace(events, batch=pa.RecordBatch.from_arrays(columns, schema=self.schema))
 
-    def is_second(self, events: LogEvents) -> npt.NDArray[np.bool_]:
+    def is_second(self, events: Events) -> npt.NDArray[np.bool_]:
         """Which of the events are of the second stream."""
-        return events.splits >= self.second_from
+        return events.are_of_second(self.second_from)
 
     def batch_of(self, number: int, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The columns of one of the streams, 0 or 1, by their own names."""
@@ -71,10 +70,10 @@ class ConnectedInputs:
         return pa.RecordBatch.from_arrays(batch.columns[start : start + len(schema)], schema=schema)
 
     def key_groups(
-        self, events: LogEvents, keys: tuple[list[str], list[str]], max_parallelism: int
+        self, events: Events, keys: tuple[list[str], list[str]], max_parallelism: int
     ) -> npt.NDArray[np.int32]:
         """The key group of each event; 0 in a stream without keys."""
-        groups = np.zeros(len(events.splits), np.int32)
+        groups = np.zeros(events.n_events, np.int32)
         is_second = self.is_second(events)
         for number, names in enumerate(keys):
             rows = np.flatnonzero(is_second == bool(number))

@@ -84,17 +84,6 @@ class JobPlan:
     late_share_warning: float
 
     @property
-    def broadcast_logs(self) -> frozenset[int]:
-        """Numbers of the logs whose rows go to every partition."""
-        return frozenset(
-            number
-            for stage in self.stages
-            for each in stage.inputs
-            if each.is_broadcast
-            for number in each.logs
-        )
-
-    @property
     def tables(self) -> list[str]:
         """Names of the tables of lakes that are logs, with the versions or snapshots that are read."""
         return list(dict.fromkeys(log.log.table_name for log in self.logs if log.log.table_name is not None))

@@ -98,6 +98,10 @@ class StagePlan:
         """Numbers of the logs whose rows come to it."""
         return tuple(log for each in self.inputs for log in each.logs)
 
+    def input_of_log(self, log: int) -> int:
+        """Return the number of the input, 0 or 1, to which the rows of a log come."""
+        return next(number for number, each in enumerate(self.inputs) if log in each.logs)
+
     @property
     def results(self) -> tuple[tuple[int, StageResults], ...]:
         """Results of other operators that come to it, each with the number of the input, 0 or 1."""

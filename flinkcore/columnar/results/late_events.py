@@ -19,7 +19,7 @@ from flinkcore._internal.show.times import format_timestamp
 from flinkcore._internal.values.timestamps import MIN_TIMESTAMP
 from flinkcore.columnar.plans.job_plan import JobPlan
 from flinkcore.columnar.plans.log_plan import LogPlan
-from flinkcore.columnar.stages.map_stage import MapStage
+from flinkcore.columnar.replay.chunk_reader import ChunkReader
 from flinkcore.log.files.path_partitions import COLUMNS
 from flinkcore.log.sources.chunks import Chunk, ChunkTask
 from flinkcore.log.sources.log_sources import LogFiles
@@ -309,8 +309,8 @@ class _CountAroundLeaps:
         n_leaps = len(leaps.at_ms)
         ahead, late = np.zeros((2, n_leaps), np.int64)
         greatest_ms, names = np.full(n_leaps, MIN_TIMESTAMP), [""] * n_leaps
-        for mapped in MapStage(self.plan, self.time_plane).read(chunk):
-            times, arrivals = mapped.events.timestamps, mapped.events.arrivals
+        for read in ChunkReader(self.plan, self.time_plane).read(chunk):
+            times, arrivals = read.events.timestamps, read.events.arrivals
             if not len(times):
                 continue
             for leap in range(n_leaps):
@@ -323,7 +323,7 @@ class _CountAroundLeaps:
                 row = int(np.argmax(before))
                 if before[row] > max(greatest_ms[leap], leaps.middle_ms[leap] - 1):
                     greatest_ms[leap] = before[row]
-                    names[leap] = self._name(chunk, mapped.events.splits[row], mapped.events.positions[row])
+                    names[leap] = self._name(chunk, read.events.splits[row], read.events.positions[row])
         columns: dict[str, Any] = {"ahead": ahead, "late": late, "greatest_ms": greatest_ms, "names": names}
         yield write_columns(_KIND, {}, columns)
 

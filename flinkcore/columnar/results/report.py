@@ -17,6 +17,7 @@ from flinkcore._internal.show.times import format_timestamp
 from flinkcore.columnar.plans.job_plan import JobPlan
 from flinkcore.columnar.plans.operators import OverWindows, UserProcess, WindowAggregation
 from flinkcore.columnar.results.late_events import OnChunks, late_warnings
+from flinkcore.columnar.stages.read_counts import ReadCounts
 from flinkcore.common import MIN_TIMESTAMP
 from flinkcore.datastream.graph.pipeline_executor import load_analysis
 from flinkcore.errors import ConfigurationError, FlinkcoreError, LateEventsWarning
@@ -265,20 +266,22 @@ class ReplayReport:
         split_times, paused = self._logs[log]
         return split_times, paused, split_times.values.index(value)
 
-    def add_read(
-        self, *, events_read: int, filtered: int, rejected: Mapping[str, int], waiting: int = 0
-    ) -> None:
-        """Add what reading a part of the log counted."""
-        self.events_read += events_read
-        self.filtered += filtered
-        self.waiting += waiting
-        self.rejected.update(rejected)
-
-    def add_passed_on(self, operator: int, events: int) -> None:
-        """Add events of a log that come to an operator, counted from 0 on."""
+    def add_log(self, counts: ReadCounts, operator: int) -> None:
+        """Add the counts of rows of a log, or a part of it, that come to an operator, counted from 0 on."""
+        self._add_read(counts)
         if operator > 0:
-            self.passed_on += events
-            self.later_operators[operator - 1].events_read += events
+            self.passed_on += counts.passed_on
+            self.by_operator[operator].events_read += counts.passed_on
+
+    def add_results(self, counts: ReadCounts, operator: int) -> None:
+        """Add the counts of results of another operator that come to an operator, counted from 0 on."""
+        self.by_operator[operator]._add_read(counts)
+
+    def _add_read(self, counts: ReadCounts) -> None:
+        self.events_read += counts.read
+        self.filtered += counts.filtered
+        self.rejected.update(counts.rejected)
+        self.waiting += counts.waiting
 
     def add_counts(self, counts: Mapping[str, int]) -> None:
         """Add the counts of a keyed operator, by the names that they have here."""

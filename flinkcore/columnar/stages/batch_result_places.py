@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from flinkcore._internal.arrow.arrays import Int64s
-from flinkcore.columnar.stages.placed_events import Order
+from flinkcore.columnar.stages.placed_events import Order, cause_of_firing
 from flinkcore.common import MIN_TIMESTAMP
 from flinkcore.time_plane.timeline import AFTER_ALL_SPLITS
 
@@ -63,15 +63,16 @@ class BatchResultPlaces:
         moments = 2 * steps + by_watermark
         fired = np.maximum(times if by_watermark else clocks, self._latest(key_ids, moments))
         self._latest_ms[key_ids], self._latest_moment[key_ids] = fired, moments
+        none = np.zeros(n_rows, np.int64)
         columns = (
             clocks,
             steps,
             np.full(n_rows, AFTER_ALL_SPLITS, np.int64),
-            np.full(n_rows, 2 * self._number + by_watermark, np.int64),
+            none,
+            np.full(n_rows, cause_of_firing(self._number, by_watermark), np.int64),
             fired,
             hashes,
         )
-        none = np.zeros(n_rows, np.int64)
         self._order = (*columns, *(none for _ in range(self._number)))
         self._timestamps = times if by_watermark else np.full(n_rows, MIN_TIMESTAMP)
 

@@ -28,7 +28,7 @@ from flinkcore.columnar.plans.partial_windows import PartialWindows
 from flinkcore.columnar.plans.stage_plan import StagePlan
 from flinkcore.columnar.stages.window_state import accumulator_columns, restore_accumulators
 from flinkcore.time_plane.timeline import Timeline
-from flinkcore.time_plane.total_order import Events, LogEvents, TotalOrderMerge, concatenate
+from flinkcore.time_plane.total_order import Events, LogEvents, TimelineEvents, TotalOrderMerge, concatenate
 
 LEAST_EVENTS: Final = 4.0
 """Events of a partial result, on average, below which events are not merged: it has more columns than an event."""
@@ -48,7 +48,7 @@ EVENTS: Final = "events"
 _PLACES: Final = tuple(HIDDEN_PREFIX + name for name in ("arrivals", "splits", "positions"))
 
 Place: TypeAlias = tuple[int, int, int]
-Ordered: TypeAlias = tuple[Events, RowNumbers | None]
+Ordered: TypeAlias = tuple[TimelineEvents, RowNumbers | None]
 
 
 @dataclass(frozen=True)
@@ -213,7 +213,7 @@ class EventMerger:
         """Whether there are too many partial results for the events that they are made of."""
         return self._rows < LEAST_EVENTS * results
 
-    def _take_in(self, events: Events, rows: RowNumbers) -> None:
+    def _take_in(self, events: TimelineEvents, rows: RowNumbers) -> None:
         columns = [events.batch.column(name) for name in self._columns]
         columns += map(pa.array, (events.arrivals, events.splits, events.positions))
         batch = RecordBatch(pa.RecordBatch.from_arrays(columns, schema=self._schema), any_type=True)
@@ -312,7 +312,7 @@ class PartialsMerge:
         self._partials = TotalOrderMerge(timeline)
         none = np.empty(0, np.int64)
         no_rows = pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
-        self._no_events = Events(no_rows, none, none, none.astype(np.int32), none, none)
+        self._no_events = TimelineEvents(no_rows, none, none, none.astype(np.int32), none, none)
 
     def add(self, events: LogEvents) -> None:
         """Add events or partial results, in any order."""
@@ -353,7 +353,7 @@ class PartialsMerge:
         ]
         at = rows.astype(np.intp)
         order = total_order(*(column[at] for column in columns[1:4]))
-        merged = MergedPartials(Events(events.batch, *columns), partials.batch)
+        merged = MergedPartials(TimelineEvents(events.batch, *columns), partials.batch)
         return merged, rows if order is None else rows[order]
 
 

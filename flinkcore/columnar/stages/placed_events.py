@@ -7,7 +7,8 @@ comes after everything that arrived by then. So results are ordered by::
     arrival   what the replay clock showed
     steps     steps of the timeline before, of which the next operator has seen the watermarks
     split     of the event, or `AFTER_ALL_SPLITS` where it was no event
-    position  of the event; else 2 * the number of the operator, and 1 more where a watermark was the cause
+    position  of the event; else 0
+    cause     0 for an event; else see `cause_of_firing`
     fired     time of the timer, or maximum timestamp of the window, where it was no event
     group     key group, where it was no event
     sequence  within the key group, from 1 on; one for each operator, 0 where it was not on the way
@@ -36,12 +37,12 @@ from flinkcore._internal.arrow.joined_batches import joined
 from flinkcore.columnar.plans.connected_inputs import ConnectedInputs
 from flinkcore.columnar.stages.external_sort import HELD_BYTES, PIECE_BYTES, ExternalSort
 from flinkcore.common import MAX_TIMESTAMP
-from flinkcore.time_plane.total_order import Events
+from flinkcore.time_plane.total_order import Events, TimelineEvents
 
 Order: TypeAlias = tuple[Int64s, ...]
 """Columns that order results, in the order above; the sequences come last."""
 
-FIXED_COLUMNS = 6
+FIXED_COLUMNS = 7
 """Columns of an order before the sequences."""
 
 
@@ -49,16 +50,18 @@ FIXED_COLUMNS = 6
 class PlacedEvents(Events):
     """Rows of one batch with their places among the results of an operator.
 
-    `timestamps` are -2**63 where a record has none; in `splits` is the number of the input, 0 or 1, of the operator to
-    which the rows come, and `positions` have no meaning of their own.
+    `timestamps` are -2**63 where a record has none.
 
     Attributes
     ----------
+    inputs
+        int32 (n_rows,), number of the input, 0 or 1, of the operator to which the rows come.
     order
         See above.
     """
 
-    order: Order = ()
+    inputs: Int32s
+    order: Order
 
     @classmethod
     def of(
@@ -71,7 +74,7 @@ class PlacedEvents(Events):
         """Rows, their timestamps, places and inputs; None: all are of the first input."""
         if inputs is None:
             inputs = np.zeros(batch.num_rows, np.int32)
-        return cls(batch, timestamps, order[0], inputs, order[3], order[1], order)
+        return cls(batch, timestamps, order[0], order[1], inputs, order)
 
     @classmethod
     def concatenate(cls, parts: Sequence[PlacedEvents]) -> PlacedEvents:
@@ -82,13 +85,17 @@ class PlacedEvents(Events):
             joined([part.batch for part in parts]),
             np.concatenate([part.timestamps for part in parts]),
             tuple(map(np.concatenate, zip(*(part.order for part in parts), strict=True))),
-            np.concatenate([part.splits for part in parts]),
+            np.concatenate([part.inputs for part in parts]),
         )
 
     def _of_rows(
         self, batch: pa.RecordBatch, rows: Callable[[npt.NDArray[Any]], npt.NDArray[Any]]
     ) -> PlacedEvents:
-        return PlacedEvents.of(batch, rows(self.timestamps), tuple(map(rows, self.order)), rows(self.splits))
+        return PlacedEvents.of(batch, rows(self.timestamps), tuple(map(rows, self.order)), rows(self.inputs))
+
+    def are_of_second(self, second_from: int) -> npt.NDArray[np.bool_]:
+        of_second: npt.NDArray[np.bool_] = self.inputs == 1
+        return of_second
 
     @property
     def nbytes(self) -> int:
@@ -129,12 +136,12 @@ class PlacedEvents(Events):
         return replace(
             widened,
             order=_widened(self.order, number),
-            splits=np.full(len(self.splits), input_number, np.int32),
+            inputs=np.full(self.n_events, input_number, np.int32),
         )
 
     def rows_in_order(self) -> npt.NDArray[np.intp]:
         """The numbers of the rows in total order; one that comes to both inputs comes to the first one first."""
-        keys: list[Int32s | Int64s] = [self.splits, *self.order[::-1]]
+        keys: list[Int32s | Int64s] = [self.inputs, *self.order[::-1]]
         return np.lexsort(keys)
 
     def sorted(self) -> PlacedEvents:
@@ -172,7 +179,7 @@ class _PlacedSort(ExternalSort[PlacedEvents]):
         self._schema = rows.batch.schema
         packed = rows.packed()
         return pa.RecordBatch.from_arrays(
-            [*packed.columns, pa.array(rows.splits)], [*packed.schema.names, "inputs"]
+            [*packed.columns, pa.array(rows.inputs)], [*packed.schema.names, "inputs"]
         )
 
     def unpacked(self, batch: pa.RecordBatch) -> PlacedEvents:
@@ -231,9 +238,15 @@ def order_of(events: Events, number: int) -> Order:
     """The places of events among each other, as they order what the operator of a number emits for them."""
     if isinstance(events, PlacedEvents):
         return _widened(events.order, number)
-    none = np.zeros(len(events.arrivals), np.int64)
-    order = events.arrivals, events.steps, events.splits.astype(np.int64), events.positions, none, none
+    assert isinstance(events, TimelineEvents)
+    none = np.zeros(events.n_events, np.int64)
+    order = events.arrivals, events.steps, events.splits.astype(np.int64), events.positions, none, none, none
     return _widened(order, number)
+
+
+def cause_of_firing(number: int, by_watermark: bool) -> int:
+    """Return what orders the results that the operator of a number emits for no event, among those of all operators."""
+    return 1 + 2 * number + by_watermark
 
 
 def placed(

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from flinkcore._internal.arrow.arrays import Int64s
-from flinkcore.columnar.stages.placed_events import FIXED_COLUMNS, Order
+from flinkcore.columnar.stages.placed_events import FIXED_COLUMNS, Order, cause_of_firing
 from flinkcore.common import MIN_TIMESTAMP
 from flinkcore.operators.keys.key_context import KeyContext
 from flinkcore.time_plane.timeline import AFTER_ALL_SPLITS
@@ -62,7 +62,7 @@ class ResultPlaces:
 
     def _add_timer(self, timestamp: int | None) -> None:
         clock_ms, steps, by_watermark = self._now()
-        moment = clock_ms, steps, AFTER_ALL_SPLITS, 2 * self._number + by_watermark
+        moment = clock_ms, steps, AFTER_ALL_SPLITS, 0, cause_of_firing(self._number, by_watermark)
         if moment != self._moment:
             self._moment, self._latest = moment, {}
         # A timer that another one has registered for an earlier time comes after that nevertheless.

@@ -93,8 +93,7 @@ class StageContext:
     ) -> StageContext:
         """The context of one of the operators of a job, whose time this is."""
         plan = job.stages[number]
-        # Results, and rows that are merged with them, have the number of their input in place of a split.
-        inputs = plan.connected_inputs(1 if plan.results else time.second_from)
+        inputs = plan.connected_inputs(time.second_from)
         places_results = number + 1 < len(job.stages)
         return cls(
             plan, time.timeline, time.last_arrival_ms, partitions, inputs, number, places_results, restored

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from flinkcore.columnar.plans.stage_plan import StagePlan, StageResults
 from flinkcore.columnar.stages.placed_events import PlacedEvents
+from flinkcore.columnar.stages.read_counts import ReadCounts
 from flinkcore.errors import DataError
 from flinkcore.operators.keys.element_rows import exact_keys
 
@@ -26,18 +27,15 @@ class StageLink:
         To which of its inputs the results come, 0 or 1.
     between
         From which operator, and what is done with them.
-    rows
-        Results that came.
-    filtered
-        Those that filters took out.
+    counts
+        Counts of the results by what became of them.
     """
 
     plan: StagePlan
     number: int
     input_number: int
     between: StageResults
-    rows: int = 0
-    filtered: int = 0
+    counts: ReadCounts = field(default_factory=ReadCounts)
 
     def passed_on(self, results: PlacedEvents) -> PlacedEvents:
         """The rows that the next operator gets for these results.
@@ -47,11 +45,11 @@ class StageLink:
         DataError
             If the key of a row is null.
         """
-        self.rows += results.batch.num_rows
+        self.counts.read += results.n_events
         for operation in self.between.ops:
             batch, kept = operation.apply(results.batch)
             if kept is not None:
-                self.filtered += results.batch.num_rows - batch.num_rows
+                self.counts.filtered += results.n_events - batch.num_rows
                 results = results.take(kept)
             results = results.with_batch(batch)
         self._refuse_null_keys(results)

@@ -15,7 +15,7 @@ from flinkcore._internal.arrow.joined_batches import joined, taken
 from flinkcore.columnar.plans.native_windows import since_starts
 from flinkcore.columnar.plans.operators import WindowAggregation
 from flinkcore.columnar.stages.external_sort import ExternalSort
-from flinkcore.columnar.stages.placed_events import FIXED_COLUMNS, Order, PlacedEvents
+from flinkcore.columnar.stages.placed_events import FIXED_COLUMNS, Order, PlacedEvents, cause_of_firing
 from flinkcore.columnar.stages.stage import StageContext
 from flinkcore.columnar.stages.stage_output import PlacedOutput
 from flinkcore.common import MAX_TIMESTAMP
@@ -161,7 +161,8 @@ class WindowPlaces:
             clocks,
             steps,
             np.full(n_rows, AFTER_ALL_SPLITS),
-            np.full(n_rows, 2 * self._number + 1),
+            zeros,
+            np.full(n_rows, cause_of_firing(self._number, by_watermark=True)),
             fired,
             groups,
             self._sequence_of(batch),

@@ -13,7 +13,7 @@ from flinkcore._internal.arrow.column_ops import ColumnOp
 from flinkcore.checkpoint import OperatorSnapshot
 from flinkcore.columnar.plans.log_plan import LogPlan, column_op, plan_of_log
 from flinkcore.columnar.plans.operators import UserProcess
-from flinkcore.columnar.stages.map_stage import MapStage
+from flinkcore.columnar.replay.chunk_reader import ChunkReader
 from flinkcore.common.execution_config import ExecutionConfig
 from flinkcore.common.watermark_strategy import WatermarkStrategy
 from flinkcore.datastream.graph.transformations import (
@@ -141,17 +141,17 @@ class LogReading:
 
     def events(self, output: TaskOutput) -> Iterator[Event]:
         """Yield the events in total order; rejected rows go to their side output as they are found."""
-        stage, merge = MapStage(self.plan, self.time_plane), TotalOrderMerge(self.time_plane.timeline)
-        rejected_tag = self.plan.rejected_tag
+        reader, merge = ChunkReader(self.plan, self.time_plane), TotalOrderMerge(self.time_plane.timeline)
         for chunk in self.plan.log.chunks(1):
             rows_read = 0
-            for mapped in stage.read(chunk):
-                rows_read += mapped.events_read
-                merge.add(mapped.events)
-                if rejected_tag is not None:
-                    for rows in mapped.rejected_rows:
+            for read in reader.read(chunk):
+                rows_read += read.rows_read
+                merge.add(read.events)
+                for rejected in read.side_outputs:
+                    assert rejected.tag is not None
+                    for rows in rejected.batches:
                         for row in element_rows(rows):
-                            output.collect_side(rejected_tag, StreamRecord(row))
+                            output.collect_side(rejected.tag, StreamRecord(row))
                 floor = self.time_plane.floors.after(chunk.index, rows_read)
                 yield from self._ordered(merge, floor)
         yield from self._ordered(merge, None)

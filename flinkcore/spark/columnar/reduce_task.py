@@ -13,10 +13,10 @@ import pyarrow as pa
 
 from flinkcore._internal.arrow.arrays import RowNumbers
 from flinkcore.checkpoint import OperatorPart, PendingCheckpoint
-from flinkcore.columnar.checkpoint.job_checkpoint import write_partition
 from flinkcore.columnar.plans.job_plan import JobPlan
 from flinkcore.columnar.plans.operators import WindowAggregation
-from flinkcore.columnar.stages.opened_stage import PreparedBatches, opened_stage
+from flinkcore.columnar.replay.partition_run import PartitionRun
+from flinkcore.columnar.stages.opened_stage import PreparedBatches
 from flinkcore.columnar.stages.partial_results import (
     MergedPartials,
     PartialResults,
@@ -24,8 +24,8 @@ from flinkcore.columnar.stages.partial_results import (
     partial_schema,
 )
 from flinkcore.columnar.stages.placed_events import PlacedEvents, PlacedMerge, placed
-from flinkcore.columnar.stages.stage import RestoredOperator, Stage, StageContext, events_taken
-from flinkcore.columnar.stages.stage_output import StageOutput, behind_steps
+from flinkcore.columnar.stages.stage import RestoredOperator, StageContext, events_taken
+from flinkcore.columnar.stages.stage_output import StageOutput
 from flinkcore.common import OutputTag
 from flinkcore.errors import FlinkcoreError
 from flinkcore.spark.columnar.late_counts import PARTITION, Counts
@@ -37,26 +37,25 @@ from flinkcore.spark.exchange.blocks import (
     read_blocks,
     read_events,
     read_manifest,
-    read_placed,
-    read_rows,
+    read_results,
     read_side_rows,
 )
 from flinkcore.spark.exchange.packed_timeline import PackedTime
-from flinkcore.time_plane.total_order import Events, EventsT, LogEvents
+from flinkcore.time_plane.total_order import Events, LogEvents, RowsT, TimedRows
 
 if TYPE_CHECKING:
     from pyspark.accumulators import Accumulator
 
-EventsT_contra = TypeVar("EventsT_contra", bound=LogEvents, contravariant=True)
+RowsT_contra = TypeVar("RowsT_contra", bound=TimedRows, contravariant=True)
 
 RELEASE_ROWS = 1 << 15
 """Events are brought into order when so many have come: each time costs as many steps as there are open blocks."""
 
 
-class _Merge(Protocol[EventsT_contra]):
+class _Merge(Protocol[RowsT_contra]):
     """Brings what comes to an operator into order."""
 
-    def add(self, events: EventsT_contra) -> None: ...
+    def add(self, events: RowsT_contra) -> None: ...
 
     def release(self, arrival: int | None) -> Iterator[tuple[Events | MergedPartials, RowNumbers | None]]: ...
 
@@ -94,13 +93,9 @@ class PartitionReplay:
         self.partition = partition
         self.part: OperatorPart | None = None
         self._task = task
-        self._plan = task.plan
-        self._number = task.number
         self._context = context
         self._batches = PreparedBatches(context)
-        self._takes_results = bool(context.plan.results)
         self._schema = context.plan.data_schema()
-        self._by_splits = context.plan.connected_inputs(task.time.second_from)
         self._blocks = blocks
         self._counts: dict[str, int] = {}
         self._manifests: list[dict[str, Any]] = []
@@ -108,7 +103,7 @@ class PartitionReplay:
 
     def schemas(self) -> dict[str | None, pa.Schema]:
         """Columns of the results (None) and of each side output."""
-        return self._plan.output_schemas()
+        return self._task.plan.output_schemas()
 
     def run(self) -> Iterator[StageOutput]:
         """Results and side outputs as they come.
@@ -118,64 +113,54 @@ class PartitionReplay:
         FlinkcoreError
             If not every event that the map tasks sent is accounted for.
         """
-        with opened_stage(self._context, self.partition) as stage:
-            yield from behind_steps(self._run(stage), self._context.plan.after)
+        with PartitionRun.opened(self._context, self.partition, self._task.pending) as run:
+            if self._context.plan.results:
+                with closing(PlacedMerge()) as merge:
+                    yield from self._process_blocks(run, merge, self._placed)
+            else:
+                ordered = PartialsMerge(self._context.timeline, self._schema)
+                yield from self._process_blocks(run, ordered, self._events)
+            yield from run.end()
+            self._progress.advance(0, at_end=True)
+            self.part, self._counts = run.part, run.counts()
         self._check()
 
-    def _run(self, stage: Stage[Any]) -> Iterator[StageOutput]:
-        if self._takes_results:
-            with closing(PlacedMerge()) as merge:
-                yield from self._process_blocks(stage, merge, self._placed)
-        else:
-            ordered = PartialsMerge(self._context.timeline, self._schema)
-            yield from self._process_blocks(stage, ordered, self._events)
-        if self._task.pending is None:
-            yield from stage.finish()
-        else:
-            yield from stage.stop()
-            self.part = write_partition(
-                self._plan, self._task.pending, self._number, self.partition, stage.snapshot()
-            )
-        self._progress.advance(0, at_end=True)
-        self._counts = stage.counts()
-
     def _process_blocks(
-        self, stage: Stage[Any], merge: _Merge[EventsT], read: Callable[[Block], EventsT]
+        self, run: PartitionRun, merge: _Merge[RowsT], read: Callable[[Block], RowsT]
     ) -> Iterator[StageOutput]:
         rows_added = 0
         for block in self._blocks:
-            if block.kind is BlockKind.MANIFEST:
+            if block.place.kind is BlockKind.MANIFEST:
                 manifest = read_manifest(block)
                 self._manifests.append(manifest)
                 self._progress.total += manifest["rows"]
-            elif block.kind is BlockKind.REJECTED:
-                yield StageOutput(self._plan.logs[block.first_split].rejected_tag, read_rows(block))
-            elif block.kind is BlockKind.SIDE_ROWS:
+            elif block.place.kind is BlockKind.SIDE_ROWS:
                 tag_id, side_rows = read_side_rows(block)
                 yield StageOutput(OutputTag(tag_id), side_rows)
             else:
                 if rows_added >= RELEASE_ROWS:
-                    yield from self._process_all(stage, merge.release(block.first_arrival))
+                    yield from self._process(run, merge.release(block.place.first_arrival))
                     rows_added = 0
                 added = read(block)
                 merge.add(added)
-                rows_added += added.batch.num_rows
-        yield from self._process_all(stage, merge.release(None))
+                rows_added += added.n_events
+        yield from self._process(run, merge.release(None))
 
-    def _process_all(
-        self, stage: Stage[Any], ready: Iterable[tuple[Events | MergedPartials, RowNumbers | None]]
+    def _process(
+        self, run: PartitionRun, ready: Iterable[tuple[Events | MergedPartials, RowNumbers | None]]
     ) -> Iterator[StageOutput]:
         for events, rows in ready:
-            yield from self._process(stage, events, rows)
+            prepared = self._batches.prepare(events)
+            yield from run.process(prepared, rows)
+            self._batches.release(prepared)
+            self._progress.advance(events.n_events, run.current_watermark)
 
     def _events(self, block: Block) -> LogEvents:
-        if block.holds_partials:
+        if block.place.kind is BlockKind.PARTIALS:
             return self._partial_results(block)
-        inputs = self._by_splits
-        if inputs is None:
-            return read_events(block, self._schema)
-        number = int(block.first_split >= inputs.second_from)
-        return inputs.widened(number, read_events(block, self._schema_of(number)))
+        events = read_events(block, self._schema_of(block))
+        inputs = self._context.inputs
+        return events if inputs is None else inputs.widened(block.place.input_number, events)
 
     def _partial_results(self, block: Block) -> PartialResults:
         results = read_events(block, self._partial_schema)
@@ -190,32 +175,23 @@ class PartitionReplay:
         return partial_schema(self._context.plan, operator.native(self._schema)[1])
 
     def _placed(self, block: Block) -> PlacedEvents:
-        number = block.input_of_results
-        if number is not None:
-            results = read_placed(block, self._schema_of(number))
-            return results.coming_to(self._number, number, self._context.inputs)
-        events = self._events(block).in_timeline(self._context.timeline)
-        return placed(events, None, self._number, self._by_splits)
+        number, inputs = self._context.number, self._context.inputs
+        if block.place.kind is BlockKind.RESULTS:
+            results = read_results(block, self._schema_of(block))
+            return results.coming_to(number, block.place.input_number, inputs)
+        return placed(self._events(block).in_timeline(self._context.timeline), None, number, inputs)
 
-    def _schema_of(self, number: int) -> pa.Schema:
-        return self._schema if self._by_splits is None else self._context.plan.inputs[number].schema
-
-    def _process(
-        self, stage: Stage[Any], events: Events | MergedPartials, rows: RowNumbers | None
-    ) -> Iterator[StageOutput]:
-        prepared = self._batches.prepare(events)
-        yield from stage.process(prepared, rows)
-        self._batches.release(prepared)
-        self._progress.advance(events.n_events, stage.current_watermark)
+    def _schema_of(self, block: Block) -> pa.Schema:
+        return self._context.plan.inputs[block.place.input_number].schema
 
     def _check(self) -> None:
-        chunks = {manifest["chunk"] for manifest in self._manifests}
+        senders = {manifest["sender"] for manifest in self._manifests}
         sent = sum(manifest["rows"] for manifest in self._manifests)
-        taken = events_taken(self._counts)
-        if len(chunks) != self._task.chunks or len(self._manifests) != self._task.chunks or taken != sent:
+        taken, expected = events_taken(self._counts), self._task.senders
+        if len(senders) != expected or len(self._manifests) != expected or taken != sent:
             raise FlinkcoreError(
                 f"partition {self.partition} got {taken:,} of {sent:,} events that {len(self._manifests)} of "
-                f"{self._task.chunks} map tasks sent; this is a defect of flinkcore, the result must not be used"
+                f"{expected} map tasks sent; this is a defect of flinkcore, the result must not be used"
             )
 
     def late_events(self) -> tuple[int, int]:
@@ -228,10 +204,10 @@ class PartitionReplay:
         "read" is of map tasks, "before" of partitions of operators before.
         """
         return {
-            "operator": self._number,
+            "operator": self._context.number,
             "partition": self.partition,
             "counts": self._counts,
-            "read": [manifest for manifest in self._manifests if "events_read" in manifest],
+            "read": [manifest["read"] for manifest in self._manifests if "read" in manifest],
             "before": [manifest["passed"] for manifest in self._manifests if "passed" in manifest],
         }
 
@@ -248,7 +224,7 @@ class ReduceTask:
         As the operator sees it.
     partitions
         Number of ranges of key groups.
-    chunks
+    senders
         Number of chunks of the logs, and of partitions of operators before whose results come to it.
     output
         What becomes of the results.
@@ -267,7 +243,7 @@ class ReduceTask:
     plan: JobPlan
     time: PackedTime
     partitions: int
-    chunks: int
+    senders: int
     output: ReduceOutput
     progress: ProgressAddress | None = None
     restored: RestoredOperator | None = None
@@ -321,6 +297,6 @@ class ReduceStage:
     def _passed_on(self, blocks: Iterator[Block]) -> Iterator[pa.RecordBatch]:
         writer = BlockWriter(self.slots)
         for block in blocks:
-            writer.add_block(block)
+            writer.add_payload(block.partition, block.place, block.payload)
             yield from writer.take_full()
         yield from writer.take()

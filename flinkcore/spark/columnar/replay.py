@@ -6,6 +6,7 @@ import json
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
+from dataclasses import replace
 from functools import cached_property, partial, reduce
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final
@@ -14,26 +15,29 @@ import numpy as np
 
 from flinkcore._internal.python.replay_threads import cores_here
 from flinkcore.checkpoint import OperatorPart, PendingCheckpoint
-from flinkcore.columnar.checkpoint.job_checkpoint import JobCheckpoints, StoppingJob, WaitingRowsWriter
+from flinkcore.columnar.checkpoint.job_checkpoint import JobCheckpoints, StoppingJob
 from flinkcore.columnar.planned_job import EmbeddedPlannedJob, TimesTask
 from flinkcore.columnar.plans.job_plan import JobPlan
 from flinkcore.columnar.plans.partial_windows import PartialWindows, partial_windows
+from flinkcore.columnar.replay.exchange import Exchange
 from flinkcore.columnar.results.late_events import LossWarning
 from flinkcore.columnar.results.progress import listener_of_run
 from flinkcore.columnar.results.report import ReplayReport
+from flinkcore.columnar.stages.read_counts import ReadCounts
 from flinkcore.datastream.graph.pipeline_executor import ProgressChoice
 from flinkcore.errors import FlinkcoreError
 from flinkcore.log.sources.chunks import ChunkTask
 from flinkcore.spark.columnar.chunks_task import GIVEN, ChunksTask
 from flinkcore.spark.columnar.element_pass import run_element_pass
 from flinkcore.spark.columnar.late_counts import Counts, ExpectedCounts, LateSample, LateWarnings
-from flinkcore.spark.columnar.map_task import BLOCK_ROWS, LogPlace, MapTask, MapWay, MergingEvents
+from flinkcore.spark.columnar.map_task import MapTask, MapWay, MergingEvents
 from flinkcore.spark.columnar.next_blocks import BlocksForNext, WayToNext
 from flinkcore.spark.columnar.operator_levels import OperatorLevels
 from flinkcore.spark.columnar.progress import ProgressAddress, progress_of
 from flinkcore.spark.columnar.reduce_task import ReduceOutput, ReduceStage, ReduceTask
 from flinkcore.spark.columnar.task_outputs import TASK_ROWS
 from flinkcore.spark.columnar.time_pass import run_time_passes
+from flinkcore.spark.exchange.block_sender import BLOCK_ROWS, BlockRoute
 from flinkcore.spark.exchange.blocks import BLOCKS, BLOCKS_ORDER
 from flinkcore.spark.exchange.collecting import collected_in_parts
 from flinkcore.spark.exchange.packed_timeline import PackedTime, PackedTimeline
@@ -284,15 +288,19 @@ class SparkReplay:
 
     def _blocks_for_next(self, number: int, slots: tuple[int, ...]) -> BlocksForNext:
         """What becomes of the results of an operator that others follow."""
-        levels, ways = self._levels, []
+        ways = []
         for following, stage in enumerate(self.plan.stages):
             first_sender = self._chunks
             for input_number, between in stage.results:
                 if between.stage == number:
-                    partitions, first = levels.partitions[following], levels.first_partitions[following]
-                    ways.append(WayToNext(following, input_number, between, partitions, first, first_sender))
-                first_sender += levels.partitions[between.stage]
-        return BlocksForNext(self.plan, tuple(ways), slots)
+                    ways.append(WayToNext(self._route(following, input_number, slots), between, first_sender))
+                first_sender += self._levels.partitions[between.stage]
+        return BlocksForNext(self.plan, tuple(ways))
+
+    def _route(self, operator: int, input_number: int, slots: tuple[int, ...]) -> BlockRoute:
+        """Return the route to an input of an operator."""
+        exchange = Exchange.of(self.plan.stages[operator], input_number, self._levels.partitions[operator])
+        return BlockRoute(exchange, operator, input_number, self._levels.first_partitions[operator], slots)
 
     def _reduce_task(
         self,
@@ -338,54 +346,36 @@ class SparkReplay:
         level_of = {number: level for level, operators in enumerate(levels.levels) for number in operators}
         waiting = [((number,), log) for number in numbers for log in self._waiting_input(number)]
         for together, log in [*waiting, *((each, self._logs[each[0]]) for each in self.plan.ways)]:
-            operators = [self.plan.stage_of_log(number) for number in together]
-            level = min(level_of[operator] for operator in operators)
+            level = min(level_of[self.plan.stage_of_log(number)] for number in together)
             slots = levels.slots(level, chooses_partitions(log.dataframe))
             ways = [
-                self._map_way(
-                    number,
-                    operator,
-                    first_chunks[number],
-                    slots,
-                    merging,
-                    None if stopping is None else stopping.waiting_rows(number),
-                    late_counts,
-                )
-                for number, operator in zip(together, operators, strict=True)
+                self._map_way(number, first_chunks[number], slots, merging, stopping, late_counts)
+                for number in together
             ]
             yield level, log, MapTask(tuple(ways), log.log, progress)
 
     def _map_way(
         self,
         number: int,
-        operator: int,
         first_chunk: int,
         slots: tuple[int, ...],
         merging: MergingEvents | None,
-        waiting: WaitingRowsWriter | None,
+        stopping: StoppingJob | None,
         late_counts: Accumulator[Counts] | None,
     ) -> MapWay:
         time_plane, log = self._first_pass[number]
-        partitions, first = self._levels.partitions[operator], self._levels.first_partitions[operator]
-        is_broadcast = number in self.plan.broadcast_logs
+        operator = self.plan.stage_of_log(number)
+        route = self._route(operator, self.plan.stages[operator].input_of_log(number), slots)
         return MapWay(
             plan=log.plan,
             time_plane=time_plane.for_reading(),
-            partitions=partitions,
-            slots=slots[first : first + partitions],
-            arrival_span_ms=_arrival_span_ms(time_plane),
-            block_rows=self._block_rows,
-            place=LogPlace(
-                number,
-                first_chunk,
-                len(self.checkpoints.waiting_of(number)),
-                self._times[0].first_splits[number],
-                is_broadcast,
-                first,
-            ),
-            sends_whole_chunks=self.plan.stages[operator].takes_rows_anywhere,
+            route=replace(route, arrival_span_ms=_arrival_span_ms(time_plane), block_rows=self._block_rows),
+            log=number,
+            first_chunk=first_chunk,
+            waiting_chunks=len(self.checkpoints.waiting_of(number)),
+            first_split=self._times[0].first_splits[number],
             merging=merging,
-            waiting=waiting,
+            waiting=None if stopping is None else stopping.waiting_rows(number),
             late_sample=None if late_counts is None else self._late_samples[operator],
             late_counts=late_counts,
         )
@@ -465,25 +455,16 @@ class SparkReplay:
             If not every event is accounted for.
         """
         report = ReplayReport.of(self.plan, self.time_planes, self._times[-1].timeline)
-        reports = report.by_operator
         partitions, passed = _flat([json.loads(count) for count in counts])
         for between in passed:
-            reports[between["to"]].add_read(
-                events_read=between["results"], filtered=between["filtered"], rejected={}
-            )
+            report.add_results(ReadCounts.of_content(between["counts"]), between["to"])
         chunks = set()
-        for number, own in enumerate(reports):
+        for number, own in enumerate(report.by_operator):
             for partition in self._partitions_of(number, partitions).values():
                 own.add_counts(partition["counts"])
                 for read in partition["read"]:
                     chunks.add(read["chunk"])
-                    events_read, filtered, rejected, waiting = (
-                        read[name] for name in ("events_read", "filtered", "rejected", "waiting")
-                    )
-                    report.add_read(
-                        events_read=events_read, filtered=filtered, rejected=rejected, waiting=waiting
-                    )
-                    report.add_passed_on(number, events_read - filtered - sum(rejected.values()) - waiting)
+                    report.add_log(ReadCounts.of_content(read["counts"]), number)
         if len(chunks) != self._chunks:
             raise FlinkcoreError(
                 f"{len(chunks)} of {self._chunks} chunks came back from Spark; this is a defect of flinkcore, the "

@@ -1,20 +1,19 @@
-"""Blocks: ordered events of one map task for one partition, packed into one row of a shuffle.
+"""Blocks: ordered rows of one sender for one partition, packed into one row of a shuffle.
 
 The row, sorted within its partition by partition and place, whose parts are packed so that they sort as bytes::
 
-    slot       | partition | place                                                          | payload
-               |           | kind               first_arrival  first_split  first_position  |
-    -----------+-----------+----------------------------------------------------------------+--------
-    where the  | 3         | 0 manifest         0              0            chunk           | JSON
-    shuffle    | 3         | 1 rejected rows    0              log          chunk           | Arrow
-    puts it    | 3         | 2 events           1,700,000,123  5            8,112           | Arrow
-               | 3         | 3 side rows        0              0            partition       | Arrow
+    slot       | partition | place                                                    | payload
+               |           | arrival            kind               input  sender  no. |
+    -----------+-----------+----------------------------------------------------------+--------
+    where the  | 3         | least              0 manifest         0      17      4   | JSON
+    shuffle    | 3         | 1,700,000,123      1 events           0      17      0   | Arrow
+    puts it    | 3         | 1,700,000,124      3 results          1      52      9   | Arrow
+               | 3         | greatest           4 side rows        0      17      1   | Arrow
 
-A manifest says how much a map task has sent to the partition, so that the reduce task notices what is missing.
-
-Between two operators of a job, the events are results of the first with their places (`PlacedEvents`), and
-`first_split` is -1 or -2 for the first or second input of the next. Manifests and side rows are then of
-a partition of the first operator, not of a map task. Partitions are counted over all operators (`OperatorLevels`).
+The sender is a chunk of a log or a partition of an operator; senders are counted over all that send to an operator. A
+manifest says how many rows a sender has sent to the partition, so that the reduce task notices what is missing. Results
+of another operator come with their places (`PlacedEvents`). Partitions are counted over all operators
+(`OperatorLevels`).
 """
 
 from __future__ import annotations
@@ -22,10 +21,10 @@ from __future__ import annotations
 import json
 import struct
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -34,15 +33,14 @@ from pyarrow import ipc
 from flinkcore.columnar.stages.placed_events import PlacedEvents
 from flinkcore.errors import DataError
 from flinkcore.spark.exchange.narrow import NarrowIntegers
-from flinkcore.spark.exchange.ordered_events import NARROWED, OrderedEvents
+from flinkcore.spark.exchange.ordered_events import NARROWED
 from flinkcore.spark.exchange.row_format import RowFormat
 from flinkcore.time_plane.total_order import LogEvents
 
 BLOCKS: Final = RowFormat("slot int, partition int, place binary, payload binary")
 BLOCKS_ORDER: Final = ("partition", "place")
 
-_PLACE: Final = struct.Struct(">BQIQ")
-_LEAST_INT64, _LEAST_INT32 = -(2**63), -(2**31)
+_PLACE: Final = struct.Struct(">QBBII")
 _TAG: Final = b"tag"
 
 BLOCK_BYTES = 16 << 20
@@ -51,8 +49,9 @@ BLOCK_BYTES = 16 << 20
 BATCH_BYTES = 16 << 20
 """Blocks are given to Spark when they have so many bytes together."""
 
-PARTIAL_RESULTS: Final = -3
-"""In place of the first split of a block that holds partial results."""
+BEFORE_ALL: Final = -(2**63)
+AFTER_ALL: Final = 2**63 - 1
+"""In place of the first arrival of manifests and of side rows, which come before and after all others."""
 
 MOST_BLOCK_BYTES = 2**31 - 1
 """Most bytes of a column of a batch, and so of a block."""
@@ -62,9 +61,44 @@ class BlockKind(IntEnum):
     """What the payload of a block holds."""
 
     MANIFEST = 0
-    REJECTED = 1
-    EVENTS = 2
-    SIDE_ROWS = 3
+    EVENTS = 1
+    PARTIALS = 2
+    RESULTS = 3
+    SIDE_ROWS = 4
+
+
+class BlockPlace(NamedTuple):
+    """Place of a block among those of its partition.
+
+    Attributes
+    ----------
+    first_arrival : int
+        Arrival of its first row, ms since the epoch; `BEFORE_ALL` for manifests, and `AFTER_ALL` for side rows.
+    kind : BlockKind
+    input_number : int
+        Input of the operator, 0 or 1, that the sender sends to.
+    sender : int
+        Number of the sender among those that send to the operator.
+    number : int
+        Number of the block among those of its sender.
+    """
+
+    first_arrival: int
+    kind: BlockKind
+    input_number: int
+    sender: int
+    number: int
+
+    def packed(self) -> bytes:
+        """Return bytes that sort as the numbers do."""
+        # Unsigned and with the most significant byte first, as bytes are compared.
+        return _PLACE.pack(self.first_arrival - BEFORE_ALL, *self[1:])
+
+    @classmethod
+    def unpacked(cls, place: bytes) -> BlockPlace:
+        """Return the place that was packed."""
+        arrival, kind, *numbers = _PLACE.unpack(place)
+        return cls(arrival + BEFORE_ALL, BlockKind(kind), *numbers)
 
 
 @dataclass(frozen=True)
@@ -75,34 +109,14 @@ class Block:
     ----------
     partition : int
         Number of the partition that it is for.
-    kind : BlockKind
-    first_arrival : int
-        Arrival of its first event, ms since the epoch; 0 if it has no events.
-    first_split : int
-        Split of its first event, or below 0 for results of operators and partial results; the number of the log if it
-        has no events.
-    first_position : int
-        Position of its first event; of results, and where there are no events, the number of what has sent it.
+    place : BlockPlace
     payload : pyarrow.Buffer
-        A manifest as JSON; rows or events as an Arrow stream.
+        A manifest as JSON; rows as an Arrow stream.
     """
 
     partition: int
-    kind: BlockKind
-    first_arrival: int
-    first_split: int
-    first_position: int
+    place: BlockPlace
     payload: pa.Buffer
-
-    @property
-    def input_of_results(self) -> int | None:
-        """The input of the operator, 0 or 1, that results are for; None for events of a log."""
-        return -1 - self.first_split if self.first_split in (-1, -2) else None
-
-    @property
-    def holds_partials(self) -> bool:
-        """Whether its events are partial results."""
-        return self.first_split == PARTIAL_RESULTS
 
 
 class BlockWriter:
@@ -113,14 +127,11 @@ class BlockWriter:
     Parameters
     ----------
     slots : sequence of int
-        For each partition, the value of the column `slot` (`partition_slots`).
-    first_partition : int
-        Number of the first of these partitions among those of the job.
+        For each partition of the job, the value of the column `slot` (`partition_slots`).
     """
 
-    def __init__(self, slots: Any, first_partition: int = 0) -> None:
+    def __init__(self, slots: Sequence[int]) -> None:
         self._slots = slots
-        self._first_partition = first_partition
         self._begin()
 
     def _begin(self) -> None:
@@ -133,50 +144,18 @@ class BlockWriter:
         """Bytes of the payloads packed so far."""
         return self._offsets[-1]
 
-    def add_events(
-        self, partition: int, events: OrderedEvents, start: int, stop: int, are_partial: bool = False
-    ) -> None:
-        """Pack a range of at least one event, or partial result, in total order."""
-        batch = events.narrowed(start, stop)
-        with ipc.new_stream(self._sink, batch.schema) as stream:
-            stream.write_batch(batch)
-        arrival, split, position = events.key(start)
-        key = arrival, PARTIAL_RESULTS if are_partial else split, position
-        self._add_header(partition, BlockKind.EVENTS, key)
-
-    def add_rows(self, partition: int, chunk: int, rows: pa.RecordBatch, log: int = 0) -> None:
-        """Pack rejected rows of a chunk."""
+    def add_rows(self, partition: int, place: BlockPlace, rows: pa.RecordBatch) -> None:
+        """Pack at least one row, in total order."""
         with ipc.new_stream(self._sink, rows.schema) as stream:
             stream.write_batch(rows)
-        self._add_header(partition, BlockKind.REJECTED, (0, log, chunk))
+        self._add_header(partition, place)
 
-    def add_manifest(self, partition: int, chunk: int, manifest: dict[str, Any]) -> None:
-        """Pack a manifest."""
-        self._sink.write(json.dumps(manifest).encode())
-        self._add_header(partition, BlockKind.MANIFEST, (0, 0, chunk))
+    def add_payload(self, partition: int, place: BlockPlace, payload: bytes | pa.Buffer) -> None:
+        """Pack what is packed already: a manifest, or a block of another writer that passes through a task."""
+        self._sink.write(payload)
+        self._add_header(partition, place)
 
-    def add_placed(self, partition: int, events: PlacedEvents, input_number: int, sender: int) -> None:
-        """Pack at least one result, in total order, for an input (0 or 1) of the next operator."""
-        batch = events.packed()
-        with ipc.new_stream(self._sink, batch.schema) as stream:
-            stream.write_batch(batch)
-        self._add_header(partition, BlockKind.EVENTS, (int(events.arrivals[0]), -1 - input_number, sender))
-
-    def add_side_rows(self, partition: int, source: int, tag_id: str, rows: pa.RecordBatch) -> None:
-        """Pack rows of a side output of the operator before."""
-        rows = rows.replace_schema_metadata({_TAG: tag_id.encode()})
-        with ipc.new_stream(self._sink, rows.schema) as stream:
-            stream.write_batch(rows)
-        self._add_header(partition, BlockKind.SIDE_ROWS, (0, 0, source))
-
-    def add_block(self, block: Block) -> None:
-        """Pack a block of another writer, which passes through a task to its partition."""
-        self._sink.write(block.payload)
-        self._add_header(
-            block.partition, block.kind, (block.first_arrival, block.first_split, block.first_position)
-        )
-
-    def _add_header(self, partition: int, kind: BlockKind, key: tuple[int, int, int]) -> None:
+    def _add_header(self, partition: int, place: BlockPlace) -> None:
         end = self._sink.tell()
         n_bytes = end - self._offsets[-1]
         if n_bytes > MOST_BLOCK_BYTES:
@@ -184,8 +163,7 @@ class BlockWriter:
                 f"an event or result for partition {partition} has {n_bytes:,} bytes, and a row of Spark's shuffle "
                 f"has at most {MOST_BLOCK_BYTES:,}: make its values smaller, or leave them out by select() or filter()"
             )
-        place = packed_place(kind, *key)
-        self._headers.append((self._slots[partition], self._first_partition + partition, place))
+        self._headers.append((self._slots[partition], partition, place.packed()))
         self._offsets.append(end)
 
     def take_full(self) -> Iterator[pa.RecordBatch]:
@@ -210,19 +188,6 @@ class BlockWriter:
             columns.append(pa.Array.from_buffers(pa.binary(), stop - start, buffers))
             yield pa.RecordBatch.from_arrays(columns, schema=BLOCKS.schema)
             start = stop
-
-
-def packed_place(kind: BlockKind, first_arrival: int, first_split: int, first_position: int) -> bytes:
-    """Pack where a block stands among those of its partition: bytes that sort as these numbers do."""
-    # Unsigned and with the most significant byte first, as bytes are compared.
-    return _PLACE.pack(
-        kind, first_arrival - _LEAST_INT64, first_split - _LEAST_INT32, first_position - _LEAST_INT64
-    )
-
-
-def _unpacked_place(place: bytes) -> tuple[BlockKind, int, int, int]:
-    kind, arrival, split, position = _PLACE.unpack(place)
-    return BlockKind(kind), arrival + _LEAST_INT64, split + _LEAST_INT32, position + _LEAST_INT64
 
 
 def pieces(start: int, stop: int, too_large: Callable[[int, int], bool]) -> Iterator[tuple[int, int]]:
@@ -251,18 +216,13 @@ def read_blocks(batches: Iterator[pa.RecordBatch]) -> Iterator[Block]:
         places = batch.column("place").to_pylist()
         payloads = batch.column("payload")
         for row, (partition, place) in enumerate(zip(partitions, places, strict=True)):
-            yield Block(partition, *_unpacked_place(place), payloads[row].as_buffer())
+            yield Block(partition, BlockPlace.unpacked(place), payloads[row].as_buffer())
 
 
 def read_manifest(block: Block) -> dict[str, Any]:
     """Return the manifest in a block."""
     manifest: dict[str, Any] = json.loads(block.payload.to_pybytes())
     return manifest
-
-
-def read_rows(block: Block) -> list[pa.RecordBatch]:
-    """Return the rejected rows in a block."""
-    return list(ipc.open_stream(block.payload))
 
 
 def read_events(block: Block, schema: pa.Schema) -> LogEvents:
@@ -284,9 +244,14 @@ def read_events(block: Block, schema: pa.Schema) -> LogEvents:
     )
 
 
-def read_placed(block: Block, schema: pa.Schema) -> PlacedEvents:
+def read_results(block: Block, schema: pa.Schema) -> PlacedEvents:
     """Return the results in a block; the schema is that of their columns."""
     return PlacedEvents.unpacked(ipc.open_stream(block.payload).read_next_batch(), schema)
+
+
+def side_rows(tag_id: str, rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Return rows of a side output as a block has them, with the name of the output."""
+    return rows.replace_schema_metadata({_TAG: tag_id.encode()})
 
 
 def read_side_rows(block: Block) -> tuple[str, list[pa.RecordBatch]]:

@@ -1,9 +1,9 @@
-"""Events in the order in which they go into a shuffle."""
+"""Events and results in the order in which they go into a shuffle."""
 
 from __future__ import annotations
 
 import json
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy.typing as npt
 import pyarrow as pa
@@ -11,6 +11,7 @@ import pyarrow as pa
 from flinkcore._internal.arrow.arrays import RowNumbers
 from flinkcore._internal.arrow.column_ops import HIDDEN_PREFIX
 from flinkcore._internal.arrow.joined_batches import taken
+from flinkcore.columnar.stages.placed_events import PlacedEvents
 from flinkcore.spark.exchange.narrow import NarrowIntegers
 from flinkcore.time_plane.total_order import LogEvents
 
@@ -18,6 +19,30 @@ NARROWED: Final = b"narrowed"
 """Metadata of a batch: for each column how its integers are stored, and nothing for one that is as it was."""
 
 _TIMES: Final = tuple(HIDDEN_PREFIX + name for name in ("timestamps", "arrivals", "splits", "positions"))
+
+
+class OrderedResults:
+    """Results of an operator and their order, for the shuffle as `OrderedEvents` is.
+
+    Parameters
+    ----------
+    results
+        In any order.
+    order
+        Their rows in order; None: as they lie.
+    """
+
+    def __init__(self, results: PlacedEvents, order: RowNumbers | None) -> None:
+        self._results = results if order is None else results.take(order)
+
+    def arrival(self, place: int) -> int:
+        return int(self._results.arrivals[place])
+
+    def column_bytes(self, start: int, stop: int) -> int:
+        return int(self._results.batch.slice(start, stop - start).nbytes)
+
+    def packed(self, start: int, stop: int) -> pa.RecordBatch:
+        return self._results.slice(start, stop).packed()
 
 
 class OrderedEvents:
@@ -33,7 +58,7 @@ class OrderedEvents:
 
     def __init__(self, events: LogEvents, order: RowNumbers | None = None) -> None:
         self._order = order
-        self._arrivals, self._splits, self._positions = events.arrivals, events.splits, events.positions
+        self._arrivals = events.arrivals
         batch = events.batch
         times: tuple[npt.NDArray[Any], ...] = (
             events.timestamps,
@@ -53,17 +78,9 @@ class OrderedEvents:
         wide = batch.select([i for i in range(len(batch.columns)) if i not in self._integers])
         self._wide = wide if order is None or wide.num_columns == 0 else taken(wide, order)
 
-    def _row(self, place: int) -> int:
-        return place if self._order is None else int(self._order[place])
-
     def arrival(self, place: int) -> int:
         """Arrival of the event at a place of the order, ms since the epoch."""
-        return int(self._arrivals[self._row(place)])
-
-    def key(self, place: int) -> tuple[int, int, int]:
-        """Place in the total order of the event at a place of this one."""
-        row = self._row(place)
-        return int(self._arrivals[row]), int(self._splits[row]), int(self._positions[row])
+        return int(self._arrivals[place if self._order is None else int(self._order[place])])
 
     def column_bytes(self, start: int, stop: int) -> int:
         """Bytes of memory that the user's columns of a range take."""
@@ -71,7 +88,7 @@ class OrderedEvents:
         wide = self._wide.slice(start, stop - start).nbytes if self._wide.num_columns else 0
         return 8 * n_integers * (stop - start) + int(wide)
 
-    def narrowed(self, start: int, stop: int) -> pa.RecordBatch:
+    def packed(self, start: int, stop: int) -> pa.RecordBatch:
         """The user's columns and the times of a range, narrowed as the metadata says."""
         wide = iter(self._wide.slice(start, stop - start).columns)
         columns: list[pa.Array] = []
@@ -94,6 +111,9 @@ class OrderedEvents:
         if self._order is None:
             return NarrowIntegers.of(values[start:stop])
         return NarrowIntegers.of(values, self._order[start:stop])
+
+
+OrderedRows: TypeAlias = OrderedEvents | OrderedResults
 
 
 def _can_be_narrowed(column: pa.Array) -> bool:

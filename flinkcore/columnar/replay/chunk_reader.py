@@ -1,0 +1,205 @@
+"""From a chunk of a log to events for the operators: read, placed in the total order, transformed, counted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pyarrow as pa
+
+from flinkcore._internal.arrow.arrays import Int32s, Int64s
+from flinkcore._internal.show.times import dated
+from flinkcore.columnar.checkpoint.job_checkpoint import WaitingRowsPart
+from flinkcore.columnar.plans.log_plan import REASON, LogPlan
+from flinkcore.columnar.stages.read_counts import ReadCounts
+from flinkcore.columnar.stages.stage_output import StageOutput
+from flinkcore.common import OutputTag
+from flinkcore.errors import DataError
+from flinkcore.log.event_reader import TimedBatch, read_together
+from flinkcore.log.sources.chunks import Chunk
+from flinkcore.time_plane.chunk_clock import ChunkClock
+from flinkcore.time_plane.paused_spans import NOT_READ
+from flinkcore.time_plane.timeline import TimePlane
+from flinkcore.time_plane.total_order import LogEvents
+
+
+@dataclass
+class ReadEvents:
+    """Events of one batch of a chunk, and what became of its other rows.
+
+    Attributes
+    ----------
+    events
+        Events that come to the operator, with numbers of splits over all logs of the job.
+    arrivals, splits
+        Arrivals and splits, numbered in the log, of all events that move the watermark: filters after the watermarks
+        may take some out, and some are read later.
+    rows_read
+        Number of rows of the batch.
+    side_outputs
+        Rejected rows, where the log has a side output for them.
+    """
+
+    events: LogEvents
+    arrivals: Int64s
+    splits: Int32s
+    rows_read: int
+    side_outputs: list[StageOutput] = field(default_factory=list)
+
+
+class ChunkReader:
+    """Reads chunks of a log into events in their places, for one of the ways on which a job uses the log.
+
+    Parameters
+    ----------
+    plan
+        The log, and what is done with its rows before the key.
+    time_plane
+        Result of the first pass over the log.
+    first_split
+        Number of the first split of the log among those of all logs of the job.
+    waiting
+        Takes the events of paused splits that wait for another log; None: nobody wants them.
+
+    Attributes
+    ----------
+    counts
+        Counts of all rows read so far, by what became of them.
+    """
+
+    def __init__(
+        self,
+        plan: LogPlan,
+        time_plane: TimePlane,
+        first_split: int = 0,
+        waiting: WaitingRowsPart | None = None,
+    ) -> None:
+        self.counts = ReadCounts()
+        self._plan = plan
+        self._waiting = waiting
+        self._time_plane = time_plane
+        self._first_split = first_split
+        self._reader = plan.data_reader()
+        self._rejected_schema = None if plan.rejected_tag is None else plan.rejected_schema()
+        self._some_wait = time_plane.paused.outlast_log
+
+    def read(self, chunk: Chunk) -> Iterator[ReadEvents]:
+        """Yield the events of a chunk, batch by batch, in the order of the log; events that wait are left out.
+
+        Raises
+        ------
+        SourceError
+            If the chunk has other rows than in the first pass.
+        DataError
+            If a row has a fault and the log's policy is to fail.
+        """
+        return (read for (read,) in read_on_all_ways([self], chunk))
+
+    def _read(self, chunk: Chunk, timed: TimedBatch, clock: ChunkClock) -> ReadEvents:
+        events = LogEvents(timed.batch, timed.timestamp_ms, *clock.order(timed))
+        self.counts.add(ReadCounts(timed.rows_read, timed.filtered, Counter(timed.rejected.counts)))
+        read = ReadEvents(events, clock.arrived_ms, events.splits, timed.rows_read)
+        if self._some_wait:
+            self._leave_waiting(read)
+        if timed.rejected.rows is not None:
+            self._add_rejected(read, timed.rejected.rows)
+        for operation in self._plan.after:
+            batch, kept = operation.apply(read.events.batch)
+            if kept is None:
+                read.events = replace(read.events, batch=batch)
+            else:
+                self.counts.filtered += read.events.n_events - batch.num_rows
+                read.events = read.events.with_rows(batch, kept)
+        self._reject_null_keys(chunk, read)
+        if self._first_split:
+            read.events = replace(read.events, splits=read.events.splits + np.int32(self._first_split))
+        return read
+
+    def _leave_waiting(self, read: ReadEvents) -> None:
+        """Take the events out that wait for another log, and write them with the arrivals that they had."""
+        waits = read.events.arrivals == NOT_READ
+        if not waits.any():
+            return
+        left = replace(read.events, arrivals=read.arrivals).take(np.flatnonzero(waits).astype(np.uint32))
+        read.events = read.events.take(np.flatnonzero(~waits).astype(np.uint32))
+        self.counts.waiting += left.n_events
+        if self._waiting is not None:
+            self._waiting.add(left)
+
+    def _add_rejected(self, read: ReadEvents, rows: pa.RecordBatch) -> None:
+        read.side_outputs.append(StageOutput(self._plan.rejected_tag, [self._refused(rows)]))
+
+    def _refused(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Rejected rows as their side output shows them; null where a row was refused before a column was made."""
+        assert self._rejected_schema is not None
+        *_, reason = rows.columns  # by place: the log may have a column of that name
+        known = dict(zip(rows.schema.names[:-1], rows.columns[:-1], strict=True))
+        columns = [
+            known[field.name]
+            if field.name in known and known[field.name].type == field.type
+            else pa.nulls(rows.num_rows, field.type)
+            for field in list(self._rejected_schema)[:-1]
+        ]
+        return pa.RecordBatch.from_arrays([*columns, reason], schema=self._rejected_schema)
+
+    def _reject_null_keys(self, chunk: Chunk, read: ReadEvents) -> None:
+        # Flink's keyBy refuses a null key; a part of a composite key may be null.
+        if len(self._plan.keys) != 1:
+            return
+        (name,) = self._plan.keys
+        column = read.events.batch.column(name)
+        if column.null_count == 0:
+            return
+        valid = column.is_valid().to_numpy(zero_copy_only=False)
+        null_rows = np.flatnonzero(~valid).astype(np.uint32)
+        policy = self._plan.log.on_bad_row
+        if policy == "fail":
+            row = int(null_rows[0])
+            split = self._time_plane.split_values[read.events.splits[row]]
+            place = (
+                f"of an event that arrived at {dated(read.events.arrivals[row], ' ms')}"
+                if self._time_plane.by_arrival
+                else f"at position {read.events.positions[row]:,}"
+            )
+            raise DataError(
+                f"{chunk.label}: key column {name!r} is null {place}"
+                f"{'' if split is None else f' of split {split!r}'}; filter such rows out before key_by, "
+                'or set on_bad_row="drop" or to an OutputTag'
+            )
+        reason = f"null key {name!r}"
+        self.counts.rejected[reason] += len(null_rows)
+        if isinstance(policy, OutputTag):
+            refused = read.events.batch.take(pa.array(null_rows))
+            columns = [*refused.columns, pa.array([reason] * len(null_rows))]
+            names = [*refused.schema.names, REASON]
+            self._add_rejected(read, pa.RecordBatch.from_arrays(columns, names))
+        read.events = read.events.take(np.flatnonzero(valid).astype(np.uint32))
+
+
+def read_on_all_ways(readers: Sequence[ChunkReader], chunk: Chunk) -> Iterator[tuple[ReadEvents, ...]]:
+    """Read a chunk of a log once for all ways on which a job uses the log.
+
+    Parameters
+    ----------
+    readers
+        One for each way.
+    chunk
+        A chunk of the log.
+
+    Yields
+    ------
+    tuple of ReadEvents
+        What becomes of a batch on each way; errors as of `ChunkReader.read`.
+    """
+    clocks = [reader._time_plane.enter(chunk.index) for reader in readers]
+    rows_read = 0
+    for batches in read_together([reader._reader for reader in readers], chunk):
+        rows_read += batches[0].rows_read
+        yield tuple(
+            reader._read(chunk, timed, clock)
+            for reader, timed, clock in zip(readers, batches, clocks, strict=True)
+        )
+    for reader, clock in zip(readers, clocks, strict=True):
+        reader._time_plane.check_chunk(clock, chunk.label, rows_read)
