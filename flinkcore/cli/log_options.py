@@ -131,7 +131,7 @@ def add_log_options(parser: argparse.ArgumentParser) -> None:
         "--on-bad-row",
         choices=["fail", "drop"],
         default="fail",
-        help="null timestamps, arrivals, keys; text that is no time; absurd timestamps",
+        help="rows that are not events: null timestamps, arrivals, keys; lines that cannot be read; absurd timestamps",
     )
 
 

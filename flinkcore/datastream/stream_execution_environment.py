@@ -767,9 +767,10 @@ class StreamExecutionEnvironment(WithFormerMethods):
         filesystem : pyarrow.fs.FileSystem, optional
             File system of the paths; None: by URI, otherwise local.
         on_bad_row : {"fail", "drop"} or OutputTag
-            What happens to rows that cannot be processed, such as those with a null or invalid timestamp: an error;
-            dropped and counted; or sent to a side output. A log that several branches of a job use is read for each of
-            them, with its bad rows: use a log and a tag of its own for each branch.
+            What happens to rows that cannot be processed, such as those with a null or invalid timestamp, and to lines
+            of CSV and JSON that cannot be read: an error; dropped and counted; or sent to a side output. A log that
+            several branches of a job use is read for each of them, with its bad rows: use a log and a tag of its own
+            for each branch.
         position : str or sequence of str and (str, "descending"), optional
             Column, or several, that order the rows of each split, such as the offset in a Kafka partition, where they
             lie in no order. Events of a split are then ordered by `arrival`, if it is given; where that is the same ms,

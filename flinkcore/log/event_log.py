@@ -109,7 +109,9 @@ class EventLog(LogSettings):
         elif isinstance(data, LakeTable | LogFiles):
             source = _table_or_files(data, split)
         elif isinstance(data, str | os.PathLike | Iterable):
-            source = _table_or_files(log_of_paths(data, format, filesystem, format_options, schema), split)
+            is_lenient = settings.on_bad_row != "fail"
+            files = log_of_paths(data, format, filesystem, format_options, schema, is_lenient)
+            source = _table_or_files(files, split)
         else:
             raise ConfigurationError(
                 "an event log is read from paths or from Arrow data (__arrow_c_stream__), not from "
@@ -205,6 +207,13 @@ class EventLog(LogSettings):
     def size_bytes(self) -> int:
         """Of its files, as far as that is known, or of the table in memory."""
         return self.source.size_bytes
+
+    def doubtful(self, columns: Iterable[str]) -> list[str]:
+        """Return those of the log's columns in which a record may turn out not to be an event, which rejects it."""
+        if self.on_bad_row == "fail" or not isinstance(self.source, LogFiles):
+            return []
+        converted = self.source.log_schema.converted if self.source.format.has_schema else None
+        return [name for name in columns if converted is None or name in converted]
 
     def require(self, column: str, wanted_by: str) -> pa.DataType:
         """Return a column's plain type, or raise a SchemaError that says who wants it and what there is."""

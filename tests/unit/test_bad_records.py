@@ -4,10 +4,15 @@ import gzip
 import json
 
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from flinkcore.common import WatermarkStrategy
+from flinkcore.datastream import OutputTag, StreamExecutionEnvironment
+from flinkcore.errors import FlinkcoreError
 from flinkcore.log.files.log_files import discover_files
 from flinkcore.log.formats.bad_records import BAD_RECORD, BadRecord, examined, records_of
 from flinkcore.log.formats.file_format import ColumnsToRead
@@ -140,3 +145,114 @@ def test_without_bad_records_rows_are_those_of_the_strict_reading(tmp_path):
     types = {"ts": pa.int64(), "k": pa.string(), "x": pa.float64()}
     assert read(tmp_path / "log.json", JsonFormat(is_lenient=True), **types) == (rows, [])
     assert read(tmp_path / "log.csv", CsvFormat(is_lenient=True), **types) == (rows, [])
+
+
+# ---- in jobs
+
+BAD = OutputTag("bad")
+
+
+def write_days(path):
+    """Write two files with eight events and seven records that are not: return the shape of the latter."""
+    (path / "1.json").write_text(
+        "".join(json.dumps({"ts": n, "k": "a", "n": n}) + "\n" for n in range(4)) + 'null\n{"ts": 4,\n'
+    )
+    (path / "2.json").write_text(
+        '{"ts": "soon", "k": "a", "n": 1}\n[]\n'
+        + "".join(json.dumps({"ts": n, "k": "b", "n": n}) + "\n" for n in range(4, 8))
+        + '{"ts": null, "k": "b"}\n{"ts": 8, "k": "b", "n": "x"}\n{"ts": 9, "k'
+    )
+    return [
+        ("1.json", 4, 5, "null", "unreadable record: null where an object belongs"),
+        ("1.json", 5, 6, '{"ts": 4,', "unreadable record: Missing a name for object member"),
+        (
+            "2.json",
+            0,
+            1,
+            '{"ts": "soon", "k": "a", "n": 1}',
+            "unreadable record: Column(/ts) changed from number to string",
+        ),
+        ("2.json", 1, 2, "[]", "unreadable record: Column() changed from object to array"),
+        ("2.json", 6, None, None, "null timestamp"),
+        (
+            "2.json",
+            7,
+            8,
+            '{"ts": 8, "k": "b", "n": "x"}',
+            "unreadable record: Column(/n) changed from number to string",
+        ),
+        ("2.json", 8, 9, '{"ts": 9, "k', "unreadable record: Missing a closing quotation mark in string"),
+    ]
+
+
+def events_of(path, on_bad_row, **settings):
+    env = StreamExecutionEnvironment.get_execution_environment()
+    env.set_parallelism(1)
+    log = env.from_event_log(str(path), timestamp="ts", on_bad_row=on_bad_row, **settings)
+    return log.assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps())
+
+
+def test_a_job_goes_on_after_bad_records_and_counts_them(tmp_path):
+    write_days(tmp_path)
+    result = events_of(tmp_path, "drop").execute()
+    assert sorted(result.to_arrow()["n"].to_pylist()) == list(range(8))
+    assert result.report.rejected == {"unreadable record": 6, "null timestamp": 1}
+
+
+def test_a_side_output_has_bad_records_with_their_place_text_and_reason(tmp_path):
+    expected = write_days(tmp_path)
+    result = events_of(tmp_path, BAD).execute()
+    assert result.to_arrow().num_rows == 8
+    rows = result.get_side_output(BAD).to_arrow()
+    assert rows.schema.names == ["ts", "k", "n", "reason", "record"]
+    found = [(*row["record"].values(), row["reason"]) for row in rows.to_pylist()]
+    assert sorted(found, key=str) == sorted(
+        ((f"{tmp_path}/{file}", row, line, text, reason) for file, row, line, text, reason in expected),
+        key=str,
+    )
+
+
+def test_bad_records_are_not_taken_for_rows_that_a_filter_drops(tmp_path):
+    write_days(tmp_path)
+    env = StreamExecutionEnvironment.get_execution_environment()
+    log = env.from_event_log(str(tmp_path), timestamp="ts", on_bad_row=BAD).filter(pc.field("k") == "a")
+    result = log.assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps()).execute()
+    assert result.to_arrow()["n"].to_pylist() == [0, 1, 2, 3]
+    assert result.get_side_output(BAD).to_arrow().num_rows == 6
+    assert result.report.filtered == 5
+
+
+def test_a_job_fails_at_a_bad_record_unless_it_says_otherwise(tmp_path):
+    write_days(tmp_path)
+    with pytest.raises(FlinkcoreError, match=r"1\.json cannot be read: .* line "):
+        events_of(tmp_path, "fail").to_arrow()
+
+
+def test_a_value_that_the_type_of_other_files_does_not_hold_is_a_bad_record(tmp_path):
+    pq.write_table(pa.table({"ts": [1, 2, 3], "n": [5, 2**53 + 1, 6]}), tmp_path / "1.parquet")
+    pq.write_table(pa.table({"ts": [4], "n": [0.5]}), tmp_path / "2.parquet")
+    result = events_of(tmp_path, BAD).execute()
+    assert result.to_arrow()["n"].to_pylist() == [5.0, 6.0, 0.5]
+    assert result.get_side_output(BAD).to_arrow().to_pylist() == [
+        {
+            "ts": 2,
+            "n": None,
+            "reason": "unreadable record: 'n' is 9007199254740993, which double does not hold",
+            "record": {"file": f"{tmp_path}/1.parquet", "row": 1, "line": None, "text": None},
+        }
+    ]
+
+
+def test_blocks_with_bad_records_and_without_come_together(tmp_path, monkeypatch):
+    monkeypatch.setattr("flinkcore.log.formats.text_formats._BLOCK_BYTES", 16)
+    write_days(tmp_path)
+    result = events_of(tmp_path, "drop").execute()
+    assert sorted(result.to_arrow()["n"].to_pylist()) == list(range(8))
+
+
+def test_rows_have_their_order_by_position_also_among_bad_records(tmp_path):
+    lines = ['{"ts": 3, "at": 2}', "null", '{"ts": 1, "at": 1}', '{"ts"', '{"ts": 2, "at": 0}']
+    (tmp_path / "1.json").write_text("\n".join(lines) + "\n")
+    result = events_of(tmp_path, "drop", position="at").execute()
+    assert result.to_arrow()["ts"].to_pylist() == [2, 1, 3]
+    assert result.report.rejected == {"unreadable record": 2}

@@ -94,6 +94,11 @@ class OtherKeys:
             self._inferred = len(found)
         self._first_line = self.scanner.line
 
+    def look_into(self, block: bytes) -> None:
+        """Count the keys of a block, and infer the types of those that came first in it."""
+        self.scanner.scan(block)
+        self.end_block(block)
+
     def skip(self, block: bytes) -> None:
         """Take a block of blank lines."""
         self.scanner.scan(block)

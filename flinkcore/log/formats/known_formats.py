@@ -1,7 +1,7 @@
 """Which file format a log has: the one that the user names, or that of the extensions."""
 
 from collections.abc import Callable, Mapping, Sequence
-from inspect import signature
+from inspect import Parameter, signature
 from typing import Any
 
 import pyarrow as pa
@@ -42,8 +42,6 @@ _FORMAT_TYPES: dict[str, Callable[..., FileFormat]] = {
     "csv": CsvFormat,
     "json": JsonFormat,
 }
-_GIVEN = "given"
-"""Parameter of formats whose types are inferred, which is no option of a user's."""
 _COMPRESSIONS = ("gz", "bz2", "zst", "lz4")
 
 
@@ -52,6 +50,7 @@ def file_format(
     format: str | None = None,
     options: Mapping[str, Any] | None = None,
     given: Mapping[str, pa.DataType] | None = None,
+    is_lenient: bool = False,
 ) -> FileFormat:
     """Return the format of a log's files.
 
@@ -67,6 +66,8 @@ def file_format(
         :class:`~flinkcore.log.formats.columnar_formats.ParquetFormat`.
     given : mapping of str to pyarrow.DataType, optional
         Plain types of columns that are not inferred.
+    is_lenient : bool
+        Whether records of text that cannot be read are rows with `BAD_RECORD`, and not errors.
 
     Returns
     -------
@@ -93,7 +94,7 @@ def file_format(
     else:
         raise ConfigurationError(f"format {format!r} is unknown; known are {', '.join(_FORMATS)}")
     parameters = signature(_FORMAT_TYPES[kind]).parameters
-    known = [name for name in parameters if name != _GIVEN]
+    known = [name for name in parameters if parameters[name].kind is not Parameter.KEYWORD_ONLY]
     if options is not None and not isinstance(options, Mapping):
         raise ConfigurationError(
             f"format_options is a mapping of options to values, such as {{'delimiter': ';'}}, not {options!r}"
@@ -103,8 +104,10 @@ def file_format(
             raise ConfigurationError(
                 f"format_options: {option!r} is no option of {kind}, which takes {', '.join(known) or 'none'}"
             )
-    types = {_GIVEN: given} if _GIVEN in parameters else {}
-    return _FORMAT_TYPES[kind](**(options or {}), **types)
+    settings = {"given": given, "is_lenient": is_lenient}
+    return _FORMAT_TYPES[kind](
+        **(options or {}), **{name: value for name, value in settings.items() if name in parameters}
+    )
 
 
 def _guess(file: LogFile) -> str:

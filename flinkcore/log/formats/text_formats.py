@@ -30,6 +30,7 @@ from flinkcore._internal.io.text_files import (
 from flinkcore.errors import ConfigurationError, FlinkcoreError, SchemaError, SourceError
 from flinkcore.log.files.log_files import LogFile
 from flinkcore.log.formats.bad_records import (
+    BadRecord,
     Record,
     SoundRecords,
     examined,
@@ -411,25 +412,22 @@ class JsonFormat:
             others = None if columns.known is None else OtherKeys(columns.known, self._given, self._inferred)
             line = 1
             for offset, block in _line_blocks(stream, _BLOCK_BYTES):
-                first_line = line
-                line += block.count(b"\n") if self._is_lenient else 0
-                try:
-                    if block.isspace():
-                        if others is not None:
-                            others.skip(block)
-                        continue
-                    is_empty = False
-                    table = _parse(block, columns.schema, "ignore", others)
-                except pa.ArrowInvalid as error:
-                    if not self._is_lenient:
+                if block.isspace():
+                    if others is not None:
+                        others.skip(block)
+                    line += block.count(b"\n") if self._is_lenient else 0
+                    continue
+                is_empty = False
+                if self._is_lenient:
+                    table = _with_bad_lines(block, line, columns.schema, others)
+                    line += block.count(b"\n")
+                else:
+                    try:
+                        table = _parse(block, columns.schema, "ignore", others)
+                    except pa.ArrowInvalid as error:
                         raise self._fault(
                             file, offset, block, columns.schema, "ignore", error, columns
                         ) from error
-                    parse = partial(_parse, schema=columns.schema, unexpected="ignore")
-                    parts = examined(records_of(block, first_line), parse)
-                    table = rows_with_bad_records(parts, columns.schema)
-                    if others is not None:
-                        others.end_block(block)
                 for name in inferred:
                     if _may_be_rounded(table.column(name)):
                         _check_digits(file, table.field(name), block)
@@ -513,6 +511,23 @@ def _parse(block: bytes, schema: pa.Schema, unexpected: str, others: OtherKeys |
         read_options=pajson.ReadOptions(use_threads=False, block_size=len(block) + 1),
         parse_options=pajson.ParseOptions(explicit_schema=schema, unexpected_field_behavior=unexpected),
     )
+
+
+def _with_bad_lines(block: bytes, line: int, schema: pa.Schema, others: OtherKeys | None) -> pa.Table:
+    """Return a block as rows with `BAD_RECORD`, and look for other keys in its sound lines."""
+    parse = partial(_parse, schema=schema, unexpected="ignore")
+    parts: list[SoundRecords | BadRecord]
+    try:
+        parts = [SoundRecords(block, parse(block))]
+    except pa.ArrowInvalid:
+        parts = list(examined(records_of(block, line), parse))
+    if others is not None:
+        lines = block.split(b"\n")
+        for part in parts:
+            if isinstance(part, BadRecord):
+                lines[part.record.line - line] = b""
+        others.look_into(b"\n".join(lines))
+    return rows_with_bad_records(parts, schema)
 
 
 def _sound_lines(block: bytes, schema: pa.Schema, unexpected: str) -> int:

@@ -103,6 +103,11 @@ class FoundColumns:
     def _give(self, name: str) -> None:
         self.types[name], self.origins[name] = self.given.types[name], "schema="
 
+    @property
+    def converted(self) -> frozenset[str]:
+        """Columns that have several types."""
+        return frozenset(name for name, stored in self._first_files.items() if len(stored) > 1)
+
     def changes(self) -> list[str]:
         """Return how the files differ, a sentence for each column, of at most five."""
         changes = list(islice(self._changes(), _MOST_CHANGES + 1))

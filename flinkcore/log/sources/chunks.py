@@ -1,11 +1,11 @@
 """Pieces of an event log that any worker can read alone: a file or a part of it, a slice of a table."""
 
 from abc import ABC, abstractmethod
-from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 
 from flinkcore._internal.arrow.column_ops import Filter, apply_ops, expression_columns
@@ -17,6 +17,7 @@ from flinkcore._internal.show.tables import shown_value
 from flinkcore.common.split_origin import FILE, PARTITION, SplitOrigin
 from flinkcore.errors import DataError, SourceError
 from flinkcore.log.files.log_files import LogFile
+from flinkcore.log.formats.bad_records import BAD_RECORD, BAD_RECORD_TYPE
 from flinkcore.log.formats.file_format import ColumnsToRead, FileFormat
 from flinkcore.log.schemas.given_schema import GivenSchema
 
@@ -35,6 +36,8 @@ class LogSchema:
         The columns whose types the user has given.
     changes : tuple of str
         Differences between the files that have been looked at, a sentence each.
+    converted : frozenset of str
+        Columns that have another type in some of these files.
     stored : StoredColumns or None
         Names and types of a table's columns in its files; None if these are the log's.
     of_conditions : pyarrow.Schema
@@ -45,6 +48,7 @@ class LogSchema:
     origins: Mapping[str, str]
     given: GivenSchema = field(default_factory=GivenSchema)
     changes: tuple[str, ...] = ()
+    converted: frozenset[str] = frozenset()
     stored: StoredColumns | None = None
     of_conditions: pa.Schema = field(default_factory=lambda: pa.schema([]))
 
@@ -100,7 +104,7 @@ class Chunk(ABC):
         Parameters
         ----------
         columns : sequence of str or None
-            Which columns, in which order; None for all.
+            Which columns, in which order; None for all. `BAD_RECORD` as the last one says which rows are not events.
         batch_rows : int
             Rows of a batch at most.
         dictionary_columns : sequence of str
@@ -121,7 +125,16 @@ class Chunk(ABC):
         SchemaError
             If a column has values in the file that its type in the log does not hold.
         """
-        return self._read(columns, batch_rows, dictionary_columns, warnings)
+        if columns is None or BAD_RECORD not in columns or self.finds_bad_records:
+            yield from self._read(columns, batch_rows, dictionary_columns, warnings)
+            return
+        for batch in self._read(list(columns)[:-1], batch_rows, dictionary_columns, warnings):
+            yield batch.append_column(BAD_RECORD, pa.nulls(batch.num_rows, BAD_RECORD_TYPE))
+
+    @property
+    def finds_bad_records(self) -> bool:
+        """Whether `_read` knows the column `BAD_RECORD`."""
+        return False
 
     @abstractmethod
     def _read(
@@ -214,7 +227,7 @@ class FileChunk(Chunk):
         encoded = [name for name in encoded if name not in read]
         taken = names + [name for name in expected.names if name in read and name not in names]
         partition = dict(self.file.partition)
-        in_file = [name for name in taken if name not in partition]
+        in_file = [name for name in taken if name not in partition and name != BAD_RECORD]
         if not in_file:
             # Only partition columns are asked for: any column of the file has as many rows.
             in_file = narrowest(pa.schema([field for field in expected if field.name not in partition]))
@@ -252,10 +265,13 @@ class FileChunk(Chunk):
     ) -> Iterator[pa.RecordBatch]:
         partition = dict(self.file.partition)
         schema = self.log_schema.read
+        if BAD_RECORD in names:
+            schema = schema.append(pa.field(BAD_RECORD, BAD_RECORD_TYPE))
         batches = self.format.batches(self.file, self.pieces, to_read)
         decoded = [name for name in to_read.names if name not in to_read.dictionary_columns]
         row = 0
         for batch in _fitting(_even(batches, batch_rows, self.label), decoded, self.label):
+            misfits: dict[int, str] = {}
             arrays = []
             for name in names:
                 field = schema.field(name)
@@ -267,23 +283,38 @@ class FileChunk(Chunk):
                 elif _stays(batch.column(at), name, to_read.dictionary_columns, field.type):
                     arrays.append(batch.column(at))
                 else:
-                    arrays.append(self._as_in_log(batch.column(at), field, row))
+                    is_lenient = BAD_RECORD in names and name in self.log_schema.converted
+                    found = misfits if is_lenient else None
+                    arrays.append(self._as_in_log(batch.column(at), field, row, found))
+            if misfits:
+                arrays[names.index(BAD_RECORD)] = _with_reasons(arrays[names.index(BAD_RECORD)], misfits)
             yield _record_batch(arrays, list(names))
             row += batch.num_rows
 
-    def _as_in_log(self, column: pa.Array, field: pa.Field, first_row: int) -> pa.Array:
+    def _as_in_log(
+        self, column: pa.Array, field: pa.Field, first_row: int, misfits: dict[int, str] | None
+    ) -> pa.Array:
+        """Return a column with the log's type. Values that it does not hold are null and in `misfits`, or an error."""
         try:
             return plain_column(column, field.type)
         except DataError as failure:
             stored = plain_type(column.type)
             if stored == field.type:
                 raise
-            row = _first_misfit(column, field.type)
-            raise DataError(
-                f"{self.row_name(first_row + row)} has {shown_value(column[row])} in column {field.name!r}, which is "
-                f"{stored} there. {field.type}, the type of the column in the log, does not hold it exactly. Give a "
-                f"type that holds all values, such as schema={{{field.name!r}: 'string'}}"
-            ) from failure
+            rows = list(_misfits(column, field.type, 0, len(column)))
+            if misfits is None:
+                raise DataError(
+                    f"{self.row_name(first_row + rows[0])} has {shown_value(column[rows[0]])} in column "
+                    f"{field.name!r}, which is {stored} there. {field.type}, the type of the column in the log, does "
+                    f"not hold it exactly. Give a type that holds all values, such as schema={{{field.name!r}: "
+                    "'string'}"
+                ) from failure
+        for row in rows:
+            misfits.setdefault(
+                row, f"{field.name!r} is {shown_value(column[row])}, which {field.type} does not hold"
+            )
+        indices = np.ma.array(np.arange(len(column)), mask=np.isin(np.arange(len(column)), rows))
+        return plain_column(column.take(pa.array(indices)), field.type)
 
     @property
     def is_checked(self) -> bool:
@@ -312,6 +343,10 @@ class FileChunk(Chunk):
     @property
     def path_partition(self) -> int | str | None:
         return self.file.split
+
+    @property
+    def finds_bad_records(self) -> bool:
+        return True
 
     @property
     def is_columnar(self) -> bool:
@@ -358,17 +393,25 @@ class TableChunk(Chunk):
         self.__dict__.update(state, table=pa.ipc.open_stream(state["table"]).read_all())
 
 
-def _first_misfit(column: pa.Array, target: pa.DataType) -> int:
-    """Return the first row whose value a plain type does not hold; there is one."""
+def _misfits(column: pa.Array, target: pa.DataType, start: int, stop: int) -> Iterator[int]:
+    """Yield the rows, among some, whose values a plain type does not hold."""
+    try:
+        plain_column(column.slice(start, stop - start), target)
+    except DataError:
+        if stop - start == 1:
+            yield start
+            return
+        half = (start + stop) // 2
+        yield from _misfits(column, target, start, half)
+        yield from _misfits(column, target, half, stop)
 
-    def misfits(rows: int) -> bool:
-        try:
-            plain_column(column.slice(0, rows), target)
-        except DataError:
-            return True
-        return False
 
-    return bisect_left(range(len(column) + 1), True, key=misfits) - 1
+def _with_reasons(bad_records: pa.StructArray, reasons: Mapping[int, str]) -> pa.Array:
+    """Return `BAD_RECORD` with further rows that are not events."""
+    records = bad_records.to_pylist()
+    for row, reason in reasons.items():
+        records[row] = records[row] or {"line": None, "text": None, "reason": reason}
+    return pa.array(records, BAD_RECORD_TYPE)
 
 
 def _stays(column: pa.Array, name: str, encoded: Sequence[str], plain: pa.DataType) -> bool:

@@ -73,11 +73,12 @@ class LogFiles:
         format_options: Mapping[str, Any] | None = None,
         schema: Any = None,
         of_tables: bool = False,
+        is_lenient: bool = False,
     ) -> "LogFiles":
         """Find the files; see `discover_files`, ``file_format`` and ``GivenSchema``."""
         given = GivenSchema.of(schema)
         files = discover_files(paths, filesystem, of_tables)
-        return cls(files, file_format(files, format, format_options, given.types), given=given)
+        return cls(files, file_format(files, format, format_options, given.types, is_lenient), given=given)
 
     @classmethod
     def of_table(
@@ -143,11 +144,13 @@ class LogFiles:
             return self.table
         partition = partition_fields(self.files)
         changes: tuple[str, ...] = ()
+        converted = frozenset(self.given.types)
         if self.given.is_whole:
             types, origins = dict(self.given.types), dict.fromkeys(self.given.types, "schema=")
         else:
             found = self._found([column.name for column in partition])
             types, origins, changes = found.types, found.origins, tuple(found.changes())
+            converted |= found.converted
         for column in partition:
             given = self.given.types.get(column.name, column.type)
             if given != column.type:
@@ -158,7 +161,7 @@ class LogFiles:
             types.pop(column.name, None)
             types[column.name] = column.type
             origins[column.name] = self.files[0].name
-        return LogSchema(pa.schema(list(types.items())), origins, self.given, changes)
+        return LogSchema(pa.schema(list(types.items())), origins, self.given, changes, converted)
 
     def _found(self, elsewhere: Sequence[str]) -> FoundColumns:
         found = FoundColumns(self.format, self.given)

@@ -52,12 +52,13 @@ def log_of_paths(
     filesystem: Any = None,
     format_options: Mapping[str, Any] | None = None,
     schema: Any = None,
+    is_lenient: bool = False,
 ) -> LogFiles | LakeTable:
     """Return the files that paths name, or the table, if they name the directory of one.
 
     Parameters
     ----------
-    paths, format, filesystem, format_options, schema
+    paths, format, filesystem, format_options, schema, is_lenient
         As of `LogFiles.discover`. Files of a table that a list names one by one are read as files if there is a format.
 
     Raises
@@ -70,7 +71,13 @@ def log_of_paths(
     is_list = not isinstance(paths, str | os.PathLike)
     try:
         return LogFiles.discover(
-            paths, format, filesystem, format_options, schema, of_tables=is_list and format is not None
+            paths,
+            format,
+            filesystem,
+            format_options,
+            schema,
+            of_tables=is_list and format is not None,
+            is_lenient=is_lenient,
         )
     except PathOfTable as of_table:
         if format is not None or format_options or schema is not None:
