@@ -80,10 +80,8 @@ _OPTIONS: Final = (
     (r"\bmode='overwrite'", "--overwrite"),
     (r"\bset_parallelism(\(\.*\))?", "--parallelism"),
     (r"(?<![\w-])(timestamp|arrival|split|format|rate|position)=(?=[ ,.;:]|$)", r"--\1"),
-    (
-        r"\bformat_options=\{'column_types': \{'?([^{}:']+)'?: '?([^{}']+)'?\}\}",
-        r"--format-option 'column_types=\1:\2'",
-    ),
+    (r"\bschema=\{'?([^{}:,']+)'?: '?([^{},']+)'?\}", r"--type '\1=\2'"),
+    (r"\bschema=(?=[ ,.;:]|$)", "--schema"),
     (r"\bformat_options=\{'(\w+)': '?([^{}']*)'?\}", r"--format-option '\1=\2'"),
     (r"\bformat_options(?=: )", "--format-option"),
 )

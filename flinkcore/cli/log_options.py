@@ -78,8 +78,20 @@ def add_log_options(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="of CSV and JSON, such as 'delimiter=;', null_values=NA,none, column_types=zip:string,n:int64, "
-        "newlines_in_values=true or block_bytes=67108864; of Parquet int96_unit=ns; repeat for more",
+        help="of CSV, such as 'delimiter=;', null_values=NA,none, newlines_in_values=true or block_bytes=67108864; "
+        "of Parquet int96_unit=ns; repeat for more",
+    )
+    parser.add_argument(
+        "--type",
+        action="append",
+        default=[],
+        metavar="COLUMN=TYPE",
+        help="type of a column of files, such as zip=string or 'price=decimal(10, 2)'; repeat for more",
+    )
+    parser.add_argument(
+        "--schema",
+        metavar="DDL",
+        help="all columns of the files that are read, such as 'ts TIMESTAMP, user STRING'; else those that any has",
     )
     parser.add_argument("--timestamp", required=True, metavar="COLUMN", help="event time")
     parser.add_argument(
@@ -119,7 +131,7 @@ def add_log_options(parser: argparse.ArgumentParser) -> None:
         "--on-bad-row",
         choices=["fail", "drop"],
         default="fail",
-        help="null timestamps, arrivals, keys; text that is no time; absurd timestamps",
+        help="rows that are not events: null timestamps, arrivals, keys; lines that cannot be read; absurd timestamps",
     )
 
 
@@ -156,7 +168,7 @@ def environment_of(arguments: argparse.Namespace) -> StreamExecutionEnvironment:
 
 
 def format_options_of(texts: list[str]) -> dict[str, Any]:
-    """Return the options of a format from texts such as delimiter=; or column_types=zip:string.
+    """Return the options of a format from texts such as delimiter=;.
 
     Raises
     ------
@@ -165,8 +177,8 @@ def format_options_of(texts: list[str]) -> dict[str, Any]:
 
     Examples
     --------
-    >>> format_options_of(["delimiter=;", "column_types=zip:string,n:int64"])
-    {'delimiter': ';', 'column_types': {'zip': 'string', 'n': 'int64'}}
+    >>> format_options_of(["delimiter=;", "null_values=NA,none"])
+    {'delimiter': ';', 'null_values': ['NA', 'none']}
     """
     options: dict[str, Any] = {}
     for text in texts:
@@ -185,17 +197,23 @@ def format_options_of(texts: list[str]) -> dict[str, Any]:
     return options
 
 
-def _types_of(text: str) -> dict[str, str]:
-    parts = [part.rpartition(":") for part in re.split(r",(?![^\[(]*[\])])", text)]
-    if not all(column and kind for column, _, kind in parts):
-        raise ValueError(text)
-    return {column: kind for column, _, kind in parts}
+def _schema_of(arguments: argparse.Namespace) -> str | dict[str, str] | None:
+    types = {}
+    for text in arguments.type:
+        column, _, kind = text.partition("=")
+        if not column or not kind:
+            raise ConfigurationError(f"--type {text!r}: write COLUMN=TYPE, such as zip=string")
+        if column in types:
+            raise ConfigurationError(f"--type {text!r}: column {column!r} is given twice; leave one out")
+        types[column] = kind
+    if types and arguments.schema:
+        raise ConfigurationError("--type and --schema exclude each other: give the types in the schema")
+    return types or arguments.schema
 
 
 _FORMAT_OPTIONS: Final[dict[str, tuple[Callable[[str], Any], str]]] = {
     "delimiter": (lambda text: "\t" if text in ("\\t", "tab") else text, ";"),
     "null_values": (lambda text: text.split(","), "NA,none"),
-    "column_types": (_types_of, "zip:string,n:int64"),
     "newlines_in_values": (lambda text: {"true": True, "false": False}[text.lower()], "true"),
     "block_bytes": (lambda text: int(text.replace(",", "")), "67108864"),
 }
@@ -230,9 +248,9 @@ def check_log_options(arguments: argparse.Namespace) -> None:
         raise ConfigurationError(
             f"{' '.join(arguments.input)} is more than one log. Name one table and nothing besides it"
         )
-    if arguments.format or arguments.format_option:
+    if arguments.format or arguments.format_option or arguments.type or arguments.schema:
         raise ConfigurationError(
-            "--format and --format-option are of files, and not of a table; leave them out"
+            "--format, --format-option, --type and --schema are of files, and not of a table; leave them out"
         )
     (arguments.input,) = tables
 
@@ -249,6 +267,7 @@ def log_of(arguments: argparse.Namespace) -> dict[str, Any]:
         "rate": arguments.rate,
         "format": arguments.format,
         "format_options": format_options_of(arguments.format_option),
+        "schema": _schema_of(arguments),
         "on_bad_row": arguments.on_bad_row,
         "position": arguments.position and list(map(_position, arguments.position)),
     }

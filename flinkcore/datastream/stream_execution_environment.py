@@ -708,6 +708,7 @@ class StreamExecutionEnvironment(WithFormerMethods):
         arrival_start_ms: int = 0,
         format: str | None = None,
         format_options: Mapping[str, Any] | None = None,
+        schema: Any = None,
         filesystem: Any = None,
         on_bad_row: Literal["fail", "drop"] | OutputTag = "fail",
         position: Position | None = None,
@@ -758,12 +759,18 @@ class StreamExecutionEnvironment(WithFormerMethods):
             ``parquet``, ``arrow``, ``avro``, ``csv`` or ``json`` (lines); None: by the file name.
         format_options : mapping, optional
             Options of the format's reader.
+        schema : pyarrow.Schema, pyspark.sql.types.StructType, str or mapping, optional
+            Types of columns of files. A schema, also as a DDL string such as ``"user STRING, price DECIMAL(10, 2)"``,
+            has all columns that are read. A mapping such as ``{"zip": "string"}`` has the types of some columns alone.
+            None: the columns of all files, by name, with types that hold the values of all of them. A column that a
+            file lacks is null there. What differs is in the report.
         filesystem : pyarrow.fs.FileSystem, optional
             File system of the paths; None: by URI, otherwise local.
         on_bad_row : {"fail", "drop"} or OutputTag
-            What happens to rows that cannot be processed, such as those with a null or invalid timestamp: an error;
-            dropped and counted; or sent to a side output. A log that several branches of a job use is read for each of
-            them, with its bad rows: use a log and a tag of its own for each branch.
+            What happens to rows that cannot be processed, such as those with a null or invalid timestamp, and to lines
+            of CSV and JSON that cannot be read: an error; dropped and counted; or sent to a side output. A log that
+            several branches of a job use is read for each of them, with its bad rows: use a log and a tag of its own
+            for each branch.
         position : str or sequence of str and (str, "descending"), optional
             Column, or several, that order the rows of each split, such as the offset in a Kafka partition, where they
             lie in no order. Events of a split are then ordered by `arrival`, if it is given; where that is the same ms,
@@ -809,7 +816,7 @@ class StreamExecutionEnvironment(WithFormerMethods):
             integer_times=integer_times,
         )
         data = path_or_table if is_table else _data(path_or_table)
-        return LogStream(self, EventLogSource(data, settings, format, format_options, filesystem))
+        return LogStream(self, EventLogSource(data, settings, format, format_options, filesystem, schema))
 
     def from_delta(
         self,

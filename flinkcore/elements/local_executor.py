@@ -83,11 +83,11 @@ class LocalExecutor:
         from flinkcore.columnar.plans.job_plan import make_plan
         from flinkcore.log.tables.lake_files import shown_tables
 
-        split_origins: list[str] = []
+        log_facts: list[str] = []
         if not graph.needs_rows:
             with suppress(FlinkcoreError):  # a job that is refused does not run
-                split_origins = make_plan(graph, configuration).split_origins
-        return [*split_origins, *shown_tables(graph)]
+                log_facts = make_plan(graph, configuration).log_facts
+        return [*log_facts, *shown_tables(graph)]
 
     def execution_plan(self, job: ElementJob, configuration: ExecutionConfig) -> str:
         """Return the operators of a job that runs element by element as JSON."""

@@ -13,7 +13,7 @@ from flinkcore.datastream.graph.arrow_data import ArrowData
 from flinkcore.datastream.graph.lake_tables import LakeTable, refuse_files_as_splits
 from flinkcore.datastream.graph.log_settings import LogSettings
 from flinkcore.errors import ConfigurationError, SchemaError
-from flinkcore.log.formats.text_formats import CsvFormat, JsonFormat
+from flinkcore.log.formats.text_formats import CsvFormat
 from flinkcore.log.order.row_order import POSITION, RowOrder, check_position_type, ranked_chunks
 from flinkcore.log.sources.chunks import Chunk
 from flinkcore.log.sources.log_sources import LogFiles, TableSource
@@ -62,6 +62,7 @@ class EventLog(LogSettings):
         format: str | None = None,
         filesystem: Any = None,
         format_options: Mapping[str, Any] | None = None,
+        schema: Any = None,
     ) -> "EventLog":
         """Describe the log at a path, glob, directory, URI or list of these, or in memory.
 
@@ -78,7 +79,9 @@ class EventLog(LogSettings):
         filesystem : pyarrow.fs.FileSystem or fsspec filesystem, optional
             The paths are within it.
         format_options : mapping, optional
-            Of ``CsvFormat``, ``JsonFormat`` or ``ParquetFormat``.
+            Of ``CsvFormat`` or ``ParquetFormat``.
+        schema : pyarrow.Schema, pyspark.sql.types.StructType, str or mapping, optional
+            Types of columns in files, which else are found there; see `GivenSchema.of`.
 
         Returns
         -------
@@ -98,15 +101,17 @@ class EventLog(LogSettings):
         ):
             data = ArrowData(data)
         if isinstance(data, ArrowData):
-            if format is not None or filesystem is not None or format_options:
+            if format is not None or filesystem is not None or format_options or schema is not None:
                 raise ConfigurationError(
-                    "format=, filesystem= and format_options= have no meaning for in-memory data"
+                    "format=, filesystem=, format_options= and schema= have no meaning for in-memory data"
                 )
             source = data.imported(TableSource.of)
         elif isinstance(data, LakeTable | LogFiles):
             source = _table_or_files(data, split)
         elif isinstance(data, str | os.PathLike | Iterable):
-            source = _table_or_files(log_of_paths(data, format, filesystem, format_options), split)
+            is_lenient = settings.on_bad_row != "fail"
+            files = log_of_paths(data, format, filesystem, format_options, schema, is_lenient)
+            source = _table_or_files(files, split)
         else:
             raise ConfigurationError(
                 "an event log is read from paths or from Arrow data (__arrow_c_stream__), not from "
@@ -166,13 +171,17 @@ class EventLog(LogSettings):
         )
 
     @property
-    def split_origin(self) -> str | None:
-        """How the paths of its files split it, in words; None if they do not."""
-        if self.split is not PARTITION or not isinstance(self.source, LogFiles):
-            return None
+    def facts(self) -> list[tuple[str, str]]:
+        """What its files say about its splits and columns: pairs of the subject and a phrase."""
+        if not isinstance(self.source, LogFiles):
+            return []
+        changes = [("columns", change) for change in self.source.log_schema.changes]
+        if self.split is not PARTITION:
+            return changes
         partitions = {file.split for file in self.source.files}
         each = "the partition" if len(partitions) == 1 else f"each of the {len(partitions):,} partitions"
-        return f"{each} in the paths of its files is a split (split=None: the log is one split)"
+        split = f"{each} in the paths of its files is a split (split=None: the log is one split)"
+        return [("splits", split), *changes]
 
     @property
     def order(self) -> str:
@@ -199,6 +208,13 @@ class EventLog(LogSettings):
         """Of its files, as far as that is known, or of the table in memory."""
         return self.source.size_bytes
 
+    def doubtful(self, columns: Iterable[str]) -> list[str]:
+        """Return those of the log's columns in which a record may turn out not to be an event, which rejects it."""
+        if self.on_bad_row == "fail" or not isinstance(self.source, LogFiles):
+            return []
+        converted = self.source.log_schema.converted if self.source.format.has_schema else None
+        return [name for name in columns if converted is None or name in converted]
+
     def require(self, column: str, wanted_by: str) -> pa.DataType:
         """Return a column's plain type, or raise a SchemaError that says who wants it and what there is."""
         schema = self.schema
@@ -211,8 +227,10 @@ class EventLog(LogSettings):
 
     def is_text(self, column: str) -> bool:
         """Return whether a column comes from text files, and only its text says of which type it is."""
-        form = self.source.format if isinstance(self.source, LogFiles) else None
-        return isinstance(form, CsvFormat | JsonFormat) and column not in form.declared
+        source = self.source
+        return (
+            isinstance(source, LogFiles) and not source.format.has_schema and column not in source.given.types
+        )
 
     def _doubt_of_header(self) -> str:
         """What may be wrong with the first line of a CSV file, to go on with."""

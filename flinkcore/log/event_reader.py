@@ -1,5 +1,7 @@
 """Chunks of an event log as batches with their times: the one reader of both planes of a replay."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -8,6 +10,7 @@ from typing import Any, Final, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from flinkcore._internal.arrow.column_ops import (
     HIDDEN_PREFIX,
@@ -29,8 +32,10 @@ from flinkcore.common.execution_config import BATCH_ROWS
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.errors import DataError, SchemaError
 from flinkcore.log.event_log import EventLog
+from flinkcore.log.formats.bad_records import BAD_RECORD
 from flinkcore.log.order.content_order import content_numbers
 from flinkcore.log.sources.chunks import Chunk
+from flinkcore.log.sources.log_sources import LogFiles
 from flinkcore.log.split_rows import SplitCounter, SplitRows, check_split_type
 from flinkcore.log.waiting_rows import WaitingBatch, WaitingRows
 
@@ -41,6 +46,15 @@ _RUN_POSITIONS: Final = 1 << 56
 """More than there are positions in a run, where columns give them: those of the next run count anew, and come later."""
 
 
+RECORD_TYPE: Final = pa.struct(
+    {"file": pa.string(), "row": pa.int64(), "line": pa.int64(), "text": pa.string()}
+)
+"""Where a rejected row lies: its file, and its number there from 0, if it is known. Of a record of text that cannot be
+read also the number of its line from 1, and the text."""
+
+_UNREADABLE: Final = "unreadable record"
+
+
 @dataclass(frozen=True)
 class RejectedRows:
     """The rows of a batch that ``on_bad_row`` took out.
@@ -48,10 +62,11 @@ class RejectedRows:
     Parameters
     ----------
     counts : dict of str to int
-        Reason ("unreadable timestamp", "null timestamp", "timestamp out of range", "unreadable arrival", "null
-        arrival", "arrival out of range", "null split") to rows; a row counts under the first that applies.
+        Reason ("unreadable record", "unreadable timestamp", "null timestamp", "timestamp out of range", "unreadable
+        arrival", "null arrival", "arrival out of range", "null split") to rows; a row counts under the first that
+        applies.
     rows : pyarrow.RecordBatch or None
-        If ``on_bad_row`` is an OutputTag: the rows as they were read, and the reason as the last column.
+        If ``on_bad_row`` is an OutputTag: the rows as they were read, then their reasons and `RECORD_TYPE`.
     """
 
     counts: dict[str, int]
@@ -61,6 +76,42 @@ class RejectedRows:
     def total(self) -> int:
         """How many rows."""
         return sum(self.counts.values())
+
+    def and_also(self, other: RejectedRows) -> RejectedRows:
+        """Return these rows and others of the same batch, which have other reasons."""
+        batches = [each.rows for each in (self, other) if each.rows is not None]
+        rows = pa.concat_batches(batches) if len(batches) > 1 else next(iter(batches), None)
+        return RejectedRows(self.counts | other.counts, rows)
+
+
+class _Place(NamedTuple):
+    """Where the rows of a batch lie."""
+
+    chunk: Chunk
+    first_row: int
+
+    def row_name(self, row: int) -> str:
+        return self.chunk.row_name(self.first_row + row)
+
+    def records(
+        self, rows: npt.NDArray[np.integer[Any]], line: pa.Array | None = None, text: pa.Array | None = None
+    ) -> pa.StructArray:
+        """Return `RECORD_TYPE` of some rows."""
+        n_rows, first = len(rows), self.chunk.first_row
+        numbers = (
+            pa.nulls(n_rows, pa.int64())
+            if first is None
+            else pa.array(first + self.first_row + rows, pa.int64())
+        )
+        return pa.StructArray.from_arrays(
+            [
+                pa.repeat(pa.scalar(self.chunk.file_name), n_rows),
+                numbers,
+                pa.nulls(n_rows, pa.int64()) if line is None else line,
+                pa.nulls(n_rows, pa.string()) if text is None else text,
+            ],
+            fields=list(RECORD_TYPE),
+        )
 
 
 class Fault(NamedTuple):
@@ -81,6 +132,8 @@ class Fault(NamedTuple):
         The column's times, if they are the fault.
     why_outside : callable, optional
         Says why such a time is one.
+    is_lacking : callable, optional
+        Returns whether values are null since the file lacks the column.
     """
 
     reason: str
@@ -90,11 +143,14 @@ class Fault(NamedTuple):
     why_unreadable: Callable[[pa.Scalar], str] = str
     outside_ms: npt.NDArray[np.int64] | None = None
     why_outside: Callable[[int], str] | None = None
+    is_lacking: Callable[[], bool] | None = None
 
     def describe(self, row: int) -> str:
         """Say what is wrong with a row."""
         if self.unreadable is not None:
             return self.why_unreadable(self.unreadable[row])
+        if self.is_lacking is not None and self.is_lacking():
+            return f"{self.reason}: the file lacks column {self.column!r}, which other files of the log have"
         fault = f"{self.reason} (column {self.column!r})"
         if self.outside_ms is None or self.why_outside is None:
             return fault
@@ -183,6 +239,8 @@ class EventReader:
     content : sequence of str
         Columns of the log whose values give the position of a row, if rows have no others: that of the log's
         `position`, or any by `content_numbers`.
+    doubtful : sequence of str
+        Columns of the log in which a record may turn out not to be an event.
     batch_rows : int
         Rows of a batch at most; results do not depend on it.
 
@@ -191,8 +249,8 @@ class EventReader:
     schema : pyarrow.Schema
         Of each batch.
     rejected_schema : pyarrow.Schema
-        Of the rejected rows: the columns read, and ``reason`` (string; underscores follow if the log has that
-        name).
+        Columns of the rejected rows: those that are read, ``reason`` (string) and ``record`` (`RECORD_TYPE`), with
+        underscores after them if the log has these names.
 
     Raises
     ------
@@ -207,6 +265,7 @@ class EventReader:
         columns: Sequence[str] | Literal["all"] | None = None,
         timestamp_range: tuple[int, int] = (MIN_TIMESTAMP, MAX_TIMESTAMP),
         content: Sequence[str] = (),
+        doubtful: Sequence[str] = (),
         batch_rows: int = BATCH_ROWS,
     ) -> None:
         self._timestamp = log.timestamp
@@ -239,7 +298,7 @@ class EventReader:
             _, arrival_reads = narrow_ops(self._arrival_ops, frozenset([self._arrival]))
         reads = set(available.names)
         if needed is not None and arrival_reads is not None:
-            reads = structure | needed | arrival_reads | set(content)
+            reads = structure | needed | arrival_reads | set(content) | set(doubtful)
         # A batch needs a column to have a number of rows.
         read = pa.schema([field for field in available if field.name in (reads or narrowest(available))])
         require_readable(read)
@@ -259,10 +318,12 @@ class EventReader:
         timestamp_type = after.field(self._timestamp).type
         check_time_type(timestamp_type, self._timestamp_name, log.timestamp_unit, "timestamp_unit")
         self.schema = pa.schema([after.field(name) for name in self._columns])
-        reason = "reason"
-        while reason in available.names:
-            reason += "_"
-        self.rejected_schema = read.append(pa.field(reason, pa.string()))
+        self.rejected_schema = read
+        for name, kind in (("reason", pa.string()), ("record", RECORD_TYPE)):
+            while name in available.names:
+                name += "_"
+            self.rejected_schema = self.rejected_schema.append(pa.field(name, kind))
+        self._finds_bad_records = self._on_bad_row != "fail" and isinstance(log.source, LogFiles)
         # Files often hold strings as dictionaries, whose codes spare hashing them here.
         text = (pa.string(), pa.binary())
         encoded = isinstance(self._split, str) and read.field(self._split).type in text
@@ -302,10 +363,13 @@ class EventReader:
 
     def _batch(self, chunk: Chunk, counter: SplitCounter, first_row: int, read: pa.RecordBatch) -> TimedBatch:
         """The next batch of a chunk, which may have more columns than this reader takes."""
+        bad_records = read.column(BAD_RECORD) if self._finds_bad_records else None
+        if bad_records is not None and bad_records.null_count == len(bad_records):
+            bad_records = None
         if read.schema.names != self._read:
             read = read.select(self._read)
         splits = self._number(chunk, counter, read)
-        return self._timed(chunk, first_row, self._plain(read), splits)
+        return self._timed(chunk, first_row, self._plain(read), splits, bad_records)
 
     def _waiting(self, chunk: Chunk, waiting: WaitingBatch) -> TimedBatch:
         """A batch of events that were read before a checkpoint, and waited in it."""
@@ -363,8 +427,18 @@ class EventReader:
         positions: npt.NDArray[np.int64] = read.column(self._position).to_numpy()
         return positions
 
-    def _timed(self, chunk: Chunk, first_row: int, read: pa.RecordBatch, splits: SplitRows) -> TimedBatch:
-        batch, kept = apply_ops(self._before, read)
+    def _timed(
+        self,
+        chunk: Chunk,
+        first_row: int,
+        read: pa.RecordBatch,
+        splits: SplitRows,
+        bad_records: pa.StructArray | None,
+    ) -> TimedBatch:
+        sound = None if bad_records is None else np.flatnonzero(_mask(bad_records.is_null()))
+        batch, kept = apply_ops(self._before, read if sound is None else read.take(pa.array(sound)))
+        if sound is not None:
+            kept = (sound if kept is None else sound[kept]).astype(np.uint32)
         codes = splits.codes
         positions = self._positions(read) if self._content else splits.positions
         arrivals = None
@@ -374,9 +448,6 @@ class EventReader:
             codes, positions = codes[kept], positions[kept]
             arrivals = None if arrivals is None else arrivals.take(pa.array(kept))
 
-        def row_name(row: int) -> str:
-            return chunk.row_name(first_row + (row if kept is None else int(kept[row])))
-
         times = batch.column(self._timestamp)
         timestamp_ms, unreadable = to_milliseconds(times, self._timestamp_unit)
         arrival_ms = None
@@ -384,7 +455,7 @@ class EventReader:
         why_no_time = partial(no_time, column=name, unit=self._timestamp_unit, setting="timestamp_unit")
         faults = [
             Fault("unreadable timestamp", name, unreadable, times, why_no_time),
-            Fault("null timestamp", name, _nulls(times)),
+            Fault("null timestamp", name, _nulls(times), is_lacking=partial(chunk.lacks, name)),
             Fault(
                 "timestamp out of range",
                 name,
@@ -400,17 +471,22 @@ class EventReader:
             too_far = _outside(arrival_ms, -MAX_ARRIVAL_MS, MAX_ARRIVAL_MS)
             faults += [
                 Fault("unreadable arrival", name, unreadable, arrivals, why_no_time),
-                Fault("null arrival", name, _nulls(arrivals)),
+                Fault("null arrival", name, _nulls(arrivals), is_lacking=partial(chunk.lacks, name)),
                 Fault("arrival out of range", name, too_far, outside_ms=arrival_ms, why_outside=_why_too_far),
             ]
         if isinstance(self._split, str):
             nulls = codes < 0 if len(codes) and codes.min() < 0 else None
-            faults.append(Fault("null split", self._split, nulls))
+            lacks = partial(chunk.lacks, self._split)
+            faults.append(Fault("null split", self._split, nulls, is_lacking=lacks))
         batch = batch.select(self._columns)
-        filtered = read.num_rows - batch.num_rows
+        filtered = (read.num_rows if sound is None else len(sound)) - batch.num_rows
+        place = _Place(chunk, first_row)
         rejected = RejectedRows({}, None)
+        if bad_records is not None:
+            rejected = self._rejected_records(place, read, bad_records)
         if any(fault.rows is not None for fault in faults):
-            good, rejected = self._reject(faults, batch.num_rows, read, kept, row_name)
+            good, rows = self._reject(faults, batch.num_rows, read, kept, place)
+            rejected = rejected.and_also(rows)
             batch = batch.filter(pa.array(good))
             timestamp_ms, codes, positions = timestamp_ms[good], codes[good], positions[good]
             arrival_ms = None if arrival_ms is None else arrival_ms[good]
@@ -433,7 +509,7 @@ class EventReader:
         rows: int,
         read: pa.RecordBatch,
         kept: npt.NDArray[np.uint32] | None,
-        row_name: Callable[[int], str],
+        place: _Place,
     ) -> tuple[npt.NDArray[np.bool_], RejectedRows]:
         # 0 is a good row; the first fault that applies stays.
         fault_of = np.zeros(rows, np.int8)
@@ -444,18 +520,40 @@ class EventReader:
         if self._on_bad_row == "fail":
             fault, row = faults[fault_of[bad[0]] - 1], int(bad[0])
             raise DataError(
-                f"{row_name(row)}: {fault.describe(row)}; repair the log, filter such rows "
-                'out before timestamps are assigned, or let on_bad_row="drop" count them, or an OutputTag '
-                "collect them"
+                f"{place.row_name(row if kept is None else int(kept[row]))}: {fault.describe(row)}; repair the log, "
+                'filter such rows out before timestamps are assigned, or let on_bad_row="drop" count them, or an '
+                "OutputTag collect them"
             )
         counts = np.bincount(fault_of, minlength=len(faults) + 1)[1:]
         by_reason = {fault.reason: int(n) for fault, n in zip(faults, counts, strict=True) if n}
         rejected = None
         if isinstance(self._on_bad_row, OutputTag):
             reasons = pa.array([fault.reason for fault in faults]).take(pa.array(fault_of[bad] - 1))
-            rows_read = read.take(pa.array(bad if kept is None else kept[bad]))
-            rejected = pa.RecordBatch.from_arrays([*rows_read.columns, reasons], schema=self.rejected_schema)
+            rejected = self._rejected_rows(place, read, bad if kept is None else kept[bad], reasons)
         return fault_of == 0, RejectedRows(by_reason, rejected)
+
+    def _rejected_records(
+        self, place: _Place, read: pa.RecordBatch, bad_records: pa.StructArray
+    ) -> RejectedRows:
+        rows = np.flatnonzero(_mask(bad_records.is_valid()))
+        counts = {_UNREADABLE: len(rows)}
+        if not isinstance(self._on_bad_row, OutputTag):
+            return RejectedRows(counts, None)
+        line, text, why = bad_records.take(pa.array(rows)).flatten()
+        reasons = pc.binary_join_element_wise(pa.scalar(_UNREADABLE), why, ": ")
+        return RejectedRows(counts, self._rejected_rows(place, read, rows, reasons, line, text))
+
+    def _rejected_rows(
+        self,
+        place: _Place,
+        read: pa.RecordBatch,
+        rows: npt.NDArray[np.integer[Any]],
+        reasons: pa.Array,
+        line: pa.Array | None = None,
+        text: pa.Array | None = None,
+    ) -> pa.RecordBatch:
+        columns = [*read.take(pa.array(rows)).columns, reasons, place.records(rows, line, text)]
+        return pa.RecordBatch.from_arrays(columns, schema=self.rejected_schema)
 
 
 def read_together(
@@ -478,6 +576,8 @@ def read_together(
             yield tuple(reader._waiting(chunk, waiting) for reader in readers)
         return
     columns = list(dict.fromkeys(name for reader in readers for name in reader._read))
+    if readers[0]._finds_bad_records:
+        columns.append(BAD_RECORD)
     counters = [SplitCounter() for _ in readers]
     first_row = 0
     for read in chunk.read(columns, batch_rows, readers[0]._encoded, warnings):
@@ -497,6 +597,11 @@ def arrival_column(log: EventLog) -> tuple[str | None, tuple[ColumnOp, ...]]:
 
 def _shown(schema: pa.Schema) -> str:
     return ", ".join(f"{field.name!r} of type {field.type}" for field in schema)
+
+
+def _mask(column: pa.Array) -> npt.NDArray[np.bool_]:
+    mask: npt.NDArray[np.bool_] = column.to_numpy(zero_copy_only=False)
+    return mask
 
 
 def _nulls(column: pa.Array) -> npt.NDArray[np.bool_] | None:

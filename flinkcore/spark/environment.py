@@ -78,6 +78,7 @@ class SparkExecutionEnvironment(StreamExecutionEnvironment):
         arrival_start_ms: int = 0,
         format: str | None = None,
         format_options: Mapping[str, Any] | None = None,
+        schema: Any = None,
         filesystem: Any = None,
         on_bad_row: Literal["fail", "drop"] | OutputTag = "fail",
         position: Position | Any | None = None,
@@ -103,9 +104,9 @@ class SparkExecutionEnvironment(StreamExecutionEnvironment):
 
         Parameters
         ----------
-        path_or_table, timestamp, arrival, split, rate, arrival_start_ms, format, format_options, filesystem, on_bad_row
+        path_or_table, timestamp, arrival, split, rate, arrival_start_ms, format, format_options, schema, filesystem
             As of :meth:`StreamExecutionEnvironment.from_event_log`.
-        timestamp_unit, arrival_unit, integer_times
+        on_bad_row, timestamp_unit, arrival_unit, integer_times
             As of :meth:`StreamExecutionEnvironment.from_event_log`.
         position : str, (str, "descending"), pyspark.sql.Column or sequence of these, optional
             As of :meth:`StreamExecutionEnvironment.from_event_log`; of a DataFrame also columns of Spark, such as
@@ -127,6 +128,7 @@ class SparkExecutionEnvironment(StreamExecutionEnvironment):
             for setting, value in (
                 ("format", format),
                 ("format_options", format_options),
+                ("schema", schema),
                 ("filesystem", filesystem),
             ):
                 if value is not None:
@@ -150,6 +152,7 @@ class SparkExecutionEnvironment(StreamExecutionEnvironment):
             arrival_start_ms=arrival_start_ms,
             format=format,
             format_options=format_options,
+            schema=schema,
             filesystem=filesystem,
             on_bad_row=on_bad_row,
             position=position,
@@ -302,7 +305,7 @@ class SparkExecutor:
         if not graph.needs_rows:
             with suppress(FlinkcoreError):  # of a refused job nobody knows how it would run
                 plan = make_plan(graph, configuration)
-        of_plan = [] if plan is None else [_explained_merging(plan), *plan.split_origins]
+        of_plan = [] if plan is None else [_explained_merging(plan), *plan.log_facts]
         return [*of_plan, *_explained_logs(graph, plan), *shown_tables(graph)]
 
     def execution_plan(self, job: ElementJob, configuration: ExecutionConfig) -> str:

@@ -174,6 +174,7 @@ def find_races(
     arrival_start_ms: int = 0,
     format: str | None = None,
     format_options: Mapping[str, Any] | None = None,
+    schema: Any = None,
     filesystem: Any = None,
     on_bad_row: Literal["fail", "drop"] = "fail",
     position: Position | None = None,
@@ -192,7 +193,7 @@ def find_races(
         From the stream of events to the stream of results; of several logs, from the stream of each.
     log : Arrow table, path, or a tuple of these
         What `from_event_log` takes; a small log, which is held in memory and replayed some dozens of times.
-    timestamp, arrival, split, rate, arrival_start_ms, format, format_options, filesystem, position
+    timestamp, arrival, split, rate, arrival_start_ms, format, format_options, schema, filesystem, position
         As of `from_event_log`, of all logs. Without an arrival "restart", "ties" and "delay" are not possible.
     timestamp_unit, arrival_unit, integer_times
         As of `from_event_log`, of all logs.
@@ -237,6 +238,7 @@ def find_races(
             ),
             format=format,
             format_options=format_options,
+            schema=schema,
             filesystem=filesystem,
         )
         for each in (log if isinstance(log, tuple) else (log,))

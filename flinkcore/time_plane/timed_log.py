@@ -62,10 +62,16 @@ class TimedLog:
             content = self.content_columns()
         else:
             content = [self.log.position]
-        return EventReader(self.log, self.before, columns, self.timestamp_range, content, self.batch_rows)
+        doubtful = self.log.doubtful(self.content_columns())
+        return EventReader(
+            self.log, self.before, columns, self.timestamp_range, content, doubtful, self.batch_rows
+        )
 
     def content_columns(self) -> list[str]:
-        """Return the columns of the log whose values order rows that arrive together, if rows have no positions."""
+        """Return the columns of the log that the job reads.
+
+        Their values order rows that arrive together, if rows have no positions, and tell which rows are no events.
+        """
         return EventReader(self.log, self.before, None, self.timestamp_range).columns_read
 
     def time_type(self) -> pa.DataType:

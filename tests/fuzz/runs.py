@@ -589,7 +589,7 @@ def types_to_tell(tables: dict[Path, pa.Table]) -> dict[str, Any] | None:
             found.schema == schema and repr(found.to_pylist()) == repr(table.to_pylist())
             for found, table in read
         ):
-            return {"format_options": {"column_types": types}} if types else {}
+            return {"schema": types} if types else {}
     return None
 
 

@@ -79,7 +79,7 @@ def untyped_advice(column: str) -> str:
     """Say what to do about a column in which no value has a type."""
     return (
         "it holds only nulls where it was looked at, or no rows; name another column, or give it a type: in a table by "
-        f"a cast, in CSV and JSON with format_options={{'column_types': {{{column!r}: 'string'}}}}"
+        f"a cast, in files with schema={{{column!r}: 'string'}}"
     )
 
 

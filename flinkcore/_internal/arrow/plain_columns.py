@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -133,12 +134,13 @@ def has_no_arrays(arrow_type: pa.DataType) -> bool:
 
 
 def plain_column(column: pa.Array, target: pa.DataType) -> pa.Array:
-    """Decode a column to its plain type, without copying where it is plain already.
+    """Decode a column to a plain type, without copying where it is of that type already.
 
     Parameters
     ----------
     column : pyarrow.Array
-        Of any type whose plain type is ``target``, or of type null.
+        A column whose plain type is ``target``, or one that Arrow casts to it. Structs are converted field by field:
+        a field that the column lacks is null, and one that ``target`` lacks is left out.
     target : pyarrow.DataType
         A plain type.
 
@@ -150,12 +152,21 @@ def plain_column(column: pa.Array, target: pa.DataType) -> pa.Array:
     Raises
     ------
     DataError
-        If its text does not fit; see `fitting_pieces`.
+        If ``target`` does not hold a value exactly, or its text does not fit; see `fitting_pieces`.
     """
     try:
         return _plain(column, target)
     except (pa.ArrowInvalid, pa.ArrowCapacityError, pa.ArrowNotImplementedError) as failure:
         raise DataError(f"a column of type {column.type} cannot become {target}: {failure}") from failure
+
+
+def is_castable(found: pa.DataType, target: pa.DataType) -> bool:
+    """Return whether `plain_column` converts columns of a plain type to another, as far as their values allow."""
+    try:
+        _plain(pa.array([], found), target)
+    except (pa.ArrowException, DataError, ValueError):
+        return False
+    return True
 
 
 def _plain(column: pa.Array, target: pa.DataType) -> pa.Array:
@@ -181,7 +192,7 @@ def _plain(column: pa.Array, target: pa.DataType) -> pa.Array:
         return _with_narrow_offsets(column, target)
     if _is_view_of_lists(kind):
         return _lists(column, target)
-    if pa.types.is_nested(kind):
+    if pa.types.is_nested(kind) and pa.types.is_nested(target):
         return _with_plain_fields(column, target)
     if _is_view(kind) and column.null_count:
         column = _with_blank_nulls(column)
@@ -191,10 +202,38 @@ def _plain(column: pa.Array, target: pa.DataType) -> pa.Array:
 def _with_plain_fields(column: pa.Array, target: pa.DataType) -> pa.Array:
     """A nested column whose fields are plain, without what lies around a slice."""
     layout, fields = _layout(column)
-    plain = [_plain(field, kind.type) for field, kind in zip(fields, fields_of(target), strict=True)]
+    if pa.types.is_list(target) or pa.types.is_large_list(target):
+        layout = [pa.py_buffer(_offsets(column, target))]
+    if pa.types.is_struct(target) and decoded_type(column.type) != target:
+        plain = _fields_by_name(column, target)
+    else:
+        plain = [_plain(field, kind.type) for field, kind in zip(fields, fields_of(target), strict=True)]
     nulls = 0 if pa.types.is_union(target) else column.null_count  # unions have none of their own
     validity = pc.is_valid(column).buffers()[1] if nulls else None
     return pa.Array.from_buffers(target, len(column), [validity, *layout], nulls, 0, plain)
+
+
+def _offsets(column: pa.Array, target: pa.DataType) -> npt.NDArray[np.signedinteger[Any]]:
+    """Where the values of lists begin and the last ends, as a list type that may be another one counts them."""
+    if pa.types.is_fixed_size_list(column.type):
+        starts: npt.NDArray[np.signedinteger[Any]] = np.arange(len(column) + 1) * column.type.list_size
+    else:
+        starts = _starts(column)
+        starts = starts - starts[0]
+    if pa.types.is_list(target) and starts[-1] > MOST_TEXT:
+        raise DataError(
+            f"lists of a column of type {column.type} have {starts[-1]:,} values, more than {target} holds"
+        )
+    return starts.astype(np.int32 if pa.types.is_list(target) else np.int64)
+
+
+def _fields_by_name(column: pa.Array, target: pa.DataType) -> list[pa.Array]:
+    # Values of rows that are null may be anything: flattened, they are null, too.
+    fields = dict(zip((field.name for field in column.type), column.flatten(), strict=True))
+    return [
+        _plain(fields[field.name], field.type) if field.name in fields else pa.nulls(len(column), field.type)
+        for field in target
+    ]
 
 
 def _layout(column: pa.Array) -> tuple[list[pa.Buffer], list[pa.Array]]:

@@ -32,8 +32,8 @@ class StoredColumns:
     ignores_case: bool = False
     without_ids: Mapping[str, tuple[str, ...]] | None = None
 
-    def located(self, wanted: pa.Schema, found: pa.Schema, found_in: str) -> dict[str, str | None]:
-        """Return the names of columns in a file.
+    def located(self, wanted: pa.Schema, found: pa.Schema, found_in: str) -> dict[str, str]:
+        """Return the names that columns have in a file, without those that the file lacks.
 
         Parameters
         ----------
@@ -43,11 +43,6 @@ class StoredColumns:
             Of the file, encoded or not.
         found_in : str
             The file's name, for messages.
-
-        Returns
-        -------
-        dict of str to str or None
-            None: the file lacks the column.
 
         Raises
         ------
@@ -63,7 +58,8 @@ class StoredColumns:
                     f"{found_in} has no field ids, by which columns such as {by_id[0]!r} of the table are found: give "
                     "the table a name mapping (schema.name-mapping.default), or rewrite its files"
                 )
-        return {column.name: self._located(column, found, found_in, lacks_ids) for column in wanted}
+        located = {column.name: self._located(column, found, found_in, lacks_ids) for column in wanted}
+        return {name: stored for name, stored in located.items() if stored is not None}
 
     def _located(self, column: pa.Field, found: pa.Schema, found_in: str, lacks_ids: bool) -> str | None:
         wanted: str | int | tuple[str, ...] = self.names.get(column.name, column.name)

@@ -88,13 +88,12 @@ class JobPlan:
         return JobStreams(tuple(stage.streams for stage in self.stages))
 
     @property
-    def split_origins(self) -> list[str]:
-        """How paths split logs that have no `split`, in words: a line for each such log."""
-        origins = [(together[0], self.logs[together[0]].log.split_origin) for together in self.ways]
+    def log_facts(self) -> list[str]:
+        """What files say about the splits and columns of logs: a line for each fact."""
         return [
-            f"splits{'' if len(self.ways) == 1 else f' of log {number}'}: {origin}"
-            for number, origin in origins
-            if origin is not None
+            f"{subject}{'' if len(self.ways) == 1 else f' of log {number}'}: {fact}"
+            for number, *_ in self.ways
+            for subject, fact in self.logs[number].log.facts
         ]
 
     def stage_of_log(self, log: int) -> int:

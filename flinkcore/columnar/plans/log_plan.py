@@ -42,7 +42,7 @@ from flinkcore.datastream.graph.transformations import (
 from flinkcore.datastream.timestamps.assigner_adapters import over_columns
 from flinkcore.errors import ConfigurationError
 from flinkcore.log.event_log import EventLog
-from flinkcore.log.event_reader import EventReader
+from flinkcore.log.event_reader import RECORD_TYPE, EventReader
 from flinkcore.time_plane.timed_log import TimedLog
 
 EVENT_TIME: Final = f"{HIDDEN_PREFIX}event_time"
@@ -50,6 +50,9 @@ EVENT_TIME: Final = f"{HIDDEN_PREFIX}event_time"
 
 REASON: Final = "reason"
 """Column of the rejected rows' side output with the reason."""
+
+RECORD: Final = "record"
+"""Column of the rejected rows' side output with the place of the row, and the text of a record."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +107,7 @@ class LogPlan(TimedLog):
 
     def content_columns(self) -> list[str]:
         """Return the columns of the log that the job reads."""
-        return self.reader(self.data_columns(), is_placed=False).columns_read
+        return EventReader(self.log, self.before, self.data_columns(), self.timestamp_range).columns_read
 
     def data_schema(self) -> pa.Schema:
         """Return the schema of the batches that reach the operator, hidden columns left out."""
@@ -113,8 +116,8 @@ class LogPlan(TimedLog):
         return visible(output_schema(self.after, needed))
 
     def rejected_schema(self) -> pa.Schema:
-        """Return the columns of the rejected rows: those of the events as they reach the key, and the reason."""
-        return self.data_schema().append(pa.field(REASON, pa.string()))
+        """Return the columns of rejected rows: those of the events as they reach the key, `REASON` and `RECORD`."""
+        return pa.schema([*self.data_schema(), pa.field(REASON, pa.string()), pa.field(RECORD, RECORD_TYPE)])
 
     def whole_schema(self) -> pa.Schema:
         """Return the schema of the batches that reach the operator; before `narrowed`, with what nothing reads."""
@@ -193,6 +196,7 @@ def plan_of_log(
             format=source.format,
             filesystem=source.filesystem,
             format_options=source.format_options,
+            schema=source.schema,
         )
     rejected = log.on_bad_row if isinstance(log.on_bad_row, OutputTag) else None
     if rejected is not None and rejected in operator.side_outputs:
@@ -331,10 +335,11 @@ def _check_columns(plan: LogPlan, operator: OperatorPlan) -> None:
     )
     check_keys(plan.keys, at_key, "the key")
     operator.check(at_key)
-    if isinstance(plan.log.on_bad_row, OutputTag) and REASON in at_key.names:
-        raise ConfigurationError(
-            f"the side output of rejected rows has a column {REASON!r} of its own: rename the log's"
-        )
+    for name in (REASON, RECORD) if isinstance(plan.log.on_bad_row, OutputTag) else ():
+        if name in at_key.names:
+            raise ConfigurationError(
+                f"the side output of rejected rows has a column {name!r} of its own: rename the log's"
+            )
 
 
 def _assigned(op: ColumnOp) -> tuple[str, ...]:

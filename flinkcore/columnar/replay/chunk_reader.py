@@ -12,12 +12,12 @@ import pyarrow as pa
 from flinkcore._internal.arrow.arrays import Int32s, Int64s
 from flinkcore._internal.show.times import dated
 from flinkcore.columnar.checkpoint.job_checkpoint import WaitingRowsPart
-from flinkcore.columnar.plans.log_plan import REASON, LogPlan
+from flinkcore.columnar.plans.log_plan import REASON, RECORD, LogPlan
 from flinkcore.columnar.stages.read_counts import ReadCounts
 from flinkcore.columnar.stages.stage_output import StageOutput
 from flinkcore.common import OutputTag
 from flinkcore.errors import DataError
-from flinkcore.log.event_reader import TimedBatch, read_together
+from flinkcore.log.event_reader import RECORD_TYPE, TimedBatch, read_together
 from flinkcore.log.sources.chunks import Chunk
 from flinkcore.time_plane.chunk_clock import ChunkClock
 from flinkcore.time_plane.paused_spans import NOT_READ
@@ -134,15 +134,15 @@ class ChunkReader:
     def _refused(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Rejected rows as their side output shows them; null where a row was refused before a column was made."""
         assert self._rejected_schema is not None
-        *_, reason = rows.columns  # by place: the log may have a column of that name
-        known = dict(zip(rows.schema.names[:-1], rows.columns[:-1], strict=True))
+        *given, reason, record = rows.columns  # by place: the log may have columns of these names
+        known = dict(zip(rows.schema.names[:-2], given, strict=True))
         columns = [
             known[field.name]
             if field.name in known and known[field.name].type == field.type
             else pa.nulls(rows.num_rows, field.type)
-            for field in list(self._rejected_schema)[:-1]
+            for field in list(self._rejected_schema)[:-2]
         ]
-        return pa.RecordBatch.from_arrays([*columns, reason], schema=self._rejected_schema)
+        return pa.RecordBatch.from_arrays([*columns, reason, record], schema=self._rejected_schema)
 
     def _reject_null_keys(self, chunk: Chunk, read: ReadEvents) -> None:
         # Flink's keyBy refuses a null key; a part of a composite key may be null.
@@ -172,8 +172,10 @@ class ChunkReader:
         self.counts.rejected[reason] += len(null_rows)
         if isinstance(policy, OutputTag):
             refused = read.events.batch.take(pa.array(null_rows))
-            columns = [*refused.columns, pa.array([reason] * len(null_rows))]
-            names = [*refused.schema.names, REASON]
+            reasons = pa.repeat(pa.scalar(reason), len(null_rows))
+            file = pa.scalar({"file": chunk.file_name}, RECORD_TYPE)
+            columns = [*refused.columns, reasons, pa.repeat(file, len(null_rows))]
+            names = [*refused.schema.names, REASON, RECORD]
             self._add_rejected(read, pa.RecordBatch.from_arrays(columns, names))
         read.events = read.events.take(np.flatnonzero(valid).astype(np.uint32))
 

@@ -106,8 +106,8 @@ class ReplayReport:
         What looks wrong but was left as it is, for people to read.
     orders
         What orders the events of a split, in words, for each log without an arrival or without positions.
-    split_origins
-        How the paths of its files split a log that has no `split`: a line for each such log.
+    log_facts
+        What files say about a log: how their paths split it, and how their columns differ. A line for each fact.
     tables
         Names of the tables of lakes that are logs, with the versions or snapshots that were read.
     later_operators
@@ -144,7 +144,7 @@ class ReplayReport:
     paused_ms: dict[Any, int] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
     orders: list[str] = field(default_factory=list, compare=False)
-    split_origins: list[str] = field(default_factory=list, compare=False)
+    log_facts: list[str] = field(default_factory=list, compare=False)
     tables: list[str] = field(default_factory=list, compare=False)
     later_operators: list[ReplayReport] = field(default_factory=list)
     _has_windows: bool = field(default=True, repr=False, compare=False)
@@ -175,7 +175,7 @@ class ReplayReport:
         report.timeline_steps = len(timeline.clock_ms)
         report.watermark_ms = timeline.watermark_before_end
         report.later_operators = later
-        report.split_origins = plan.split_origins
+        report.log_facts = plan.log_facts
         report._is_chain, report._is_single = plan.is_chain, plan.is_single
         for number, (each, stage) in enumerate(zip(report.by_operator, plan.stages, strict=True)):
             each._has_windows = stage.operator.has_windows
@@ -350,7 +350,7 @@ class ReplayReport:
         warnings = [f"warning: {warning}" for warning in self.warnings]
         tables = [f"read as {table}" for table in self.tables]
         orders = [f"order of the events{order}" for order in self.orders]
-        return [*warnings, head, *tables, *self.split_origins, *orders]
+        return [*warnings, head, *tables, *self.log_facts, *orders]
 
     def _time_lines(self) -> list[str]:
         lines = []

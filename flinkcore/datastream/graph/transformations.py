@@ -204,7 +204,7 @@ class EventLogSource(Transformation):
         Path, URI or glob, a list of these, `ArrowData`, or `LogData`.
     log : LogSettings
         Times, splits and order of its rows.
-    format, format_options, filesystem
+    format, format_options, filesystem, schema
         As given to :meth:`StreamExecutionEnvironment.from_event_log`.
     """
 
@@ -213,6 +213,7 @@ class EventLogSource(Transformation):
     format: str | None = None
     format_options: Mapping[str, Any] | None = None
     filesystem: Any = None
+    schema: Any = None
 
     @property
     def operator_name(self) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from flinkcore._internal.arrow.plain_columns import plain_schema
+from flinkcore._internal.arrow.plain_columns import narrowest, plain_schema
 from flinkcore._internal.io.avro_files import AvroFile, avro_library, raw_schema
 from flinkcore._internal.io.avro_types import AvroTypes
 from flinkcore.errors import ConfigurationError, DataError, SchemaError, SourceError
@@ -26,12 +26,16 @@ class AvroFormat:
 
     name = "avro"
     is_columnar = False
-    of_further_files = None
+    has_columns = True
+    has_schema = True
     _advice = "The file is truncated, damaged or not Avro: write it again, or take it out of the log"
 
-    def schema(self, file: LogFile) -> pa.Schema | None:
+    def schema(self, file: LogFile, at_a_glance: bool = False) -> pa.Schema | None:
         with self._opened(file) as opened:
             return plain_schema(AvroTypes(opened.schema).arrow_schema())
+
+    def is_text(self, arrow_type: pa.DataType) -> bool:
+        return False
 
     def pieces(self, file: LogFile) -> list[int | None]:
         return [None]
@@ -42,9 +46,9 @@ class AvroFormat:
         with self._opened(file) as opened:
             types = AvroTypes(opened.schema)
             found = plain_schema(types.arrow_schema())
-            columns.check(found, file.name)
+            names = list(columns.located(found, file.name)) or narrowest(found)
             fields = {name: (found.field(name), types.raw_to_arrow(field)) for name, field in types.fields()}
-            wanted = [fields[name] for name in columns.names]
+            wanted = [fields[name] for name in names]
             held: list[Any] = []
             # Only what is read need have values of its logical type.
             for records in opened.blocks(raw=raw_schema(opened.schema)):

@@ -37,7 +37,8 @@ class ParquetFormat:
 
     name = "parquet"
     is_columnar = True
-    of_further_files = None
+    has_columns = True
+    has_schema = True
     _advice = "The file is truncated, damaged or not Parquet: write it again, or take it out of the log"
 
     def __init__(self, int96_unit: str = "us") -> None:
@@ -45,12 +46,15 @@ class ParquetFormat:
             raise ConfigurationError(f"int96_unit is 'us' or 'ns', not {int96_unit!r}")
         self._int96_unit = int96_unit
 
-    def schema(self, file: LogFile) -> pa.Schema | None:
+    def schema(self, file: LogFile, at_a_glance: bool = False) -> pa.Schema | None:
         with (
             source_faults(file.name, self._advice),
             self._open(file) as opened,
         ):
             return plain_schema(_with_instants(opened))
+
+    def is_text(self, arrow_type: pa.DataType) -> bool:
+        return False
 
     def pieces(self, file: LogFile) -> list[int | None]:
         _, metadata = self.footer(file)
@@ -71,15 +75,14 @@ class ParquetFormat:
             opened = closing.enter_context(self._open(file, () if in_table else columns.dictionary_columns))
             found = _with_instants(opened)
             located = columns.located(found, file.name)
-            given = {name: stored for name, stored in located.items() if stored is not None}
-            encoded = sorted({given[name] for name in columns.dictionary_columns if name in given})
+            encoded = sorted({located[name] for name in columns.dictionary_columns if name in located})
             if in_table and encoded:
                 opened = closing.enter_context(self._open(file, encoded))
             groups = list(pieces if pieces is not None else range(opened.metadata.num_row_groups))
             if columns.where:
-                groups = _where_true(file, groups, columns, given, found, self._int96_unit)
+                groups = _where_true(file, groups, columns, located, found, self._int96_unit)
             # Where the file has none of the columns, another one tells the number of rows.
-            names = list(dict.fromkeys(given.values())) or narrowest(plain_schema(found))
+            names = list(dict.fromkeys(located.values())) or narrowest(plain_schema(found))
             _check_rows(opened.metadata, groups)
             # Prefetching holds all the groups of a call in memory; plain local reads hold one.
             runs = [[group] for group in groups] if local else _runs(opened.metadata, groups)
@@ -102,7 +105,7 @@ class ParquetFormat:
                     rows -= batch.num_rows
                     if kept is not None:
                         batch, kept = batch.filter(kept[: batch.num_rows]), kept[batch.num_rows :]
-                    yield _as_in_table(batch, columns.schema, located) if in_table else batch
+                    yield _as_in_table(batch, located) if in_table else batch
                 if rows:
                     raise pa.ArrowInvalid(
                         f"its row groups do not have as many rows as its footer says ({rows} missing)"
@@ -223,17 +226,11 @@ def _of_instants(kind: pa.DataType, leaves: Iterator[str]) -> pa.DataType:
     return pa.timestamp(kind.unit, "UTC") if is_int96 and pa.types.is_timestamp(kind) else kind
 
 
-def _as_in_table(
-    batch: pa.RecordBatch, wanted: pa.Schema, located: Mapping[str, str | None]
-) -> pa.RecordBatch:
-    """A batch with the columns of a table by its names for them."""
-    arrays = [
-        pa.nulls(batch.num_rows, column.type)
-        if (stored := located[column.name]) is None
-        else batch.column(stored)
-        for column in wanted
-    ]
-    return pa.RecordBatch.from_arrays(arrays, wanted.names)
+def _as_in_table(batch: pa.RecordBatch, located: Mapping[str, str]) -> pa.RecordBatch:
+    """A batch with the columns of a table by its names for them; one that is read for its rows alone has no name."""
+    if not located:
+        return pa.RecordBatch.from_arrays(batch.columns, [""])
+    return pa.RecordBatch.from_arrays([batch.column(stored) for stored in located.values()], list(located))
 
 
 def _where_true(
@@ -357,15 +354,19 @@ class ArrowFormat:
 
     name = "arrow"
     is_columnar = True
-    of_further_files = None
+    has_columns = True
+    has_schema = True
     _advice = (
         "The file is truncated, damaged or not an Arrow IPC file, stream or Feather V2 file: write it again, "
         "or take it out of the log"
     )
 
-    def schema(self, file: LogFile) -> pa.Schema | None:
+    def schema(self, file: LogFile, at_a_glance: bool = False) -> pa.Schema | None:
         with source_faults(file.name, self._advice), self._open(file) as source:
             return plain_schema(self._reader(source).schema)
+
+    def is_text(self, arrow_type: pa.DataType) -> bool:
+        return False
 
     def pieces(self, file: LogFile) -> list[int | None]:
         with source_faults(file.name, self._advice), self._open(file) as source:
@@ -379,9 +380,9 @@ class ArrowFormat:
     ) -> Iterator[pa.RecordBatch]:
         with source_faults(file.name, self._advice), self._open(file) as source:
             schema = self._reader(source).schema
-            columns.check(schema, file.name)
+            names = list(columns.located(schema, file.name)) or narrowest(plain_schema(schema))
             source.seek(0)
-            reader = self._reader(source, sorted(schema.get_field_index(name) for name in columns.names))
+            reader = self._reader(source, sorted(map(schema.get_field_index, names)))
             batches: Iterator[pa.RecordBatch]
             if isinstance(reader, ipc.RecordBatchFileReader):
                 batches = (

@@ -10,8 +10,9 @@ from typing import Protocol
 import pyarrow as pa
 
 from flinkcore._internal.arrow.expressions import Expression
-from flinkcore._internal.arrow.plain_columns import plain_type
+from flinkcore._internal.arrow.plain_columns import is_castable, plain_type
 from flinkcore._internal.arrow.stored_columns import StoredColumns
+from flinkcore._internal.arrow.unified_types import fields_beyond, fits
 from flinkcore._internal.io.text_files import COMPRESSED, OTHER_ENCODING
 from flinkcore.errors import FlinkcoreError, SchemaError, SourceError
 from flinkcore.log.files.log_files import LogFile
@@ -24,7 +25,7 @@ class ColumnsToRead:
     Attributes
     ----------
     schema : pyarrow.Schema
-        Names and plain types, as the log's first file has them.
+        Names and plain types, as the log has them.
     origins : mapping of str to str
         Column name to the file that gave its type.
     dictionary_columns : tuple of str
@@ -34,9 +35,11 @@ class ColumnsToRead:
     warnings : list of str
         Takes what a format finds suspicious of the file; each names it.
     known : pyarrow.Schema or None
-        All columns of the log, of which others that the file has are reported in `warnings`; None: they are not.
+        All columns of the log: further ones in the file are reported in `warnings`. None if they are not reported.
+    given : frozenset of str
+        Columns whose type the user has given.
     stored : StoredColumns or None
-        How the files hold the columns of a table; None: by these names and types.
+        Names and types of a table's columns in its files; None if these are the log's.
     where : tuple of pyarrow.compute.Expression
         Conditions over the columns: pieces of whose rows none can meet all of them may be left out.
     """
@@ -47,6 +50,7 @@ class ColumnsToRead:
     batch_rows: int
     warnings: list[str] = field(default_factory=list)
     known: pa.Schema | None = None
+    given: frozenset[str] = frozenset()
     stored: StoredColumns | None = None
     where: tuple[Expression, ...] = ()
 
@@ -61,63 +65,62 @@ class ColumnsToRead:
         """Plain types by name."""
         return {field.name: field.type for field in self.schema}
 
-    def located(self, found: pa.Schema, found_in: str) -> dict[str, str | None]:
-        """Return the columns' names in a file; None: it lacks the column, which is null then.
-
-        Raises
-        ------
-        SchemaError
-            As `check`, and of the files of a table as `StoredColumns.located`.
-        """
-        if self.stored is not None:
-            return self.stored.located(self.schema, found, found_in)
-        self.check(found, found_in)
-        return {name: name for name in self.names}
-
-    def check(self, found: pa.Schema, found_in: str) -> None:
-        """Check that a file has the columns that the log's first file says it has; warn of those that only it has.
+    def located(self, found: pa.Schema, found_in: str) -> dict[str, str]:
+        """Return the names that columns have in a file, without those that the file lacks.
 
         Parameters
         ----------
         found : pyarrow.Schema
-            Of the file, encoded or not.
+            The file's schema, encoded or not.
         found_in : str
-            The file's name, for the message.
+            The file's name, for messages.
 
         Raises
         ------
         SchemaError
-            If a column is missing in the file, or has another plain type; a column of type null fits any type.
+            If the file has a column twice, or with values that the log's type does not hold.
         """
-        for name, wanted in self.types.items():
-            indices = found.get_all_field_indices(name)
-            if len(indices) > 1:
-                raise SchemaError(
-                    f"column {name!r} occurs {len(indices)} times in {found_in}: rename one of them"
-                )
-            if not indices:
-                raise SchemaError(
-                    f"column {name!r} ({wanted}) of {self.origins[name]} is missing in {found_in}, which has "
-                    f"{', '.join(found.names) or 'no columns'}; all files of a log have the same columns"
-                )
-            actual = plain_type(found.field(indices[0]).type)
-            if actual != wanted and not pa.types.is_null(actual):
-                raise SchemaError(
-                    f"column {name!r} is {wanted} in {self.origins[name]} but {actual} in {found_in}; "
-                    "write the files anew with one type, or replay them as separate logs"
-                )
-        self.warn_of_others(found.names, found_in)
+        if self.stored is not None:
+            return self.stored.located(self.schema, found, found_in)
+        there = self.there(found.names, found_in)
+        for name in there:
+            wanted, actual = self.schema.field(name).type, plain_type(found.field(name).type)
+            if not (is_castable(actual, wanted) if name in self.given else fits(actual, wanted)):
+                raise self._contradiction(name, wanted, actual, found_in)
+        self.warn_of_others(found, found_in)
+        return {name: name for name in there}
 
-    def warn_of_others(self, names: Sequence[str], found_in: str) -> None:
-        """Warn of columns of a file that the log does not have."""
-        others = [] if self.known is None else [name for name in names if name not in self.known.names]
+    def there(self, names: Sequence[str], found_in: str) -> list[str]:
+        """Return those of the columns that a file has, by its names; raise SchemaError if it has one twice."""
+        for name in self.names:
+            if names.count(name) > 1:
+                raise SchemaError(
+                    f"column {name!r} occurs {names.count(name)} times in {found_in}: rename one of them"
+                )
+        return [name for name in self.names if name in names]
+
+    def warn_of_others(self, found: pa.Schema, found_in: str) -> None:
+        """Warn of columns and fields of a file that the log does not have."""
+        others = [] if self.known is None else fields_beyond(found, self.known)
         if others:
             shown = ", ".join(map(repr, others[:_MOST_OTHERS]))
             more = f" and {len(others) - _MOST_OTHERS:,} more" if len(others) > _MOST_OTHERS else ""
             self.warnings.append(
-                f"{found_in} has columns that the log's first file does not have, so they are left out: {shown}{more}. "
-                "If they are needed, write the first file with them, too"
+                f"{found_in} has columns that the log does not have, so they are left out: {shown}{more}. "
+                "To read them, name them with their types in schema="
             )
+
+    def _contradiction(
+        self, name: str, wanted: pa.DataType, actual: pa.DataType, found_in: str
+    ) -> SchemaError:
+        if name in self.given:
+            return SchemaError(
+                f"column {name!r} is {actual} in {found_in}, which is never the {wanted} of schema=. Give another type"
+            )
+        return SchemaError(
+            f"column {name!r} is {wanted} in {self.origins[name]} but {actual} in {found_in}. Give the type to read it "
+            f"with, such as schema={{{name!r}: 'string'}}, or replay the files as separate logs"
+        )
 
 
 _MOST_OTHERS = 10
@@ -139,19 +142,23 @@ class FileFormat(Protocol):
     """What an event log asks of a file format; implementations are small and picklable.
 
     ``is_columnar``: whether some columns are read without decoding the others.
-    ``of_further_files``: the format as which further files are looked at for columns that the log's first file lacks;
-    None if all files must have the columns of the first.
+    ``has_columns``: whether the rows of a file have the same columns; else each may lack some, which are null.
+    ``has_schema``: whether each file says which columns it has; else types are inferred from values.
     """
 
     name: str
     is_columnar: bool
+    has_columns: bool
+    has_schema: bool
 
-    @property
-    def of_further_files(self) -> "FileFormat | None": ...
+    def schema(self, file: LogFile, at_a_glance: bool = False) -> pa.Schema | None:
+        """Return the plain schema from the footer or the first block; None if the file is empty and has none.
 
-    def schema(self, file: LogFile) -> pa.Schema | None:
-        """Return the plain schema from the footer or the first block; None if the file is empty and has
-        none."""
+        Types that are inferred `at_a_glance` are those of less of the file.
+        """
+
+    def is_text(self, arrow_type: pa.DataType) -> bool:
+        """Return whether values of an inferred type are text in the file, so that a string holds them."""
 
     def pieces(self, file: LogFile) -> list[int | None]:
         """Return the rows of each piece (row group, record batch) that can be read alone, None where not
@@ -165,8 +172,9 @@ class FileFormat(Protocol):
     ) -> Iterator[pa.RecordBatch]:
         """Stream the given pieces (None: all) in order, with bounded memory.
 
-        The batches hold at least the given columns, in any order and encoding; the file's own are checked
-        first. Their values are checked, too: what takes a batch may follow its lengths, offsets and indices.
+        The batches hold at least those of the columns that the file has, or any other one if it has none of them, in
+        any order and encoding, of types that become the log's by `plain_column`. Their values are checked: what takes
+        a batch may follow its lengths, offsets and indices.
         """
 
 

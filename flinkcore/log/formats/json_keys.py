@@ -94,6 +94,11 @@ class OtherKeys:
             self._inferred = len(found)
         self._first_line = self.scanner.line
 
+    def look_into(self, block: bytes) -> None:
+        """Count the keys of a block, and infer the types of those that came first in it."""
+        self.scanner.scan(block)
+        self.end_block(block)
+
     def skip(self, block: bytes) -> None:
         """Take a block of blank lines."""
         self.scanner.scan(block)
@@ -113,7 +118,7 @@ class OtherKeys:
         return (
             f"{file} has keys that are not in the columns of the log, which come from the beginnings of its files, so "
             f"their values are left out: {', '.join(shown)}{more}. Give the types of these columns to read them: "
-            f"format_options={{'column_types': {{{self._types_to_give(others[:_MOST_SHOWN])}}}}}"
+            f"schema={{{self._types_to_give(others[:_MOST_SHOWN])}}}"
         )
 
     def _others(self) -> list[_Other]:

@@ -1,8 +1,10 @@
 """Which file format a log has: the one that the user names, or that of the extensions."""
 
 from collections.abc import Callable, Mapping, Sequence
-from inspect import signature
+from inspect import Parameter, signature
 from typing import Any
+
+import pyarrow as pa
 
 from flinkcore.errors import ConfigurationError, SourceError
 from flinkcore.log.files.log_files import LogFile
@@ -44,7 +46,11 @@ _COMPRESSIONS = ("gz", "bz2", "zst", "lz4")
 
 
 def file_format(
-    files: Sequence[LogFile], format: str | None = None, options: Mapping[str, Any] | None = None
+    files: Sequence[LogFile],
+    format: str | None = None,
+    options: Mapping[str, Any] | None = None,
+    given: Mapping[str, pa.DataType] | None = None,
+    is_lenient: bool = False,
 ) -> FileFormat:
     """Return the format of a log's files.
 
@@ -58,6 +64,10 @@ def file_format(
     options : mapping, optional
         Parameters of :class:`~flinkcore.log.formats.text_formats.CsvFormat`, ``JsonFormat`` or
         :class:`~flinkcore.log.formats.columnar_formats.ParquetFormat`.
+    given : mapping of str to pyarrow.DataType, optional
+        Plain types of columns that are not inferred.
+    is_lenient : bool
+        Whether records of text that cannot be read are rows with `BAD_RECORD`, and not errors.
 
     Returns
     -------
@@ -83,7 +93,8 @@ def file_format(
         kind = _FORMATS[format]
     else:
         raise ConfigurationError(f"format {format!r} is unknown; known are {', '.join(_FORMATS)}")
-    known = list(signature(_FORMAT_TYPES[kind]).parameters)
+    parameters = signature(_FORMAT_TYPES[kind]).parameters
+    known = [name for name in parameters if parameters[name].kind is not Parameter.KEYWORD_ONLY]
     if options is not None and not isinstance(options, Mapping):
         raise ConfigurationError(
             f"format_options is a mapping of options to values, such as {{'delimiter': ';'}}, not {options!r}"
@@ -93,7 +104,10 @@ def file_format(
             raise ConfigurationError(
                 f"format_options: {option!r} is no option of {kind}, which takes {', '.join(known) or 'none'}"
             )
-    return _FORMAT_TYPES[kind](**(options or {}))
+    settings = {"given": given, "is_lenient": is_lenient}
+    return _FORMAT_TYPES[kind](
+        **(options or {}), **{name: value for name, value in settings.items() if name in parameters}
+    )
 
 
 def _guess(file: LogFile) -> str:

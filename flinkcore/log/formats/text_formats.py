@@ -1,11 +1,10 @@
-"""CSV and JSON lines: types come from the first block of the first file and hold for the whole log."""
+"""CSV and JSON lines: types are inferred from parts of some files and hold for the whole log."""
 
 import json
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
-from copy import copy
 from decimal import Decimal
 from functools import partial
 from typing import Any
@@ -16,7 +15,7 @@ import pyarrow.csv as pacsv
 import pyarrow.json as pajson
 
 from flinkcore._internal.arrow.column_values import any_type
-from flinkcore._internal.arrow.plain_columns import plain_schema, plain_type
+from flinkcore._internal.arrow.plain_columns import plain_schema
 from flinkcore._internal.arrow.sound_columns import check_values
 from flinkcore._internal.arrow.unified_types import unified_schema
 from flinkcore._internal.io.text_files import (
@@ -30,6 +29,14 @@ from flinkcore._internal.io.text_files import (
 )
 from flinkcore.errors import ConfigurationError, FlinkcoreError, SchemaError, SourceError
 from flinkcore.log.files.log_files import LogFile
+from flinkcore.log.formats.bad_records import (
+    BadRecord,
+    Record,
+    SoundRecords,
+    examined,
+    records_of,
+    rows_with_bad_records,
+)
 from flinkcore.log.formats.file_format import ColumnsToRead, source_faults
 from flinkcore.log.formats.json_keys import OtherKeys
 
@@ -48,10 +55,11 @@ _DELIMITER = re.compile(r'(?![\r\n"])[\x01-\x7f]')
 class CsvFormat:
     """CSV with a header row.
 
-    Types are inferred from the first block (8 MiB) of the first file, and every file is read with them. A
-    column that is inferred as ``timestamp[s]`` is read as ``timestamp[us]``, so that fractions of a second
+    Types are inferred from the first block (8 MiB) of the first file and the beginnings (1 MiB) of up to 15 others that
+    are spread over the log, and every file is read with them: a column of numbers in one and of text in another is
+    text. A column that is inferred as ``timestamp[s]`` is read as ``timestamp[us]``, so that fractions of a second
     may come later; whole numbers beyond int64 are uint64, if it holds them, and those that float64 would not tell from
-    others near them are an error, unless a type is named. Text is UTF-8; of other bytes name the type, ``"binary"``. A
+    others near them are an error, unless a type is given. Text is UTF-8; for other bytes give the type ``"binary"``. A
     file that ends within a value is an error; one without a line break at its end, which may be cut, is warned of.
 
     Parameters
@@ -61,17 +69,20 @@ class CsvFormat:
     null_values : sequence of str, optional
         Texts that mean null, in every column. By default pyarrow's (empty, "NA", "null", ...), in columns
         that are not strings.
-    column_types : mapping of str to pyarrow.DataType or str, optional
-        Types (or their names, such as "int64" or "timestamp[us]") that are not to be inferred.
-    block_bytes : int
-        Size of the blocks that are read at once, 1 MiB to 1 GiB; no row may be longer.
     newlines_in_values : bool
         True if quoted values may hold line breaks, which otherwise are an error; slower.
+    block_bytes : int
+        Size of the blocks that are read at once, 1 MiB to 1 GiB; no row may be longer.
+    given : mapping of str to pyarrow.DataType
+        Plain types that are not inferred.
+    is_lenient : bool
+        Whether a record that cannot be read is a row with `BAD_RECORD` and not an error.
     """
 
     name = "csv"
     is_columnar = False
-    of_further_files = None
+    has_columns = True
+    has_schema = False
     _advice = (
         "The file is truncated, damaged or not CSV with a header row: repair it or take it out of the log"
     )
@@ -80,9 +91,11 @@ class CsvFormat:
         self,
         delimiter: str = ",",
         null_values: Sequence[str] | None = None,
-        column_types: Mapping[str, Any] | None = None,
         newlines_in_values: bool = False,
         block_bytes: int = _BLOCK_BYTES,
+        *,
+        given: Mapping[str, pa.DataType] | None = None,
+        is_lenient: bool = False,
     ) -> None:
         if not isinstance(delimiter, str) or not _DELIMITER.fullmatch(delimiter):
             raise ConfigurationError(
@@ -98,46 +111,64 @@ class CsvFormat:
             raise ConfigurationError(f"newlines_in_values is True or False, not {newlines_in_values!r}")
         self._delimiter = delimiter
         self._null_values = None if null_values is None else list(null_values)
-        self._column_types = _column_types(column_types, self.name, _read_csv_as)
+        self._given = _checked(given or {}, self.name, _read_csv_as)
         self._newlines_in_values = newlines_in_values
         if type(block_bytes) is not int or not 1 << 20 <= block_bytes <= 1 << 30:
             raise ConfigurationError(
                 f"block_bytes is a number from {1 << 20} to {1 << 30}, not {block_bytes!r}"
             )
         self._block_bytes = block_bytes
+        self._is_lenient = is_lenient
 
-    @property
-    def declared(self) -> Collection[str]:
-        """Names of the columns whose type is given."""
-        return self._column_types.keys()
-
-    def schema(self, file: LogFile) -> pa.Schema | None:
+    def schema(self, file: LogFile, at_a_glance: bool = False) -> pa.Schema | None:
+        block_bytes = min(_SAMPLED_BYTES, self._block_bytes) if at_a_glance else self._block_bytes
+        read = partial(self._first_block, file, block_bytes)
         with source_faults(file.name, self._advice):
             try:
-                schema, rows = self._first_block(file, {})
+                schema, rows = read({})
             except pa.ArrowInvalid as error:
+                if self._is_lenient:
+                    return self._schema_of_sound_records(file, block_bytes)
                 if "conversion error" in str(error):  # to a type that was given
                     raise SchemaError(
-                        f"{file.name} has a value of another type than column_types says: {error}. Give the type that "
+                        f"{file.name} has a value of another type than schema= says: {error}. Give the type that "
                         "all values have, or repair the value"
                     ) from error
                 raise self._row_fault(error) from error
             if schema is None:
                 return None
-            _check_named(self._column_types, schema.names, file.name)
-            return _with_inferred_types(
-                plain_schema(schema), self._column_types, rows, partial(self._first_block, file)
+            return _with_inferred_types(plain_schema(schema), self._given, rows, read)
+
+    def _schema_of_sound_records(self, file: LogFile, block_bytes: int) -> pa.Schema:
+        names = self._names(file)
+        records = next(self._blocks_of_records(file, block_bytes), [])
+
+        def read(types: Mapping[str, pa.DataType]) -> Callable[[bytes], pa.Table]:
+            return partial(
+                self._parsed, names=names, types={**self._given, **types}, wanted=list(types) or names
             )
 
+        sound = b"".join(part.text for part in examined(records, read({})) if isinstance(part, SoundRecords))
+        if not sound:
+            return pa.schema([(name, self._given.get(name, pa.null())) for name in names])
+        rows = read({})(sound)
+        return _with_inferred_types(
+            plain_schema(rows.schema), self._given, rows, lambda types: read(types)(sound)
+        )
+
+    def is_text(self, arrow_type: pa.DataType) -> bool:
+        return True
+
     def _first_block(
-        self, file: LogFile, types: Mapping[str, pa.DataType]
+        self, file: LogFile, block_bytes: int, types: Mapping[str, pa.DataType]
     ) -> tuple[pa.Schema | None, pa.RecordBatch | None]:
         """Read the schema, None of an empty file, and the first block, None if there are no rows."""
         with file.filesystem.open_input_stream(file.path) as stream:
-            rows = CsvRows(stream, self._block_bytes, self._delimiter)
+            rows = CsvRows(stream, block_bytes, self._delimiter)
             if rows.is_empty:
                 return None, None
-            with closing(self._contents(rows, types)) as contents:
+            given = {name: kind for name, kind in self._given.items() if name in rows.names}
+            with closing(self._contents(rows, types or given, list(types), block_bytes)) as contents:
                 return next(contents), next(contents, None)
 
     def pieces(self, file: LogFile) -> list[int | None]:
@@ -151,11 +182,18 @@ class CsvFormat:
             if rows.is_empty:
                 columns.warnings.append(empty_file(file.name))
                 return
-            columns.warn_of_others(rows.names, file.name)
-            inferred = _inferred_floats(columns, self._column_types)
+            if self._is_lenient:
+                yield from self._lenient_batches(file, rows.names, columns)
+                return
+            names = columns.there(rows.names, file.name)
+            columns.warn_of_others(pa.schema([(name, pa.null()) for name in rows.names]), file.name)
+            inferred = [name for name in _inferred_floats(columns, self._given) if name in names]
+            types = {name: columns.types[name] for name in names}
             try:
                 rows_read = 0
-                with closing(self._contents(rows, columns.types)) as contents:
+                # Without any of the columns, another one has as many rows.
+                read = self._contents(rows, types, names or rows.names[:1], self._block_bytes)
+                with closing(read) as contents:
                     next(contents)
                     for batch in contents:
                         rows_read += batch.num_rows
@@ -168,21 +206,73 @@ class CsvFormat:
                     _check_lines(file, rows_read)
                 if rows.ends_within_line:
                     columns.warnings.append(no_last_line_break(file.name))
-            except pa.ArrowKeyError:
-                # A column in use is missing: the schema of the whole file makes the message.
-                found = self.schema(file) or pa.schema([])
-                columns.check(found, file.name)
-                raise
             except pa.ArrowInvalid as error:
                 if "conversion error" in str(error):
                     raise _type_fault(file, error, columns) from error
                 raise self._row_fault(error) from error
 
+    def _lenient_batches(
+        self, file: LogFile, names: Sequence[str], columns: ColumnsToRead
+    ) -> Iterator[pa.RecordBatch]:
+        there = columns.there(names, file.name)
+        columns.warn_of_others(pa.schema([(name, pa.null()) for name in names]), file.name)
+        inferred = [name for name in _inferred_floats(columns, self._given) if name in there]
+        schema = pa.schema([columns.schema.field(name) for name in there])
+        parse = partial(self._parsed, names=names, types=columns.types, wanted=there or names[:1])
+        text = b""
+        for records in self._blocks_of_records(file, self._block_bytes):
+            rows = rows_with_bad_records(examined(records, parse), schema)
+            for name in [name for name in inferred if _may_be_rounded(rows.column(name))]:
+                self._check_digits(file, name)
+                inferred.remove(name)
+            yield from rows.to_batches()
+            text = records[-1].text if records else text
+        if text and not text.endswith((b"\n", b"\r")):
+            columns.warnings.append(no_last_line_break(file.name))
+
+    def _names(self, file: LogFile) -> list[str]:
+        with file.filesystem.open_input_stream(file.path) as stream:
+            return CsvRows(stream, self._block_bytes, self._delimiter).names
+
+    def _blocks_of_records(self, file: LogFile, block_bytes: int) -> Iterator[list[Record]]:
+        """Yield the records after the header, block by block; a record that lacks its end belongs to the next block."""
+        line, open_text, is_header = 1, b"", True
+        with file.filesystem.open_input_stream(file.path) as stream:
+            for _, block in _line_blocks(stream, block_bytes):
+                records = records_of(open_text + block, line, self._newlines_in_values)
+                line += block.count(b"\n")
+                if is_header and records:
+                    records, is_header = records[1:], False
+                open_text = b""
+                if records and self._newlines_in_values and records[-1].text.count(b'"') % 2:
+                    *records, last = records
+                    line, open_text = last.line, last.text
+                yield records
+            if open_text:
+                yield [Record(line, open_text)]
+
+    def _parsed(
+        self, text: bytes, names: Sequence[str], types: Mapping[str, pa.DataType], wanted: Sequence[str]
+    ) -> pa.Table:
+        """Return records as rows with the wanted columns; raise pyarrow.ArrowInvalid if one cannot be read."""
+        if text.count(b'"') % 2:
+            raise pa.ArrowInvalid("a quote is missing")
+        rows = pacsv.read_csv(
+            pa.BufferReader(text),
+            pacsv.ReadOptions(use_threads=False, column_names=names, block_size=len(text) + 1),
+            self._parse_options(),
+            self._convert_options(types, wanted),
+        )
+        if not self._newlines_in_values and rows.num_rows != len(_LINE.findall(text)):
+            raise pa.ArrowInvalid("a value has line breaks")
+        return rows
+
     def _check_digits(self, file: LogFile, name: str) -> None:
         """Check that a column which was inferred as float64 holds no whole number that such a float rounds."""
         with file.filesystem.open_input_stream(file.path) as stream:
             rows = CsvRows(stream, self._block_bytes, self._delimiter)
-            with closing(self._contents(rows, {name: pa.string()})) as contents:
+            read = self._contents(rows, {name: pa.string()}, [name], self._block_bytes)
+            with closing(read) as contents:
                 next(contents)
                 for (column,) in contents:
                     for text in column.filter(pc.match_substring_regex(column, _WHOLE)).to_pylist():
@@ -198,20 +288,26 @@ class CsvFormat:
             f"{min(8 * self._block_bytes, 1 << 30)}}} or so says it, or a quote too many"
         )
 
-    def _contents(self, rows: CsvRows, types: Mapping[str, pa.DataType]) -> Generator[Any, None, None]:
+    def _contents(
+        self, rows: CsvRows, types: Mapping[str, pa.DataType], names: Sequence[str], block_bytes: int
+    ) -> Generator[Any, None, None]:
+        """Yield the schema and the batches of these columns, or of all if none is named."""
         return csv_contents(
             rows,
-            pacsv.ReadOptions(use_threads=False, block_size=self._block_bytes),
-            pacsv.ParseOptions(
-                delimiter=self._delimiter,
-                newlines_in_values=self._newlines_in_values,
-            ),
-            pacsv.ConvertOptions(
-                column_types=types or self._column_types,
-                include_columns=list(types),
-                null_values=self._null_values,
-                strings_can_be_null=self._null_values is not None,
-            ),
+            pacsv.ReadOptions(use_threads=False, block_size=block_bytes),
+            self._parse_options(),
+            self._convert_options(types, names),
+        )
+
+    def _parse_options(self) -> Any:
+        return pacsv.ParseOptions(delimiter=self._delimiter, newlines_in_values=self._newlines_in_values)
+
+    def _convert_options(self, types: Mapping[str, pa.DataType], names: Sequence[str]) -> Any:
+        return pacsv.ConvertOptions(
+            column_types=types,
+            include_columns=list(names),
+            null_values=self._null_values,
+            strings_can_be_null=self._null_values is not None,
         )
 
 
@@ -241,62 +337,68 @@ class JsonFormat:
 
     Parameters
     ----------
-    column_types : mapping of str to pyarrow.DataType or str, optional
-        Types that are not to be inferred, also of keys that are not found where types are inferred.
+    given : mapping of str to pyarrow.DataType
+        Plain types that are not inferred, also of keys that are not found where types are inferred.
+    is_lenient : bool
+        Whether a line that cannot be read is a row with `BAD_RECORD` and not an error.
     """
 
     name = "json"
     is_columnar = False
+    has_columns = False
+    has_schema = False
     _advice = (
         "The file is truncated, damaged or not JSON lines (one object per line): repair it or take it out of "
         "the log"
     )
 
-    def __init__(self, column_types: Mapping[str, Any] | None = None) -> None:
-        self._column_types = _column_types(column_types, self.name, _read_json_as)
-        self._inferred_bytes = _BLOCK_BYTES
+    def __init__(self, *, given: Mapping[str, pa.DataType] | None = None, is_lenient: bool = False) -> None:
+        self._given = _checked(given or {}, self.name, _read_json_as)
+        self._is_lenient = is_lenient
 
-    @property
-    def of_further_files(self) -> "JsonFormat":
-        further = copy(self)
-        further._inferred_bytes = min(_SAMPLED_BYTES, _BLOCK_BYTES)
-        return further
-
-    @property
-    def declared(self) -> Collection[str]:
-        """Names of the columns whose type is given."""
-        return self._column_types.keys()
-
-    def schema(self, file: LogFile) -> pa.Schema | None:
+    def schema(self, file: LogFile, at_a_glance: bool = False) -> pa.Schema | None:
         with source_faults(file.name, self._advice):
             with file.filesystem.open_input_stream(file.path) as stream:
-                blocks = _line_blocks(stream, self._inferred_bytes)
+                blocks = _line_blocks(
+                    stream, min(_SAMPLED_BYTES, _BLOCK_BYTES) if at_a_glance else _BLOCK_BYTES
+                )
                 offset, block = next((found for found in blocks if not found[1].isspace()), (0, None))
             if block is None:
                 return None
             try:
                 schema = self._inferred(block)
             except pa.ArrowInvalid as error:
-                given = pa.schema(list(self._column_types.items()))
+                if self._is_lenient:
+                    return self._schema_of_sound_lines(block)
+                given = pa.schema(list(self._given.items()))
                 raise self._fault(file, offset, block, given, "infer", error) from error
             last = _last_lines(file, offset + len(block))
             if last and not last.isspace():
                 with suppress(pa.ArrowInvalid):  # an error where it is read
-                    schema = unified_schema(schema, self._inferred(last))
+                    schema = unified_schema(schema, self._inferred(last), self.is_text)
             return schema
 
+    def is_text(self, arrow_type: pa.DataType) -> bool:
+        return False  # numbers are not, and text that is a time in one file need not be one in another
+
+    def _schema_of_sound_lines(self, block: bytes) -> pa.Schema:
+        given = pa.schema(list(self._given.items()))
+        schema = given
+        for part in examined(records_of(block, 1), partial(_parse, schema=given, unexpected="infer")):
+            if isinstance(part, SoundRecords):
+                schema = unified_schema(schema, self._inferred(part.text))
+        return schema
+
     def _inferred(self, block: bytes) -> pa.Schema:
-        found = _parse(block, pa.schema(list(self._column_types.items())), "infer")
+        found = _parse(block, pa.schema(list(self._given.items())), "infer")
         schema = _with_inferred_types(
             plain_schema(found.schema),
-            self._column_types,
+            self._given,
             found,
             lambda types: _parse(block, pa.schema(list(types.items())), "ignore"),
         )
         # To a struct that is given, Arrow adds the fields that it finds.
-        return pa.schema(
-            [field.with_type(self._column_types.get(field.name, field.type)) for field in schema]
-        )
+        return pa.schema([field.with_type(self._given.get(field.name, field.type)) for field in schema])
 
     def pieces(self, file: LogFile) -> list[int | None]:
         return [None]
@@ -306,24 +408,26 @@ class JsonFormat:
     ) -> Iterator[pa.RecordBatch]:
         with source_faults(file.name, self._advice), file.filesystem.open_input_stream(file.path) as stream:
             is_empty = True
-            inferred = _inferred_floats(columns, self._column_types)
-            others = (
-                None
-                if columns.known is None
-                else OtherKeys(columns.known, self._column_types, self._inferred)
-            )
+            inferred = _inferred_floats(columns, self._given)
+            others = None if columns.known is None else OtherKeys(columns.known, self._given, self._inferred)
+            line = 1
             for offset, block in _line_blocks(stream, _BLOCK_BYTES):
-                try:
-                    if block.isspace():
-                        if others is not None:
-                            others.skip(block)
-                        continue
-                    is_empty = False
-                    table = _parse(block, columns.schema, "ignore", others)
-                except pa.ArrowInvalid as error:
-                    raise self._fault(
-                        file, offset, block, columns.schema, "ignore", error, columns
-                    ) from error
+                if block.isspace():
+                    if others is not None:
+                        others.skip(block)
+                    line += block.count(b"\n") if self._is_lenient else 0
+                    continue
+                is_empty = False
+                if self._is_lenient:
+                    table = _with_bad_lines(block, line, columns.schema, others)
+                    line += block.count(b"\n")
+                else:
+                    try:
+                        table = _parse(block, columns.schema, "ignore", others)
+                    except pa.ArrowInvalid as error:
+                        raise self._fault(
+                            file, offset, block, columns.schema, "ignore", error, columns
+                        ) from error
                 for name in inferred:
                     if _may_be_rounded(table.column(name)):
                         _check_digits(file, table.field(name), block)
@@ -409,6 +513,23 @@ def _parse(block: bytes, schema: pa.Schema, unexpected: str, others: OtherKeys |
     )
 
 
+def _with_bad_lines(block: bytes, line: int, schema: pa.Schema, others: OtherKeys | None) -> pa.Table:
+    """Return a block as rows with `BAD_RECORD`, and look for other keys in its sound lines."""
+    parse = partial(_parse, schema=schema, unexpected="ignore")
+    parts: list[SoundRecords | BadRecord]
+    try:
+        parts = [SoundRecords(block, parse(block))]
+    except pa.ArrowInvalid:
+        parts = list(examined(records_of(block, line), parse))
+    if others is not None:
+        lines = block.split(b"\n")
+        for part in parts:
+            if isinstance(part, BadRecord):
+                lines[part.record.line - line] = b""
+        others.look_into(b"\n".join(lines))
+    return rows_with_bad_records(parts, schema)
+
+
 def _sound_lines(block: bytes, schema: pa.Schema, unexpected: str) -> int:
     """Return how many lines of a block can be parsed, up to the first that cannot."""
     lines = block.splitlines(keepends=True)
@@ -472,33 +593,19 @@ def _is_compressed(path: str) -> bool:
     return path.endswith((".br", ".bz2", ".gz", ".lz4", ".zst"))
 
 
-def _column_types(
-    given: Mapping[str, Any] | None, format: str, read_as: Callable[[pa.DataType], object]
-) -> dict[str, pa.DataType]:
-    """Return given types as a log has them; `read_as` lets Arrow refuse those that it does not read from the format."""
-    if given is not None and not isinstance(given, Mapping):
-        raise ConfigurationError(
-            f"column_types is a mapping of columns to types, such as {{'zip': 'string'}}, not {given!r}"
-        )
-    types = {}
-    for name, wanted in (given or {}).items():
+def _checked(
+    given: Mapping[str, pa.DataType], format: str, read_as: Callable[[pa.DataType], object]
+) -> Mapping[str, pa.DataType]:
+    """Return given types; `read_as` lets Arrow refuse those that it does not read from the format."""
+    for name, wanted in given.items():
         try:
-            named = pa.type_for_alias(wanted) if isinstance(wanted, str) else wanted
-        except ValueError as error:
-            raise ConfigurationError(
-                f"column_types: {wanted!r} of column {name!r} is no Arrow type"
-            ) from error
-        if not isinstance(name, str) or not isinstance(named, pa.DataType):
-            raise ConfigurationError(f"column_types: {wanted!r} of column {name!r} is no Arrow type")
-        types[name] = plain_type(named)
-        try:
-            read_as(types[name])
+            read_as(wanted)
         except pa.ArrowNotImplementedError as error:
             raise ConfigurationError(
-                f"column_types: column {name!r} cannot be read from {format} as {named}; give another type, such as "
+                f"schema=: column {name!r} cannot be read from {format} as {wanted}. Give another type, such as "
                 "'string', and cast the column in with_columns(...)"
             ) from error
-    return types
+    return given
 
 
 def _read_csv_as(arrow_type: pa.DataType) -> object:
@@ -510,14 +617,6 @@ def _read_csv_as(arrow_type: pa.DataType) -> object:
 
 def _read_json_as(arrow_type: pa.DataType) -> object:
     return _parse(b"{}\n", pa.schema({"column": arrow_type}), "ignore")
-
-
-def _check_named(column_types: Mapping[str, pa.DataType], names: Sequence[str], file: str) -> None:
-    for name in column_types:
-        if name not in names:
-            raise ConfigurationError(
-                f"column_types names {name!r}, which {file} does not have: {', '.join(names)}"
-            )
 
 
 def _with_inferred_types(
@@ -598,7 +697,7 @@ def _rounded(file: LogFile, name: str, digits: str, exact: str) -> SchemaError:
     shown = digits if len(digits) <= 60 else f"{digits[:57]}..."
     return SchemaError(
         f"{file.name} has a number in column {name!r} that float64, the type found for it, does not tell from "
-        f"others near it: {shown}. Give the type with format_options={{'column_types': {{{name!r}: type}}}}: {exact} "
+        f"others near it: {shown}. Give the type with schema={{{name!r}: type}}: {exact} "
         "keeps every digit, as keys need it, and 'double' rounds"
     )
 
@@ -609,6 +708,6 @@ def _type_fault(file: LogFile, error: object, columns: ColumnsToRead) -> SchemaE
     )
     return SchemaError(
         f"{file.name} has a value of another type: {error}. Its columns were read as {read_as}; "
-        "give the type with format_options={'column_types': {column: type}} ('binary' of text that is not "
-        "UTF-8), or repair the value; a time column may be a 'string', and on_bad_row then covers what is no time"
+        "give the type with schema={column: type} ('binary' of text that is not UTF-8), or repair the value; a time "
+        "column may be a 'string', and on_bad_row then covers what is no time"
     )

@@ -251,6 +251,10 @@ class RankedChunk(Chunk):
         )
 
     @property
+    def finds_bad_records(self) -> bool:
+        return self.chunk.finds_bad_records
+
+    @property
     def is_checked(self) -> bool:
         return self.chunk.is_checked
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 
 from flinkcore._internal.arrow.column_ops import Filter, apply_ops, expression_columns
@@ -12,15 +13,18 @@ from flinkcore._internal.arrow.expressions import Expression
 from flinkcore._internal.arrow.joined_batches import compacted
 from flinkcore._internal.arrow.plain_columns import fitting_pieces, narrowest, plain_column, plain_type
 from flinkcore._internal.arrow.stored_columns import StoredColumns
+from flinkcore._internal.show.tables import shown_value
 from flinkcore.common.split_origin import FILE, PARTITION, SplitOrigin
-from flinkcore.errors import SourceError
+from flinkcore.errors import DataError, SourceError
 from flinkcore.log.files.log_files import LogFile
+from flinkcore.log.formats.bad_records import BAD_RECORD, BAD_RECORD_TYPE
 from flinkcore.log.formats.file_format import ColumnsToRead, FileFormat
+from flinkcore.log.schemas.given_schema import GivenSchema
 
 
 @dataclass(frozen=True)
 class LogSchema:
-    """The columns that all files of a log have.
+    """The columns of a log. A file may lack some, which are null there, and have others of narrower types.
 
     Parameters
     ----------
@@ -28,14 +32,23 @@ class LogSchema:
         Plain types; partition columns come last.
     origins : mapping of str to str
         Column name to the file that gave its type.
+    given : GivenSchema
+        The columns whose types the user has given.
+    changes : tuple of str
+        Differences between the files that have been looked at, a sentence each.
+    converted : frozenset of str
+        Columns that have another type in some of these files.
     stored : StoredColumns or None
-        How the files hold the columns of a table; None: by these names and types.
+        Names and types of a table's columns in its files; None if these are the log's.
     of_conditions : pyarrow.Schema
         Columns of the table that only conditions read: the log does not have them.
     """
 
     schema: pa.Schema
     origins: Mapping[str, str]
+    given: GivenSchema = field(default_factory=GivenSchema)
+    changes: tuple[str, ...] = ()
+    converted: frozenset[str] = frozenset()
     stored: StoredColumns | None = None
     of_conditions: pa.Schema = field(default_factory=lambda: pa.schema([]))
 
@@ -91,7 +104,7 @@ class Chunk(ABC):
         Parameters
         ----------
         columns : sequence of str or None
-            Which columns, in which order; None for all.
+            Which columns, in which order; None for all. `BAD_RECORD` as the last one says which rows are not events.
         batch_rows : int
             Rows of a batch at most.
         dictionary_columns : sequence of str
@@ -110,9 +123,18 @@ class Chunk(ABC):
             If the file cannot be read to its end, or, after the last row, if a chunk that compares its rows itself has
             others than in the first pass.
         SchemaError
-            If a column is missing in the file or has another type than in the log's first file.
+            If a column has values in the file that its type in the log does not hold.
         """
-        return self._read(columns, batch_rows, dictionary_columns, warnings)
+        if columns is None or BAD_RECORD not in columns or self.finds_bad_records:
+            yield from self._read(columns, batch_rows, dictionary_columns, warnings)
+            return
+        for batch in self._read(list(columns)[:-1], batch_rows, dictionary_columns, warnings):
+            yield batch.append_column(BAD_RECORD, pa.nulls(batch.num_rows, BAD_RECORD_TYPE))
+
+    @property
+    def finds_bad_records(self) -> bool:
+        """Whether `_read` knows the column `BAD_RECORD`."""
+        return False
 
     @abstractmethod
     def _read(
@@ -149,6 +171,10 @@ class Chunk(ABC):
     def path_partition(self) -> int | str | None:
         """The partition that the file's path names, where the log is split so."""
         return None
+
+    def lacks(self, column: str) -> bool:
+        """Return whether the file lacks a column of the log, which is looked up in it."""
+        return False
 
     def rows_where(self, conditions: Sequence[Expression]) -> "Chunk":
         """Return a chunk of those rows for which all conditions are true, read as far as statistics do not tell."""
@@ -194,26 +220,28 @@ class FileChunk(Chunk):
         encoded: Sequence[str],
         warnings: list[str] | None,
     ) -> Iterator[pa.RecordBatch]:
-        expected = self.log_schema.read
-        names = list(self.log_schema.schema.names if columns is None else columns)
+        log_schema = self.log_schema
+        expected = log_schema.read
+        names = list(log_schema.schema.names if columns is None else columns)
         read = self._read_by_conditions()
         encoded = [name for name in encoded if name not in read]
         taken = names + [name for name in expected.names if name in read and name not in names]
         partition = dict(self.file.partition)
-        in_file = [name for name in taken if name not in partition]
+        in_file = [name for name in taken if name not in partition and name != BAD_RECORD]
         if not in_file:
             # Only partition columns are asked for: any column of the file has as many rows.
             in_file = narrowest(pa.schema([field for field in expected if field.name not in partition]))
-        encoded_here = [name for name in encoded if name in in_file]
+        reports_others = warnings is not None and log_schema.stored is None and not log_schema.given.is_whole
         to_read = ColumnsToRead(
             pa.schema([expected.field(name) for name in in_file]),
-            self.log_schema.origins,
-            tuple(encoded_here),
-            batch_rows,
-            [] if warnings is None else warnings,
-            None if warnings is None or self.log_schema.stored is not None else self.log_schema.schema,
-            self.log_schema.stored,
-            self.where,
+            log_schema.origins,
+            dictionary_columns=tuple(name for name in encoded if name in in_file),
+            batch_rows=batch_rows,
+            warnings=[] if warnings is None else warnings,
+            known=log_schema.schema if reports_others else None,
+            given=frozenset(log_schema.given.types),
+            stored=log_schema.stored,
+            where=self.where,
         )
         self.file.check_unchanged()
         conditions = [Filter(condition) for condition in self.where]
@@ -236,26 +264,67 @@ class FileChunk(Chunk):
         self, names: Sequence[str], to_read: ColumnsToRead, batch_rows: int
     ) -> Iterator[pa.RecordBatch]:
         partition = dict(self.file.partition)
-        encoded = to_read.dictionary_columns
-        schema, in_file = self.log_schema.read, to_read.names
+        schema = self.log_schema.read
+        if BAD_RECORD in names:
+            schema = schema.append(pa.field(BAD_RECORD, BAD_RECORD_TYPE))
         batches = self.format.batches(self.file, self.pieces, to_read)
-        decoded = [name for name in in_file if name not in encoded]
+        decoded = [name for name in to_read.names if name not in to_read.dictionary_columns]
+        row = 0
         for batch in _fitting(_even(batches, batch_rows, self.label), decoded, self.label):
+            misfits: dict[int, str] = {}
             arrays = []
             for name in names:
                 field = schema.field(name)
+                at = batch.schema.get_field_index(name)
                 if name in partition:
                     arrays.append(pa.repeat(pa.scalar(self.constant(name)[1], field.type), batch.num_rows))
-                    continue
-                column = batch.column(name)
-                arrays.append(
-                    column if _stays(column, name, encoded, field.type) else plain_column(column, field.type)
-                )
+                elif at < 0:
+                    arrays.append(pa.nulls(batch.num_rows, field.type))
+                elif _stays(batch.column(at), name, to_read.dictionary_columns, field.type):
+                    arrays.append(batch.column(at))
+                else:
+                    is_lenient = BAD_RECORD in names and name in self.log_schema.converted
+                    found = misfits if is_lenient else None
+                    arrays.append(self._as_in_log(batch.column(at), field, row, found))
+            if misfits:
+                arrays[names.index(BAD_RECORD)] = _with_reasons(arrays[names.index(BAD_RECORD)], misfits)
             yield _record_batch(arrays, list(names))
+            row += batch.num_rows
+
+    def _as_in_log(
+        self, column: pa.Array, field: pa.Field, first_row: int, misfits: dict[int, str] | None
+    ) -> pa.Array:
+        """Return a column with the log's type. Values that it does not hold are null and in `misfits`, or an error."""
+        try:
+            return plain_column(column, field.type)
+        except DataError as failure:
+            stored = plain_type(column.type)
+            if stored == field.type:
+                raise
+            rows = list(_misfits(column, field.type, 0, len(column)))
+            if misfits is None:
+                raise DataError(
+                    f"{self.row_name(first_row + rows[0])} has {shown_value(column[rows[0]])} in column "
+                    f"{field.name!r}, which is {stored} there. {field.type}, the type of the column in the log, does "
+                    f"not hold it exactly. Give a type that holds all values, such as schema={{{field.name!r}: "
+                    "'string'}"
+                ) from failure
+        for row in rows:
+            misfits.setdefault(
+                row, f"{field.name!r} is {shown_value(column[row])}, which {field.type} does not hold"
+            )
+        indices = np.ma.array(np.arange(len(column)), mask=np.isin(np.arange(len(column)), rows))
+        return plain_column(column.take(pa.array(indices)), field.type)
 
     @property
     def is_checked(self) -> bool:
         return True
+
+    def lacks(self, column: str) -> bool:
+        stored, names = self.log_schema.stored, self.log_schema.schema.names
+        is_in_files = self.format.has_columns and column in names and not self.constant(column)[0]
+        schema = self.format.schema(self.file, at_a_glance=True) if is_in_files and stored is None else None
+        return schema is not None and column not in schema.names
 
     def rows_where(self, conditions: Sequence[Expression]) -> Chunk:
         return replace(self, where=(*self.where, *conditions))
@@ -274,6 +343,10 @@ class FileChunk(Chunk):
     @property
     def path_partition(self) -> int | str | None:
         return self.file.split
+
+    @property
+    def finds_bad_records(self) -> bool:
+        return True
 
     @property
     def is_columnar(self) -> bool:
@@ -320,6 +393,27 @@ class TableChunk(Chunk):
         self.__dict__.update(state, table=pa.ipc.open_stream(state["table"]).read_all())
 
 
+def _misfits(column: pa.Array, target: pa.DataType, start: int, stop: int) -> Iterator[int]:
+    """Yield the rows, among some, whose values a plain type does not hold."""
+    try:
+        plain_column(column.slice(start, stop - start), target)
+    except DataError:
+        if stop - start == 1:
+            yield start
+            return
+        half = (start + stop) // 2
+        yield from _misfits(column, target, start, half)
+        yield from _misfits(column, target, half, stop)
+
+
+def _with_reasons(bad_records: pa.StructArray, reasons: Mapping[int, str]) -> pa.Array:
+    """Return `BAD_RECORD` with further rows that are not events."""
+    records = bad_records.to_pylist()
+    for row, reason in reasons.items():
+        records[row] = records[row] or {"line": None, "text": None, "reason": reason}
+    return pa.array(records, BAD_RECORD_TYPE)
+
+
 def _stays(column: pa.Array, name: str, encoded: Sequence[str], plain: pa.DataType) -> bool:
     return name in encoded and pa.types.is_dictionary(column.type) and column.type.value_type == plain
 
@@ -332,7 +426,7 @@ def _fitting(
     batches: Iterable[pa.RecordBatch], decoded: Collection[str], label: str
 ) -> Iterator[pa.RecordBatch]:
     for batch in batches:
-        yield from fitting_pieces(batch, decoded, label)
+        yield from fitting_pieces(batch, [name for name in decoded if name in batch.schema.names], label)
 
 
 def _even(batches: Iterator[pa.RecordBatch], batch_rows: int, label: str) -> Iterator[pa.RecordBatch]:

@@ -3,11 +3,12 @@
 import os
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate, pairwise
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
 import pyarrow as pa
 
@@ -17,7 +18,6 @@ from flinkcore._internal.arrow.joined_batches import compacted, empty_table
 from flinkcore._internal.arrow.plain_columns import plain_schema
 from flinkcore._internal.arrow.schemas import repeated_names
 from flinkcore._internal.arrow.stored_columns import StoredColumns
-from flinkcore._internal.arrow.unified_types import unified_type
 from flinkcore._native.arrow import CheckedStream, checked_batch
 from flinkcore.errors import ConfigurationError, DataError, FlinkcoreError, SchemaError, SourceError
 from flinkcore.log.files.log_files import LogFile, discover_files, files_now, partition_fields
@@ -25,10 +25,13 @@ from flinkcore.log.files.path_partitions import is_partition, partitions_of
 from flinkcore.log.formats.columnar_formats import ParquetFormat
 from flinkcore.log.formats.file_format import FileFormat
 from flinkcore.log.formats.known_formats import file_format
+from flinkcore.log.schemas.found_columns import FoundColumns
+from flinkcore.log.schemas.given_schema import GivenSchema
 from flinkcore.log.sources.chunks import Chunk, FileChunk, LogSchema, TableChunk
 
-# How many files may be opened to learn the type of a column that is all null in the first.
-_PROBED_FILES = 16
+# How many files are looked at for columns, by whether each says which it has.
+_MOST_LOOKED_AT = {False: 16, True: 1000}
+_LOOKING_THREADS = 16
 # Tables of many tiny chunks (appended row by row) are copied together once: a batch has a fixed cost.
 _LEAST_MEAN_ROWS = 8192
 
@@ -44,7 +47,9 @@ class LogFiles:
     format : FileFormat
         Of all the files.
     table : LogSchema or None
-        The columns of the table whose files these are; None: those of the first file.
+        The columns of the table whose files these are; None if they are found in the files.
+    given : GivenSchema
+        The columns whose types the user has given.
     where : tuple of pyarrow.compute.Expression
         Conditions over columns: the log has the rows for which all are true. A row that does not meet them has no
         position.
@@ -55,6 +60,7 @@ class LogFiles:
     files: tuple[LogFile, ...]
     format: FileFormat
     table: LogSchema | None = None
+    given: GivenSchema = field(default_factory=GivenSchema)
     where: tuple[Expression, ...] = ()
     table_name: str | None = None
 
@@ -65,11 +71,14 @@ class LogFiles:
         format: str | None = None,
         filesystem: Any = None,
         format_options: Mapping[str, Any] | None = None,
+        schema: Any = None,
         of_tables: bool = False,
+        is_lenient: bool = False,
     ) -> "LogFiles":
-        """Find the files; see :func:`~flinkcore.log.files.log_files.discover_files` and ``file_format``."""
+        """Find the files; see `discover_files`, ``file_format`` and ``GivenSchema``."""
+        given = GivenSchema.of(schema)
         files = discover_files(paths, filesystem, of_tables)
-        return cls(files, file_format(files, format, format_options))
+        return cls(files, file_format(files, format, format_options, given.types, is_lenient), given=given)
 
     @classmethod
     def of_table(
@@ -109,18 +118,18 @@ class LogFiles:
         table = LogSchema(
             pa.schema([plain.field(name) for name in names]),
             dict.fromkeys(plain.names, "the table"),
-            stored,
-            pa.schema([field for field in plain if field.name not in names]),
+            stored=stored,
+            of_conditions=pa.schema([field for field in plain if field.name not in names]),
         )
-        return cls(kept, ParquetFormat(), table, conditions, table_name)
+        return cls(kept, ParquetFormat(), table, where=conditions, table_name=table_name)
 
     @cached_property
     def log_schema(self) -> LogSchema:
-        """The columns of the log: those of the table, or from the first file that has a schema.
+        """The columns of the log: those of the table, those that are given, or those that any file has.
 
-        A column that is all null there takes its type from the next files (16 at most are opened). Formats whose files
-        may lack columns have those of 16 files that are spread over the log. Partition
-        columns come last and take the place of a file's own column of that name.
+        Files that say which columns they have are all looked at, up to 1,000 that are spread over the log; of others
+        16. A column has a type that holds the values of all of them. Partition columns come last and take the place of
+        a file's own column of that name.
 
         Raises
         ------
@@ -128,49 +137,71 @@ class LogFiles:
             If a file is damaged, or no file has a schema.
         SchemaError
             If partition directories differ between files, or a name occurs twice.
+        ConfigurationError
+            If types of columns are given that no file has.
         """
         if self.table is not None:
             return self.table
-        types: dict[str, pa.DataType] = {}
-        origins: dict[str, str] = {}
-        probed = 0
-        further = self.format.of_further_files
-        for file in self.files if further is None else _spread(self.files):
-            found = self.format.schema(file) if further is None or not types else further.schema(file)
-            if found is None:
-                continue
-            probed += 1
-            if not types:
-                _refuse_repeated(found.names, file.name)
-                types = dict(zip(found.names, found.types, strict=True))
-                origins = dict.fromkeys(found.names, file.name)
-            for name in found.names:
-                before = types.get(name)
-                if further is None and (before is None or not pa.types.is_null(before)):
-                    continue
-                if before is None or pa.types.is_null(before):
-                    origins[name] = file.name
-                types[name] = unified_type(before or pa.null(), found.field(name).type)
-            if probed == _PROBED_FILES or not (further or any(map(pa.types.is_null, types.values()))):
-                break
-        if not types:
-            number = len(self.files)
-            if probed:
-                raise SchemaError(
-                    f"the log has no columns: {self.files[0].name}{' and so on' if number > 1 else ''} may have rows, "
-                    "but a row without columns has no timestamp. Give a log with a column of timestamps"
-                )
-            raise SourceError(
-                f"the log has no columns, for {'its file is' if number == 1 else f'all its {number} files are'} "
-                f"empty: {self.files[0].name}{' and so on' if number > 1 else ''}. Skip the replay, or add a file that "
-                "has the columns, such as Parquet without rows"
-            )
         partition = partition_fields(self.files)
-        for field in partition:
-            types.pop(field.name, None)
-            types[field.name] = field.type
-            origins[field.name] = self.files[0].name
-        return LogSchema(pa.schema(list(types.items())), origins)
+        changes: tuple[str, ...] = ()
+        converted = frozenset(self.given.types)
+        if self.given.is_whole:
+            types, origins = dict(self.given.types), dict.fromkeys(self.given.types, "schema=")
+        else:
+            found = self._found([column.name for column in partition])
+            types, origins, changes = found.types, found.origins, tuple(found.changes())
+            converted |= found.converted
+        for column in partition:
+            given = self.given.types.get(column.name, column.type)
+            if given != column.type:
+                raise ConfigurationError(
+                    f"schema= has {given} as the type of {column.name!r}, a column of directories, which is "
+                    f"{column.type}. Leave it out, and cast the column in with_columns(...)"
+                )
+            types.pop(column.name, None)
+            types[column.name] = column.type
+            origins[column.name] = self.files[0].name
+        return LogSchema(pa.schema(list(types.items())), origins, self.given, changes, converted)
+
+    def _found(self, elsewhere: Sequence[str]) -> FoundColumns:
+        found = FoundColumns(self.format, self.given)
+        for file, schema in self._looked_at():
+            if schema is not None:
+                found.add(schema, file.name)
+            if found.files == _MOST_LOOKED_AT[self.format.has_schema]:
+                break
+        if not found.types:
+            self._refuse_without_columns(found.files > 0)
+        found.give(elsewhere, looked_at_all=found.files == len(self.files))
+        return found
+
+    def _looked_at(self) -> Iterator[tuple[LogFile, pa.Schema | None]]:
+        """The files with their schemas, in the order in which they are looked at."""
+        first, *others = _spread(self.files, _MOST_LOOKED_AT[self.format.has_schema])
+        yield first, self.format.schema(first)
+        most = _MOST_LOOKED_AT[True] - 1 if self.format.has_schema else 0
+        with ThreadPoolExecutor(_LOOKING_THREADS, "flinkcore-schemas") as threads:
+            yield from zip(others[:most], threads.map(self._at_a_glance, others[:most]), strict=True)
+        yield from ((file, self._at_a_glance(file)) for file in others[most:])
+
+    def _at_a_glance(self, file: LogFile) -> pa.Schema | None:
+        try:
+            return self.format.schema(file, at_a_glance=True)
+        except (SchemaError, SourceError):  # which reading it raises, too, if the job comes to it
+            return None
+
+    def _refuse_without_columns(self, has_files: bool) -> NoReturn:
+        number, name = len(self.files), self.files[0].name
+        if has_files:
+            raise SchemaError(
+                f"the log has no columns: {name}{' and so on' if number > 1 else ''} may have rows, "
+                "but a row without columns has no timestamp. Give a log with a column of timestamps"
+            )
+        raise SourceError(
+            f"the log has no columns, for {'its file is' if number == 1 else f'all its {number} files are'} "
+            f"empty: {name}{' and so on' if number > 1 else ''}. Skip the replay, or add a file that "
+            "has the columns, such as Parquet without rows"
+        )
 
     def by_partition(self) -> "LogFiles | None":
         """Return the log with the partition of each file as its split, or None if a file has none.
@@ -250,10 +281,9 @@ class LogFiles:
         return chunks
 
 
-def _spread(files: Sequence[LogFile]) -> list[LogFile]:
+def _spread(files: Sequence[LogFile], number: int) -> list[LogFile]:
     """Return all files of a log; those that come first lie far apart, and are the first and the last one among them."""
-    steps = _PROBED_FILES - 1
-    first = {(len(files) - 1) * step // steps for step in range(_PROBED_FILES)}
+    first = {(len(files) - 1) * step // (number - 1) for step in range(number)}
     return [files[at] for at in [*sorted(first), *(at for at in range(len(files)) if at not in first)]]
 
 

@@ -51,12 +51,14 @@ def log_of_paths(
     format: str | None = None,
     filesystem: Any = None,
     format_options: Mapping[str, Any] | None = None,
+    schema: Any = None,
+    is_lenient: bool = False,
 ) -> LogFiles | LakeTable:
     """Return the files that paths name, or the table, if they name the directory of one.
 
     Parameters
     ----------
-    paths, format, filesystem, format_options
+    paths, format, filesystem, format_options, schema, is_lenient
         As of `LogFiles.discover`. Files of a table that a list names one by one are read as files if there is a format.
 
     Raises
@@ -64,19 +66,26 @@ def log_of_paths(
     SourceError
         If the paths name files of a table, a table and files besides, or a table that cannot be read by its path.
     ConfigurationError
-        If there is a format, and the paths name a table.
+        If there is a format or a schema, and the paths name a table.
     """
     is_list = not isinstance(paths, str | os.PathLike)
     try:
         return LogFiles.discover(
-            paths, format, filesystem, format_options, of_tables=is_list and format is not None
+            paths,
+            format,
+            filesystem,
+            format_options,
+            schema,
+            of_tables=is_list and format is not None,
+            is_lenient=is_lenient,
         )
     except PathOfTable as of_table:
-        if format is not None or format_options:
+        if format is not None or format_options or schema is not None:
             table = of_table.table
             raise ConfigurationError(
-                f"format= and format_options= are of files, and {table.path!r} is {table.kind}. Leave them out to read "
-                "the table. To read files of it as they are, give from_event_log a list of them and their format="
+                f"format=, format_options= and schema= are of files, and {table.path!r} is {table.kind}. Leave them "
+                "out to read the table. To read files of it as they are, give from_event_log a list of them and their "
+                "format="
             ) from None
         return table_at(of_table, filesystem)
 
@@ -115,7 +124,7 @@ def shown_tables(graph: StreamGraph) -> list[str]:
         data = step.data
         with suppress(FlinkcoreError):  # a log that is refused is not read at all
             if isinstance(data, str | list):
-                data = log_of_paths(data, step.format, step.filesystem, step.format_options)
+                data = log_of_paths(data, step.format, step.filesystem, step.format_options, step.schema)
             if isinstance(data, LakeTable):
                 order = "in order of arrival" if step.log.arrival is not None else f"in {data.order}"
                 order = "" if step.log.ordered_by or data is step.data else f", {order}"

@@ -69,7 +69,7 @@ class ParquetFooters:
         except (SchemaError, SourceError) as error:
             raise NotJustFiles(str(error)) from error
         for column in wanted:
-            name = located[column.name]
+            name = located.get(column.name)
             if name is None:
                 continue
             if "." in name:

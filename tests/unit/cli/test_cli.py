@@ -395,8 +395,9 @@ def test_options_of_a_format_are_given_by_name(tmp_path: Path, capsys: pytest.Ca
     assert replayed(log, "--key", "zip") == 1
     advice = "If ';' stands between columns, give --format-option 'delimiter=;'\n"
     assert capsys.readouterr().err.endswith(advice)
-    options = ["delimiter=;", "column_types=zip:string", "null_values=none,NA"]
+    options = ["delimiter=;", "null_values=none,NA"]
     given = [text for option in options for text in ("--format-option", option)]
+    given += ["--type", "zip=string"]
     assert replayed(log, "--key", "zip", *given, "--on-bad-row", "drop", "--output", str(output)) == 0
     assert pa.parquet.read_table(output).column("zip").to_pylist() == ["01234"]
 
@@ -425,7 +426,6 @@ def test_older_results_are_replaced_if_the_command_says_so(
             "--format-option: 'delimter' is no option of csv, which takes delimiter, null_values",
         ),
         (["delimiter=;", "delimiter=,"], "--format-option 'delimiter=,': delimiter is given twice"),
-        (["column_types=zip"], "--format-option 'column_types=zip': write column_types=zip:string,n:int64"),
         (["newlines_in_values=1"], "--format-option 'newlines_in_values=1': write newlines_in_values=true"),
         (["block_bytes=big"], "--format-option 'block_bytes=big': write block_bytes=67108864"),
     ],
@@ -444,10 +444,7 @@ def test_what_is_no_option_of_a_format_is_refused(
     [
         ("delimiter=\\t", {"delimiter": "\t"}),
         ("delimiter==", {"delimiter": "="}),
-        (
-            "column_types=a:timestamp[us, UTC],b:int64",
-            {"column_types": {"a": "timestamp[us, UTC]", "b": "int64"}},
-        ),
+        ("null_values=NA,none", {"null_values": ["NA", "none"]}),
         ("newlines_in_values=True", {"newlines_in_values": True}),
         ("block_bytes=67108864", {"block_bytes": 67_108_864}),
     ],

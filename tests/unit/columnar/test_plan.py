@@ -229,9 +229,7 @@ def test_a_log_without_rows_that_tells_no_types_asks_for_them(
 ) -> None:
     (tmp_path / "log.csv").write_text("ts,k\n")
     for options, column in (({}, "k"), ({"k": "string"}, "ts")):
-        log = env.from_event_log(
-            tmp_path / "log.csv", timestamp="ts", format_options={"column_types": options}
-        )
+        log = env.from_event_log(tmp_path / "log.csv", timestamp="ts", schema=options)
         job = windowed(log.assign_timestamps_and_watermarks(BOUNDED)).aggregate(n=count())
         with pytest.raises(
             SchemaError, match=rf"'{column}' .*no rows; .*give it a type.*\{{'{column}': 'string'\}}"

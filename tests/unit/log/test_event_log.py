@@ -353,10 +353,9 @@ def test_a_csv_file_with_a_fault_leaves_no_thread_of_arrow_in_python(tmp_path):
         from flinkcore.datastream import StreamExecutionEnvironment, TumblingEventTimeWindows
         from flinkcore.datastream.aggregates import count
         from flinkcore.errors import FlinkcoreError
-        options = {{"column_types": {{"ts": "int64"}}}}
         env = StreamExecutionEnvironment()
         try:
-            log = env.from_event_log({str(tmp_path / "log.csv")!r}, timestamp="ts", format_options=options)
+            log = env.from_event_log({str(tmp_path / "log.csv")!r}, timestamp="ts", schema={{"ts": "int64"}})
             keyed = log.assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps()).key_by("key")
             keyed.window(TumblingEventTimeWindows(10)).aggregate(n=count()).to_arrow()
         except FlinkcoreError as error:

@@ -5,6 +5,7 @@ import json
 import pickle
 import re
 import sys
+from datetime import datetime
 
 import duckdb
 import polars
@@ -121,13 +122,20 @@ def test_uneven_row_groups_are_cut_by_rows(tmp_path):
     assert [chunk.rows for chunk in source.chunks(9)] == [900, 20, 30, 50]
 
 
-def test_no_file_is_opened_beyond_the_first_if_there_are_enough_files(tmp_path):
+def test_small_files_are_not_cut(tmp_path):
     for i in range(6):
         pq.write_table(events(i * 10, 10), tmp_path / f"{i}.parquet")
+    assert [chunk.rows for chunk in LogFiles.discover(tmp_path).chunks(4)] == [None] * 6
+
+
+def test_a_damaged_file_is_an_error_where_it_is_read(tmp_path):
+    for i in range(3):
+        pq.write_table(events(i * 10, 10), tmp_path / f"{i}.parquet")
+    (tmp_path / "1.parquet").write_bytes(bytes(100))
     source = LogFiles.discover(tmp_path)
-    for path in [tmp_path / f"{i}.parquet" for i in range(1, 6)]:
-        path.write_bytes(bytes(path.stat().st_size))  # not Parquet
-    assert [chunk.rows for chunk in source.chunks(4)] == [None] * 6
+    assert source.schema == events(0, 1).schema
+    with pytest.raises(SourceError, match=r"1\.parquet cannot be read"):
+        read_all(source)
 
 
 def test_a_large_file_among_small_ones_is_cut_alone(tmp_path):
@@ -555,8 +563,8 @@ def test_unknown_formats_and_options_are_errors(tmp_path):
             r"null_values is a sequence .* not \[5\]",
         ),
         ({"format": "csv", "format_options": {"newlines_in_values": "yes"}}, "is True or False, not 'yes'"),
-        ({"format": "csv", "format_options": {"column_types": ["a"]}}, r"is a mapping .* not \['a'\]"),
-        ({"format": "json", "format_options": {"column_types": {"a": "integer"}}}, "'integer' of column 'a'"),
+        ({"format": "csv", "schema": ["a"]}, r"schema= is a schema of Arrow's or Spark's, .* not \['a'\]"),
+        ({"format": "json", "schema": {"a": "integr"}}, "has the type 'integr', which is not known"),
     ]:
         with pytest.raises(ConfigurationError, match=message):
             LogFiles.discover(tmp_path, **given)
@@ -577,24 +585,24 @@ def test_a_delimiter_that_csv_cannot_have_is_refused(tmp_path, delimiter):
 )
 def test_a_type_that_is_not_read_from_a_format_is_refused(tmp_path, format, arrow_type):
     (tmp_path / "log").write_text("a\n")
-    told = rf"column 'a' cannot be read from {format} as {re.escape(str(arrow_type))}; give another"
+    told = rf"column 'a' cannot be read from {format} as {re.escape(str(arrow_type))}\. Give another"
     with pytest.raises(ConfigurationError, match=told):
-        LogFiles.discover(tmp_path, format, format_options={"column_types": {"a": arrow_type}})
+        LogFiles.discover(tmp_path, format, schema={"a": arrow_type})
 
 
 @pytest.mark.parametrize("arrow_type", [pa.string_view(), pa.dictionary(pa.int8(), pa.string())])
 @pytest.mark.parametrize(("format", "text"), [("csv", "a\nx\n"), ("json", '{"a": "x"}\n')])
 def test_given_types_that_encode_values_are_read_as_the_values(tmp_path, format, text, arrow_type):
     (tmp_path / "log").write_text(text)
-    source = LogFiles.discover(tmp_path, format, format_options={"column_types": {"a": arrow_type}})
+    source = LogFiles.discover(tmp_path, format, schema={"a": arrow_type})
     assert read_all(source) == pa.table({"a": ["x"]})
 
 
 def test_a_value_that_has_not_the_type_that_was_given_is_told_as_such(tmp_path):
     (tmp_path / "a.csv").write_text("id\nx\n")
-    source = LogFiles.discover(tmp_path, format_options={"column_types": {"id": "int64"}})
+    source = LogFiles.discover(tmp_path, schema={"id": "int64"})
     with pytest.raises(
-        SchemaError, match=r"another type than column_types says: .*int64: invalid value 'x'\. Give"
+        SchemaError, match=r"another type than schema= says: .*int64: invalid value 'x'\. Give"
     ):
         source.schema  # noqa: B018
 
@@ -604,10 +612,9 @@ def test_csv_options_are_followed(tmp_path):
     options = {
         "delimiter": ";",
         "null_values": ["-"],
-        "column_types": {"id": "int32"},
         "newlines_in_values": True,
     }
-    source = LogFiles.discover(tmp_path, format_options=options)
+    source = LogFiles.discover(tmp_path, format_options=options, schema={"id": "int32"})
     assert source.schema == pa.schema([("id", pa.int32()), ("note", pa.string())])
     assert read_all(source).to_pydict() == {"id": [1, None, 3], "note": ["x", None, "a\nb"]}
 
@@ -619,14 +626,14 @@ def test_text_that_is_not_utf8_is_an_error_of_csv_where_its_column_is_read(tmp_p
     with pytest.raises(SchemaError, match=r"a\.csv has a value of another type: .*UTF8.*'binary' of text"):
         read_all(source)
     assert read_all(source, columns=["id"]).to_pydict() == {"id": [1]}
-    named = LogFiles.discover(tmp_path, format_options={"column_types": {"name": "binary"}})
+    named = LogFiles.discover(tmp_path, schema={"name": "binary"})
     assert read_all(named).to_pydict() == {"id": [1], "name": [b"M\xfcller"]}
 
 
 def test_a_column_type_for_a_column_that_is_not_there_is_an_error(tmp_path):
     (tmp_path / "a.csv").write_text("id\n1\n")
-    source = LogFiles.discover(tmp_path, format_options={"column_types": {"ID": "int32"}})
-    with pytest.raises(ConfigurationError, match=r"names 'ID', which .*a\.csv does not have: id"):
+    source = LogFiles.discover(tmp_path, schema={"ID": "int32"})
+    with pytest.raises(ConfigurationError, match=r"type of column 'ID', which no file of the log has: id"):
         source.chunks(1)
 
 
@@ -639,9 +646,10 @@ def test_fractions_of_seconds_may_come_after_whole_seconds(tmp_path, name):
     else:
         (tmp_path / "1.json").write_text(json.dumps({"at": times[0]}) + "\n")
         (tmp_path / "2.json").write_text(json.dumps({"at": times[1]}) + "\n")
-    source = LogFiles.discover(tmp_path)
-    assert source.schema.field("at").type == pa.timestamp("us")
-    assert read_all(source)["at"].cast(pa.int64()).to_pylist() == [978307200000000, 978307200250000]
+    assert read_all(LogFiles.discover(tmp_path))["at"].to_pylist() == [
+        datetime(2001, 1, 1),
+        datetime(2001, 1, 1, 0, 0, 0, 250_000),
+    ]
 
 
 def test_keys_that_json_lines_lack_are_null_and_others_are_passed_over(tmp_path):
@@ -768,30 +776,8 @@ def test_partition_directories_that_differ_are_an_error(tmp_path):
         LogFiles.discover(tmp_path).chunks(1)
 
 
-@pytest.mark.parametrize("name", ["parquet", "arrow", "csv"])
-def test_a_column_that_is_missing_in_a_file_is_an_error_that_names_both(tmp_path, name):
-    WRITERS[f"log.{name}"](events(), tmp_path / f"1.{name}")
-    WRITERS[f"log.{name}"](events().drop_columns(["user"]), tmp_path / f"2.{name}")
-    source = LogFiles.discover(tmp_path)
-    with pytest.raises(
-        SchemaError,
-        match=rf"column 'user' \(string\) of .*1\.{name} is missing in .*2\.{name}, which has ts, price",
-    ):
-        read_all(source)
-    assert read_all(source, columns=["ts"]).num_rows == 2 * ROWS
-
-
-@pytest.mark.parametrize("name", ["parquet", "arrow"])
-def test_a_column_of_another_type_is_an_error_that_names_both(tmp_path, name):
-    WRITERS[f"log.{name}"](events(), tmp_path / f"1.{name}")
-    other = events().set_column(0, "ts", events()["ts"].cast(pa.int32()))
-    WRITERS[f"log.{name}"](other, tmp_path / f"2.{name}")
-    with pytest.raises(SchemaError, match=rf"column 'ts' is int64 in .*1\.{name} but int32 in .*2\.{name}"):
-        read_all(LogFiles.discover(tmp_path))
-
-
-@pytest.mark.parametrize("name", ["csv", "json"])
-def test_a_text_value_of_another_type_is_an_error_that_names_the_file(tmp_path, name):
+def test_a_text_value_of_another_type_is_an_error_that_names_the_file(tmp_path):
+    name = "json"
     WRITERS[f"log.{name}"](events(), tmp_path / f"1.{name}")
     WRITERS[f"log.{name}"](events().set_column(0, "ts", pa.array(["soon"] * ROWS)), tmp_path / f"2.{name}")
     with pytest.raises(
@@ -861,10 +847,9 @@ def test_json_that_is_not_lines_of_objects_is_an_error(tmp_path, text):
     [
         ('{"ts": 1}\n\n{"ts": 2}\n{"ts": ', SourceError, r"Invalid value in line 4\. The file is truncated"),
         ('{"ts": 1}\n{"ts": 2}\n{"ts": "x"}\n', SchemaError, "'ts' changed from number to string in line 3"),
-        ('{"ts": 1}\n{"ts": 1.5}\n', SchemaError, "couldn't parse:1.5 in line 2"),
         ('{"ts": 1}\n[1]\n', SourceError, "changed from object to array in line 2"),
     ],
-    ids=["truncated", "number, then text", "fraction", "array"],
+    ids=["truncated", "number, then text", "array"],
 )
 def test_a_fault_in_json_lines_names_the_line(tmp_path, monkeypatch, block, text, error, message):
     monkeypatch.setattr("flinkcore.log.formats.text_formats._BLOCK_BYTES", block)
@@ -959,7 +944,7 @@ def test_whole_numbers_that_a_float_does_not_tell_apart_are_refused(tmp_path, fo
     exact = {"csv": "'string'", "json": r"pyarrow\.decimal128\(38, 0\)"}[format]
     with pytest.raises(
         SchemaError,
-        match=rf"log\.{format} has a number in column 'id' .*: {rounded}\. .*'id': type}}}}: {exact} keeps",
+        match=rf"log\.{format} has a number in column 'id' .*: {rounded}\. .*'id': type}}: {exact} keeps",
     ):
         read_all(source)
 
@@ -989,9 +974,8 @@ def test_numbers_whose_type_is_named_may_be_rounded_or_exact(tmp_path, format):
     numbers = [12345678901234567890123, 12345678901234567890124]
     path = write_ids(tmp_path / f"log.{format}", numbers)
     for kind, read in ("double", float), (pa.decimal128(38, 0), int):
-        options = {"column_types": {"id": kind}}
         assert [read(value) for value in numbers] == (
-            read_all(LogFiles.discover(path, format_options=options))["id"].to_pylist()
+            read_all(LogFiles.discover(path, schema={"id": kind}))["id"].to_pylist()
         )
 
 
@@ -1086,7 +1070,7 @@ def test_a_csv_file_without_a_last_line_break_is_read_with_a_warning(
 ):
     (tmp_path / "a.csv").write_bytes(text.encode())
     monkeypatch.setattr("flinkcore.log.formats.text_formats._BLOCK_BYTES", block)
-    source = LogFiles.discover(tmp_path, format_options={"column_types": {"a": "int64", "b": "string"}})
+    source = LogFiles.discover(tmp_path, schema={"a": "int64", "b": "string"})
     table, warnings = read_with_warnings(source)
     assert [tuple(row.values()) for row in table.to_pylist()] == rows
     assert [text.split(":")[0] for text in warnings] == [

@@ -3,6 +3,7 @@
 import gzip
 import json
 import re
+from decimal import Decimal
 
 import fastavro
 import pyarrow as pa
@@ -13,7 +14,7 @@ import pytest
 from flinkcore._internal.arrow.unified_types import unified_type
 from flinkcore.common import WatermarkStrategy
 from flinkcore.datastream import StreamExecutionEnvironment
-from flinkcore.errors import SchemaError
+from flinkcore.errors import ConfigurationError, DataError, SchemaError
 from flinkcore.log.sources.log_sources import LogFiles
 
 
@@ -34,9 +35,9 @@ def small_blocks(monkeypatch):
     monkeypatch.setattr("flinkcore.log.formats.text_formats._SAMPLED_BYTES", 100)
 
 
-def options_of(warning):
-    """The format_options that a warning advises."""
-    return eval(re.search(r"format_options=(\{.*\})$", warning)[1], {"pyarrow": pa})
+def schema_of(warning):
+    """The schema that a warning advises."""
+    return eval(re.search(r"schema=(\{.*\})$", warning)[1], {"pyarrow": pa})
 
 
 ROWS = [{"ts": n, "payload": {"id": n, "items": [{"a": n}]}} for n in range(20)]
@@ -74,7 +75,7 @@ def test_keys_that_are_found_later_are_reported_with_the_types_that_read_them(tm
     assert name in warning
     for key in ("new", "payload.size", "payload.items[].b"):
         assert f"'{key}' (2 times, first in line 21)" in warning
-    table, warnings = read_all(LogFiles.discover(tmp_path, format_options=options_of(warning)))
+    table, warnings = read_all(LogFiles.discover(tmp_path, schema=schema_of(warning)))
     assert warnings == []
     assert table.to_pylist()[21]["payload"] == {
         "id": 20,
@@ -114,7 +115,7 @@ def test_keys_within_a_column_of_a_given_type_are_not_looked_at(tmp_path, monkey
     small_blocks(monkeypatch)
     write_lines(tmp_path / "1.json", [*ROWS, {"ts": 1, "payload": {"size": 1}}, *ROWS])
     types = {"payload": pa.struct({"id": pa.int64()})}
-    table, warnings = read_all(LogFiles.discover(tmp_path, format_options={"column_types": types}))
+    table, warnings = read_all(LogFiles.discover(tmp_path, schema=types))
     assert warnings == []
     assert table.schema.field("payload").type == types["payload"]
 
@@ -152,7 +153,7 @@ def test_a_replay_reports_the_keys_that_it_leaves_out(tmp_path, monkeypatch):
 
 
 def _avro(table, path):
-    kinds = {"ts": "long", "new": "long"}
+    kinds = {"ts": "long", "new": "long", "old": "long"}
     fields = [{"name": name, "type": kinds[name]} for name in table.column_names]
     with path.open("wb") as file:
         fastavro.writer(file, {"type": "record", "name": "event", "fields": fields}, table.to_pylist())
@@ -172,25 +173,222 @@ WRITERS = {
 
 
 @pytest.mark.parametrize("name", list(WRITERS))
-def test_columns_that_only_a_later_file_has_are_reported(tmp_path, name):
+def test_a_column_that_only_a_later_file_has_is_null_elsewhere(tmp_path, name):
     WRITERS[name](pa.table({"ts": [1]}), tmp_path / f"1.{name}")
-    WRITERS[name](pa.table({"ts": [2], "new": [3]}), tmp_path / f"2.{name}")
+    WRITERS[name](pa.table({"new": [3], "ts": [2]}), tmp_path / f"2.{name}")
+    source = LogFiles.discover(tmp_path)
+    assert read_all(source) == (pa.table({"ts": [1, 2], "new": [None, 3]}), [])
+    assert read_all(source, ["new"]) == (pa.table({"new": [None, 3]}), [])
+    assert source.log_schema.changes == (
+        f"column 'new' is null in 1 of 2 files that lack it, such as {tmp_path}/1.{name}",
+    )
+
+
+@pytest.mark.parametrize("name", list(WRITERS))
+def test_a_column_that_only_earlier_files_have_is_null_later(tmp_path, name):
+    WRITERS[name](pa.table({"ts": [1], "old": [3]}), tmp_path / f"1.{name}")
+    WRITERS[name](pa.table({"ts": [2]}), tmp_path / f"2.{name}")
+    assert read_all(LogFiles.discover(tmp_path))[0].to_pydict() == {"ts": [1, 2], "old": [3, None]}
+
+
+@pytest.mark.parametrize("name", list(WRITERS))
+def test_a_column_of_files_that_are_not_looked_at_is_reported_with_what_reads_it(tmp_path, name, monkeypatch):
+    monkeypatch.setattr("flinkcore.log.sources.log_sources._MOST_LOOKED_AT", {False: 2, True: 2})
+    for number in range(1, 4):
+        table = pa.table({"ts": [number], "new": [7]} if number == 2 else {"ts": [number]})
+        WRITERS[name](table, tmp_path / f"{number}.{name}")
     table, (warning,) = read_all(LogFiles.discover(tmp_path))
-    assert table.to_pydict() == {"ts": [1, 2]}
-    assert re.search(
-        rf"2\.{name} has columns that the log's first file does not have, .*: 'new'\. If", warning
+    assert table.to_pydict() == {"ts": [1, 2, 3]}
+    assert warning == (
+        f"{tmp_path}/2.{name} has columns that the log does not have, so they are left out: 'new'. "
+        "To read them, name them with their types in schema="
+    )
+    given = LogFiles.discover(tmp_path, schema={"new": "int64"})
+    assert read_all(given) == (pa.table({"ts": [1, 2, 3], "new": [None, 7, None]}), [])
+
+
+@pytest.mark.parametrize("name", ["parquet", "arrow"])
+def test_fields_of_structs_and_lists_that_files_lack_are_null(tmp_path, name):
+    rows = [
+        {"payload": {"a": 1, "items": [{"x": 1}]}},
+        {"payload": {"b": 2, "items": [{"y": "z"}, None], "a": 5}},
+        {"payload": None},
+    ]
+    kinds = [
+        pa.struct({"a": pa.int32(), "items": pa.list_(pa.struct({"x": pa.int8()}))}),
+        pa.struct({"b": pa.int64(), "items": pa.list_(pa.struct({"y": pa.string()})), "a": pa.int64()}),
+        pa.struct({"b": pa.int32()}),
+    ]
+    for number, (row, kind) in enumerate(zip(rows, kinds, strict=True)):
+        table = pa.Table.from_pylist([row], pa.schema({"payload": kind}))
+        WRITERS[name](table, tmp_path / f"{number}.{name}")
+    table, warnings = read_all(LogFiles.discover(tmp_path))
+    assert warnings == []
+    assert table.schema.field("payload").type == pa.struct(
+        {
+            "a": pa.int64(),
+            "items": pa.list_(pa.struct({"x": pa.int8(), "y": pa.string()})),
+            "b": pa.int64(),
+        }
+    )
+    assert table["payload"].to_pylist() == [
+        {"a": 1, "items": [{"x": 1, "y": None}], "b": None},
+        {"a": 5, "items": [{"x": None, "y": "z"}, None], "b": 2},
+        None,
+    ]
+
+
+def test_fields_of_structs_in_files_that_are_not_looked_at_are_reported(tmp_path, monkeypatch):
+    monkeypatch.setattr("flinkcore.log.sources.log_sources._MOST_LOOKED_AT", {False: 2, True: 2})
+    for number in range(1, 4):
+        items = [{"x": 1, "y": 2}] if number == 2 else [{"x": 1}]
+        pq.write_table(pa.table({"p": [{"items": items}]}), tmp_path / f"{number}.parquet")
+    _, (warning,) = read_all(LogFiles.discover(tmp_path))
+    assert "2.parquet has columns that the log does not have, so they are left out: 'p.items[].y'." in warning
+
+
+ANY_TYPES = [
+    (pa.int32(), [1], pa.int64(), [2**40], pa.int64()),
+    (pa.int64(), [2**53], pa.float64(), [0.5], pa.float64()),
+    (pa.float32(), [0.25], pa.int16(), [3], pa.float64()),
+    (pa.uint32(), [2**32 - 1], pa.int8(), [-1], pa.int64()),
+    (pa.uint64(), [2**64 - 1], pa.int64(), [5], pa.uint64()),
+    (
+        pa.decimal128(5, 2),
+        [Decimal("123.45")],
+        pa.decimal128(6, 4),
+        [Decimal("12.3456")],
+        pa.decimal128(7, 4),
+    ),
+    (pa.decimal128(5, 2), [Decimal("123.45")], pa.int64(), [2**63 - 1], pa.decimal128(22, 2)),
+    (pa.timestamp("s"), [5], pa.timestamp("us"), [6], pa.timestamp("us")),
+    (pa.timestamp("ms", "UTC"), [5], pa.timestamp("ms", "Europe/Berlin"), [6], pa.timestamp("ms", "UTC")),
+    (pa.date32(), [1], pa.timestamp("ms"), [6], pa.timestamp("ms")),
+    (pa.time32("s"), [1], pa.time64("us"), [6], pa.time64("us")),
+    (pa.duration("s"), [1], pa.duration("ms"), [6], pa.duration("ms")),
+    (pa.binary(2), [b"ab"], pa.binary(), [b"c"], pa.binary()),
+    (pa.null(), [None], pa.string(), ["x"], pa.string()),
+]
+
+
+@pytest.mark.parametrize(("one", "ones", "other", "others", "both"), ANY_TYPES)
+@pytest.mark.parametrize("is_reversed", [False, True])
+def test_a_column_has_the_type_that_holds_the_values_of_all_files(
+    tmp_path, one, ones, other, others, both, is_reversed
+):
+    columns = [pa.array(ones, one), pa.array(others, other)]
+    if is_reversed:
+        columns.reverse()
+    for number, column in enumerate(columns):
+        _ipc(pa.table({"a": column}), tmp_path / f"{number}.arrow")
+    source = LogFiles.discover(tmp_path)
+    table, _ = read_all(source)
+    assert table.schema.field("a").type == both
+    assert table["a"].to_pylist() == [column.cast(both)[0].as_py() for column in columns]
+    assert pa.types.is_null(one) or source.log_schema.changes == (
+        f"column 'a' is {both}, which holds the values of all files: {columns[0].type} in {tmp_path}/0.arrow, "
+        f"{columns[1].type} in {tmp_path}/1.arrow",
     )
 
 
-def test_a_parquet_struct_that_grows_is_refused_by_file_and_column(tmp_path):
-    pq.write_table(pa.table({"payload": [{"a": 1}]}), tmp_path / "1.parquet")
-    pq.write_table(pa.table({"payload": [{"a": 1, "b": 2}]}), tmp_path / "2.parquet")
-    message = (
-        r"column 'payload' is struct<a: int64> in .*1\.parquet but struct<a: int64, b: int64> in .*2\.parquet; "
-        "write the files anew with one type, or replay them as separate logs"
-    )
-    with pytest.raises(SchemaError, match=message):
+@pytest.mark.parametrize(
+    ("one", "other", "value", "kind"),
+    [(pa.int64(), pa.float64(), 2**53 + 1, "double"), (pa.int64(), pa.uint64(), -1, "uint64")],
+)
+def test_a_value_that_the_type_of_all_files_does_not_hold_is_an_error_that_names_the_row(
+    tmp_path, one, other, value, kind
+):
+    pq.write_table(pa.table({"a": pa.array([1, 2, value, 4], one)}), tmp_path / "1.parquet")
+    pq.write_table(pa.table({"a": pa.array([1], other)}), tmp_path / "2.parquet")
+    with pytest.raises(DataError) as failure:
         read_all(LogFiles.discover(tmp_path))
+    assert str(failure.value) == (
+        f"row 2 (from 0) of {tmp_path}/1.parquet has {value} in column 'a', which is int64 there. {kind}, the type of "
+        "the column in the log, does not hold it exactly. Give a type that holds all values, such as "
+        "schema={'a': 'string'}"
+    )
+    given = LogFiles.discover(tmp_path, schema={"a": "string"})
+    assert read_all(given)[0]["a"].to_pylist()[2] == str(value)
+
+
+@pytest.mark.parametrize("name", ["parquet", "arrow"])
+def test_types_that_contradict_each_other_are_an_error_that_names_both_files(tmp_path, name):
+    WRITERS[name](pa.table({"p": [{"a": 1}]}), tmp_path / f"1.{name}")
+    WRITERS[name](pa.table({"p": [{"a": "x"}]}), tmp_path / f"2.{name}")
+    with pytest.raises(SchemaError) as failure:
+        read_all(LogFiles.discover(tmp_path))
+    assert str(failure.value) == (
+        f"column 'p' is struct<a: int64> in {tmp_path}/1.{name} but struct<a: string> in {tmp_path}/2.{name}. Give the "
+        "type to read it with, such as schema={'p': 'string'}, or replay the files as separate logs"
+    )
+    kind = pa.struct({"a": pa.string()})
+    assert read_all(LogFiles.discover(tmp_path, schema={"p": kind}))[0]["p"].to_pylist() == [
+        {"a": "1"},
+        {"a": "x"},
+    ]
+
+
+def test_a_column_of_csv_with_numbers_and_text_is_text(tmp_path):
+    (tmp_path / "1.csv").write_text("ts,zip\n1,01234\n")
+    (tmp_path / "2.csv").write_text("ts,zip\n2,K1A 0B1\n")
+    assert read_all(LogFiles.discover(tmp_path))[0]["zip"].to_pylist() == ["01234", "K1A 0B1"]
+
+
+@pytest.mark.parametrize("name", list(WRITERS))
+@pytest.mark.parametrize(
+    "schema", ["ts STRING, other DOUBLE", pa.schema({"ts": pa.string(), "other": pa.float64()})]
+)
+def test_a_schema_that_is_given_has_all_columns_of_the_log(tmp_path, name, schema):
+    WRITERS[name](pa.table({"ts": [1], "new": [3]}), tmp_path / f"1.{name}")
+    WRITERS[name](pa.table({"ts": [2]}), tmp_path / f"2.{name}")
+    table, warnings = read_all(LogFiles.discover(tmp_path, schema=schema))
+    assert table == pa.table({"ts": ["1", "2"], "other": pa.nulls(2, pa.float64())})
+    assert warnings == []
+
+
+def test_a_type_that_is_never_that_of_a_file_is_an_error(tmp_path):
+    pq.write_table(pa.table({"a": [[1]]}), tmp_path / "1.parquet")
+    with pytest.raises(
+        SchemaError, match=r"'a' is list<.*> in .*1\.parquet, which is never the int64 of schema="
+    ):
+        read_all(LogFiles.discover(tmp_path, schema={"a": "int64"}))
+
+
+def test_a_type_of_a_column_of_directories_is_refused_unless_it_is_theirs(tmp_path):
+    (tmp_path / "day=1").mkdir()
+    pq.write_table(pa.table({"a": [1]}), tmp_path / "day=1" / "1.parquet")
+    assert read_all(LogFiles.discover(tmp_path, schema="day BIGINT, a INT"))[0].to_pydict() == {
+        "a": [1],
+        "day": [1],
+    }
+    with pytest.raises(ConfigurationError, match=r"has string as the type of 'day', a column of directories"):
+        LogFiles.discover(tmp_path, schema={"day": "string"}).schema  # noqa: B018
+
+
+@pytest.mark.parametrize("name", ["parquet", "csv"])
+def test_a_file_without_the_timestamp_is_named(tmp_path, name):
+    WRITERS[name](pa.table({"ts": [1]}), tmp_path / f"1.{name}")
+    WRITERS[name](pa.table({"time": [2]}), tmp_path / f"2.{name}")
+    env = StreamExecutionEnvironment.get_execution_environment()
+    log = env.from_event_log(str(tmp_path), timestamp="ts")
+    stream = log.assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps())
+    with pytest.raises(
+        DataError, match=rf"2\.{name}: null timestamp: the file lacks column 'ts', which other"
+    ):
+        stream.to_arrow()
+
+
+def test_how_files_differ_is_explained_and_reported(tmp_path):
+    pq.write_table(pa.table({"ts": [1], "a": pa.array([1], pa.int32())}), tmp_path / "1.parquet")
+    pq.write_table(pa.table({"ts": [2], "a": [2]}), tmp_path / "2.parquet")
+    env = StreamExecutionEnvironment.get_execution_environment()
+    log = env.from_event_log(str(tmp_path), timestamp="ts")
+    stream = log.assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps())
+    fact = (
+        f"columns: column 'a' is int64, which holds the values of all files: int32 in {tmp_path}/1.parquet, "
+    )
+    assert fact in stream.explain()
+    assert fact in str(stream.execute().report)
 
 
 def test_types_are_united_by_the_names_of_their_fields():
@@ -200,10 +398,11 @@ def test_types_are_united_by_the_names_of_their_fields():
     )
     assert unified_type(known, found) == pa.struct(
         {
-            "a": pa.int64(),  # where two contradict each other, the first stays
+            "a": pa.float64(),
             "b": pa.string(),
             "c": pa.list_(pa.struct({"x": pa.int64(), "y": pa.null()})),
             "d": pa.bool_(),
         }
     )
     assert unified_type(pa.list_(pa.null()), pa.list_(pa.int64())) == pa.list_(pa.int64())
+    assert unified_type(pa.int64(), pa.string()) == pa.int64()  # which contradict each other

@@ -300,8 +300,7 @@ def test_a_type_that_is_declared_for_a_text_file_is_that_of_the_results(
     env: StreamExecutionEnvironment, tmp_path: Path
 ) -> None:
     (tmp_path / "log.csv").write_text("\n".join(["ts,k", *(f"{text},a" for text in ISO)]) + "\n")
-    options = {"column_types": {"ts": "timestamp[us]"}}
-    events = env.from_event_log(str(tmp_path / "log.csv"), timestamp="ts", format_options=options)
+    events = env.from_event_log(str(tmp_path / "log.csv"), timestamp="ts", schema={"ts": "timestamp[us]"})
     assert hourly(events).to_arrow().schema.field("window_start").type == pa.timestamp("ms")
 
 

@@ -1,0 +1,1 @@
+"""The columns of event logs: given by the user, or found in files. Private."""

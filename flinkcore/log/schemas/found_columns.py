@@ -1,0 +1,129 @@
+"""The columns that the files of a log have together."""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+
+import pyarrow as pa
+
+from flinkcore._internal.arrow.schemas import repeated_names
+from flinkcore._internal.arrow.unified_types import unified_type
+from flinkcore.errors import ConfigurationError, SchemaError
+from flinkcore.log.formats.file_format import FileFormat
+from flinkcore.log.schemas.given_schema import GivenSchema
+
+_MOST_CHANGES = 5
+
+
+@dataclass
+class FoundColumns:
+    """Columns of files, with types that hold the values of all of them.
+
+    Attributes
+    ----------
+    format : FileFormat
+        Format of the files.
+    given : GivenSchema
+        The columns whose types the user has given.
+    types : dict of str to pyarrow.DataType
+        Plain types by column, in the order in which the columns were found.
+    origins : dict of str to str
+        Column to the file that gave its type.
+    files : int
+        Number of files that have been added.
+    """
+
+    format: FileFormat
+    given: GivenSchema
+    types: dict[str, pa.DataType] = field(default_factory=dict)
+    origins: dict[str, str] = field(default_factory=dict)
+    files: int = 0
+    _first_files: dict[str, dict[pa.DataType, str]] = field(default_factory=dict)
+    """The first file with each type of a column."""
+    _having: dict[str, int] = field(default_factory=dict)
+    """The number of files that have a column."""
+    _first_lacking: dict[str, str] = field(default_factory=dict)
+    """The first file that lacks a column."""
+    _first_file: str = ""
+
+    def add(self, schema: pa.Schema, name: str) -> None:
+        """Add the columns of a file.
+
+        Raises
+        ------
+        SchemaError
+            If a column occurs twice. Types that contradict each other are an error where the column is read.
+        """
+        if repeated := repeated_names(schema.names):
+            raise SchemaError(f"column {repeated[0]!r} occurs more than once in {name}: rename one of them")
+        self._first_file = self._first_file or name
+        for column in schema:
+            self._add(column.name, column.type, name)
+        for column_name in self.types.keys() - set(schema.names):
+            self._first_lacking.setdefault(column_name, name)
+        self.files += 1
+
+    def _add(self, name: str, found: pa.DataType, file: str) -> None:
+        known = self.types.get(name)
+        if known is None and self.files:
+            self._first_lacking.setdefault(name, self._first_file)
+        self._having[name] = self._having.get(name, 0) + 1
+        if name in self.given.types:
+            self._give(name)
+            return
+        if not pa.types.is_null(found):
+            self._first_files.setdefault(name, {}).setdefault(found, file)
+        unified = found if known is None else unified_type(known, found, self.format.is_text)
+        if unified != known:
+            self.types[name] = unified
+            self.origins[name] = file
+
+    def give(self, elsewhere: Collection[str], looked_at_all: bool) -> None:
+        """Add the columns that are given, and that no file had which was added.
+
+        Parameters
+        ----------
+        elsewhere : collection of str
+            Columns that do not come from within files.
+        looked_at_all : bool
+            Whether all files were added.
+
+        Raises
+        ------
+        ConfigurationError
+            If no file can have such a column.
+        """
+        for name in self.given.types.keys() - self.types.keys() - set(elsewhere):
+            if looked_at_all and self.format.has_columns:
+                raise ConfigurationError(
+                    f"schema= has the type of column {name!r}, which no file of the log has: {', '.join(self.types)}"
+                )
+            self._give(name)
+
+    def _give(self, name: str) -> None:
+        self.types[name], self.origins[name] = self.given.types[name], "schema="
+
+    @property
+    def converted(self) -> frozenset[str]:
+        """Columns that have several types."""
+        return frozenset(name for name, stored in self._first_files.items() if len(stored) > 1)
+
+    def changes(self) -> list[str]:
+        """Return how the files differ, a sentence for each column, of at most five."""
+        changes = list(islice(self._changes(), _MOST_CHANGES + 1))
+        if len(changes) > _MOST_CHANGES:
+            changes[_MOST_CHANGES] = "further columns differ between the files"
+        return changes
+
+    def _changes(self) -> Iterator[str]:
+        for name, kind in self.types.items():
+            having = self._having.get(name, 0)
+            if 0 < having < self.files and self.format.has_columns:
+                yield (
+                    f"column {name!r} is null in {self.files - having:,} of {self.files:,} files that lack it, such as "
+                    f"{self._first_lacking[name]}"
+                )
+            stored: Mapping[pa.DataType, str] = self._first_files.get(name, {})
+            if len(stored) > 1:
+                found = ", ".join(f"{each} in {file}" for each, file in islice(stored.items(), 3))
+                yield f"column {name!r} is {kind}, which holds the values of all files: {found}"
