@@ -33,7 +33,7 @@ from flinkcore.spark.columnar.operator_levels import OperatorLevels
 from flinkcore.spark.columnar.progress import ProgressAddress, progress_of
 from flinkcore.spark.columnar.reduce_task import ReduceOutput, ReduceStage, ReduceTask
 from flinkcore.spark.columnar.task_outputs import TASK_ROWS
-from flinkcore.spark.columnar.time_pass import run_time_passes
+from flinkcore.spark.columnar.time_pass import SummariseTask, run_time_passes
 from flinkcore.spark.exchange.blocks import BLOCKS, BLOCKS_ORDER
 from flinkcore.spark.exchange.collecting import collected_in_parts
 from flinkcore.spark.exchange.packed_timeline import PackedTime, PackedTimeline
@@ -51,6 +51,9 @@ if TYPE_CHECKING:
     from pyspark.accumulators import Accumulator
 
 PASS_2: Final = "pass 2 of 2, events by key"
+
+TASK_MODULES: Final = frozenset(task.__module__ for task in (SummariseTask, MapTask, ReduceTask))
+"""Names of the modules that the tasks of a replay import."""
 
 
 class SparkReplay:
