@@ -1,5 +1,6 @@
-"""What messages say of exceptions of the user's code."""
+"""Texts of errors, and the facts that they carry."""
 
+import pickle
 from typing import Any
 
 import pyarrow as pa
@@ -7,7 +8,7 @@ import pytest
 
 from flinkcore.common import WatermarkStrategy
 from flinkcore.datastream import KeyedProcessFunction, StreamExecutionEnvironment
-from flinkcore.errors import UserCodeError, in_words
+from flinkcore.errors import InternalError, UserCodeError, in_words
 
 
 class Untold(Exception):
@@ -53,3 +54,10 @@ def test_a_lambda_that_raises_what_has_no_text_is_named() -> None:
 
     with pytest.raises(UserCodeError, match=r"fail\.map failed at the element 1 .*: Untold \(whose"):
         list(StreamExecutionEnvironment().from_collection([1]).map(fail).execute_and_collect())
+
+
+def test_a_defect_of_flinkcore_asks_for_a_report_once_however_far_it_travels() -> None:
+    travelled = pickle.loads(pickle.dumps(pickle.loads(pickle.dumps(InternalError("2 of 3 events came")))))
+    assert isinstance(travelled, InternalError)
+    assert str(travelled).startswith("2 of 3 events came. This is a defect of flinkcore, ")
+    assert str(travelled).count("please report this text") == 1

@@ -27,7 +27,7 @@ from flinkcore.columnar.stages.placed_events import PlacedEvents, PlacedMerge, p
 from flinkcore.columnar.stages.stage import RestoredOperator, Stage, StageContext, events_taken
 from flinkcore.columnar.stages.stage_output import StageOutput, behind_steps
 from flinkcore.common import OutputTag
-from flinkcore.errors import FlinkcoreError
+from flinkcore.errors import InternalError
 from flinkcore.spark.columnar.late_counts import PARTITION, Counts
 from flinkcore.spark.columnar.progress import ProgressAddress, TaskProgress
 from flinkcore.spark.exchange.blocks import (
@@ -115,7 +115,7 @@ class PartitionReplay:
 
         Raises
         ------
-        FlinkcoreError
+        InternalError
             If not every event that the map tasks sent is accounted for.
         """
         with opened_stage(self._context, self.partition) as stage:
@@ -213,9 +213,9 @@ class PartitionReplay:
         sent = sum(manifest["rows"] for manifest in self._manifests)
         taken = events_taken(self._counts)
         if len(chunks) != self._task.chunks or len(self._manifests) != self._task.chunks or taken != sent:
-            raise FlinkcoreError(
+            raise InternalError(
                 f"partition {self.partition} got {taken:,} of {sent:,} events that {len(self._manifests)} of "
-                f"{self._task.chunks} map tasks sent; this is a defect of flinkcore, the result must not be used"
+                f"{self._task.chunks} map tasks sent"
             )
 
     def late_events(self) -> tuple[int, int]:

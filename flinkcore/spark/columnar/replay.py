@@ -22,7 +22,7 @@ from flinkcore.columnar.results.late_events import LossWarning
 from flinkcore.columnar.results.progress import listener_of_run
 from flinkcore.columnar.results.report import ReplayReport
 from flinkcore.datastream.graph.pipeline_executor import ProgressChoice
-from flinkcore.errors import FlinkcoreError
+from flinkcore.errors import InternalError
 from flinkcore.log.sources.chunks import ChunkTask
 from flinkcore.spark.columnar.chunks_task import GIVEN, ChunksTask
 from flinkcore.spark.columnar.element_pass import run_element_pass
@@ -464,7 +464,7 @@ class SparkReplay:
 
         Raises
         ------
-        FlinkcoreError
+        InternalError
             If not every event is accounted for.
         """
         report = ReplayReport.of(self.plan, self.time_planes, self._times[-1].timeline)
@@ -488,10 +488,7 @@ class SparkReplay:
                     )
                     report.add_passed_on(number, events_read - filtered - sum(rejected.values()) - waiting)
         if len(chunks) != self._chunks:
-            raise FlinkcoreError(
-                f"{len(chunks)} of {self._chunks} chunks came back from Spark; this is a defect of flinkcore, the "
-                "result must not be used"
-            )
+            raise InternalError(f"{len(chunks)} of {self._chunks} chunks came back from Spark")
         report.complete(self.plan, self.time_planes, self.on_chunks)
         return report
 
@@ -500,9 +497,8 @@ class SparkReplay:
         by_partition = {each["partition"]: each for each in reported if each["operator"] == number}
         partitions = self._levels.partitions[number]
         if len(by_partition) != partitions:
-            raise FlinkcoreError(
-                f"{len(by_partition)} of {partitions} partitions of operator {number + 1} came back from Spark; this "
-                "is a defect of flinkcore, the result must not be used"
+            raise InternalError(
+                f"{len(by_partition)} of {partitions} partitions of operator {number + 1} came back from Spark"
             )
         return by_partition
 
