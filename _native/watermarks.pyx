@@ -715,7 +715,8 @@ cdef class StatusWatermarkValve:
         if bad < n:
             raise DataError(
                 f"row {bad}: channel {channels[bad]}, kind {kinds[bad]}; there are {self.valve.n_channels} channels, "
-                "counted from 0, and the kinds 0 (watermark), 1 (idle) and 2 (active)"
+                "counted from 0, and the kinds 0 (watermark), 1 (idle) and 2 (active)",
+                row=bad,
             )
         outputs.data = NULL
         outputs.size = outputs.capacity = 0

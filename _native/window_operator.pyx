@@ -646,7 +646,8 @@ cdef class WindowOperator:
             bad = rows[bad] if rows is not None else bad
             raise DataError(
                 f"row {bad}: the window of timestamp {timestamps[bad]} ms would overflow the int64 range; "
-                "correct the timestamp or drop the row"
+                "correct the timestamp or drop the row",
+                row=bad,
             )
         self._begin()
         n = input.n

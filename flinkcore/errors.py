@@ -1,6 +1,6 @@
 """Every error that flinkcore raises on purpose: the message names the row, column or setting, and what to do."""
 
-from typing import Any
+from typing import Any, Final
 
 
 class FlinkcoreError(Exception):
@@ -25,11 +25,15 @@ class InternalError(FlinkcoreError, RuntimeError):
     Its text asks for a report, as the result is wrong.
     """
 
-    def __str__(self) -> str:
-        return (
-            f"{super().__str__()}. This is a defect of flinkcore, and the result must not be used: please report this "
-            "text, with the job and the log if you can"
-        )
+    def __init__(self, message: str) -> None:
+        # An error that is unpickled, or stands for one that cannot be, has the request already.
+        super().__init__(message if message.endswith(_REPORT) else message + _REPORT)
+
+
+_REPORT: Final = (
+    ". This is a defect of flinkcore, and the result must not be used: please report this text, with the job and the "
+    "log if you can"
+)
 
 
 class _PlacedError(FlinkcoreError):

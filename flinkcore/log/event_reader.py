@@ -325,7 +325,9 @@ class EventReader:
             row = int(np.argmax(outside))
             raise DataError(
                 f"{chunk.row_name(row)} has the timestamp {waiting.timestamp_ms[row]} ms, "
-                f"{_without_bounds(self._timestamp_range)}; resume the job with the windows that it had"
+                f"{_without_bounds(self._timestamp_range)}; resume the job with the windows that it had",
+                column=self._timestamp_name,
+                **chunk.place(row),
             )
         return TimedBatch(
             batch=batch,
@@ -373,9 +375,6 @@ class EventReader:
             codes, positions = codes[kept], positions[kept]
             arrivals = None if arrivals is None else arrivals.take(pa.array(kept))
 
-        def row_name(row: int) -> str:
-            return chunk.row_name(first_row + (row if kept is None else int(kept[row])))
-
         times = batch.column(self._timestamp)
         timestamp_ms, unreadable = to_milliseconds(times, self._timestamp_unit)
         arrival_ms = None
@@ -409,7 +408,7 @@ class EventReader:
         filtered = read.num_rows - batch.num_rows
         rejected = RejectedRows({}, None)
         if any(fault.rows is not None for fault in faults):
-            good, rejected = self._reject(faults, batch.num_rows, read, kept, row_name)
+            good, rejected = self._reject(faults, batch.num_rows, read, kept, chunk, first_row)
             batch = batch.filter(pa.array(good))
             timestamp_ms, codes, positions = timestamp_ms[good], codes[good], positions[good]
             arrival_ms = None if arrival_ms is None else arrival_ms[good]
@@ -432,7 +431,8 @@ class EventReader:
         rows: int,
         read: pa.RecordBatch,
         kept: npt.NDArray[np.uint32] | None,
-        row_name: Callable[[int], str],
+        chunk: Chunk,
+        first_row: int,
     ) -> tuple[npt.NDArray[np.bool_], RejectedRows]:
         # 0 is a good row; the first fault that applies stays.
         fault_of = np.zeros(rows, np.int8)
@@ -442,10 +442,13 @@ class EventReader:
         bad = np.flatnonzero(fault_of)
         if self._on_bad_row == "fail":
             fault, row = faults[fault_of[bad[0]] - 1], int(bad[0])
+            number = first_row + (row if kept is None else int(kept[row]))
             raise DataError(
-                f"{row_name(row)}: {fault.describe(row)}; repair the log, filter such rows "
+                f"{chunk.row_name(number)}: {fault.describe(row)}; repair the log, filter such rows "
                 'out before timestamps are assigned, or let on_bad_row="drop" count them, or an OutputTag '
-                "collect them"
+                "collect them",
+                column=fault.column,
+                **chunk.place(number),
             )
         counts = np.bincount(fault_of, minlength=len(faults) + 1)[1:]
         by_reason = {fault.reason: int(n) for fault, n in zip(faults, counts, strict=True) if n}

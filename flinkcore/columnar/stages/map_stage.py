@@ -149,15 +149,20 @@ class MapStage:
         if policy == "fail":
             row = int(null_rows[0])
             split = self._time_plane.split_values[mapped.events.splits[row]]
+            position = None if self._time_plane.by_arrival else int(mapped.events.positions[row])
             place = (
                 f"of an event that arrived at {dated(mapped.events.arrivals[row], ' ms')}"
-                if self._time_plane.by_arrival
-                else f"at position {mapped.events.positions[row]:,}"
+                if position is None
+                else f"at position {position:,}"
             )
             raise DataError(
                 f"{chunk.label}: key column {name!r} is null {place}"
                 f"{'' if split is None else f' of split {split!r}'}; filter such rows out before key_by, "
-                'or set on_bad_row="drop" or to an OutputTag'
+                'or set on_bad_row="drop" or to an OutputTag',
+                file=chunk.path,
+                split=split,
+                position=position,
+                column=name,
             )
         reason = f"null key {name!r}"
         mapped.rejected[reason] += len(null_rows)
@@ -202,4 +207,4 @@ def mapped_together(stages: Sequence[MapStage], chunk: Chunk) -> Iterator[tuple[
             for stage, timed, clock in zip(stages, batches, clocks, strict=True)
         )
     for stage, clock in zip(stages, clocks, strict=True):
-        stage._time_plane.check_chunk(clock, chunk.label, rows_read)
+        stage._time_plane.check_chunk(clock, chunk, rows_read)

@@ -13,7 +13,7 @@ from flinkcore._internal.arrow.joined_batches import compacted
 from flinkcore._internal.arrow.plain_columns import fitting_pieces, narrowest, plain_column, plain_type
 from flinkcore._internal.arrow.stored_columns import StoredColumns
 from flinkcore.common.split_origin import FILE, PARTITION, SplitOrigin
-from flinkcore.errors import SourceError
+from flinkcore.errors import DataError, SourceError
 from flinkcore.log.files.log_files import LogFile
 from flinkcore.log.formats.file_format import ColumnsToRead, FileFormat
 
@@ -112,7 +112,11 @@ class Chunk(ABC):
         SchemaError
             If a column is missing in the file or has another type than in the log's first file.
         """
-        return self._read(columns, batch_rows, dictionary_columns, warnings)
+        try:
+            yield from self._read(columns, batch_rows, dictionary_columns, warnings)
+        except (DataError, SourceError) as error:
+            error.file = error.file or self.path
+            raise
 
     @abstractmethod
     def _read(
@@ -164,10 +168,19 @@ class Chunk(ABC):
             return f"row {row} (from 0) of {self.label}"
         return f"row {self.first_row + row} (from 0) of {self.file_name}"
 
+    def place(self, row: int) -> dict[str, Any]:
+        """Return the attributes of an error about a row, given by its number in the chunk."""
+        return {"file": self.path, "row": None if self.first_row is None else self.first_row + row}
+
     @property
-    @abstractmethod
+    def path(self) -> str | None:
+        """Path or URI of the file, or None if the rows are not of a file."""
+        return None
+
+    @property
     def file_name(self) -> str:
-        """The file's name, or "table"."""
+        """Name of the file or of what else has the rows, for messages."""
+        return self.path or self.label
 
 
 ChunkTask: TypeAlias = Callable[[Chunk], Iterable[bytes]]
@@ -268,7 +281,7 @@ class FileChunk(Chunk):
         return False, None
 
     @property
-    def file_name(self) -> str:
+    def path(self) -> str:
         return self.file.name
 
     @property

@@ -163,7 +163,8 @@ class LogFiles:
             raise SourceError(
                 f"the log has no columns, for {'its file is' if number == 1 else f'all its {number} files are'} "
                 f"empty: {self.files[0].name}{' and so on' if number > 1 else ''}. Skip the replay, or add a file that "
-                "has the columns, such as Parquet without rows"
+                "has the columns, such as Parquet without rows",
+                file=self.files[0].name,
             )
         partition = partition_fields(self.files)
         for field in partition:
