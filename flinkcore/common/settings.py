@@ -7,7 +7,6 @@ It is read when the first setting is used.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -157,6 +156,8 @@ class _Tables:
 
 @cache
 def _tables() -> _Tables:
+    import json
+
     content = json.loads(Path(__file__).with_name("flink_settings.json").read_bytes())
     settings: dict[str, Setting[Any]] = {}
     any_key: dict[str, Setting[Any]] = {}
