@@ -762,7 +762,8 @@ cdef int _aggregate_reserve_results(
             name = aggregate.result.name.decode()
             raise DataError(
                 f"collect of column {name!r}: one batch of results would hold more than 2,147,483,647 elements; "
-                "collect fewer rows per key and window"
+                "collect fewer rows per key and window",
+                column=name,
             )
     buffer_reserve(&aggregate.list_ends, (n + 1) * 4)
     if aggregate.list_ends.size == 0:  # where the first list begins
@@ -1749,7 +1750,8 @@ cdef class Accumulators:
         function, column, *_ = self._specs[i]
         raise DataError(
             f"{function} of column {column!r} over {where} does not fit into its type, {_decimal_name(self._formats[i])}: "
-            "cast the column to a decimal with fewer decimal places, or to float64"
+            "cast the column to a decimal with fewer decimal places, or to float64",
+            column=column,
         )
 
     cdef list take_columns(self):

@@ -336,9 +336,11 @@ cdef void value_column_measure(ValueColumn* column, const uint8_t* data) noexcep
 
 
 cdef int _refuse_column_size(const ValueColumn* column) except -1 with gil:
+    name = column.name.decode()
     raise DataError(
-        f"the values of column {column.name.decode()!r} in one batch of results hold lists or texts with more than "
-        "2,147,483,647 elements or bytes; let fewer values come together, or cast them to large lists and large texts"
+        f"the values of column {name!r} in one batch of results hold lists or texts with more than "
+        "2,147,483,647 elements or bytes; let fewer values come together, or cast them to large lists and large texts",
+        column=name,
     )
 
 
@@ -729,7 +731,8 @@ cdef int _refuse_size(const ResultColumn* result) except -1 with gil:
     name = result.name.decode()
     raise DataError(
         f"the values of column {name!r} in one batch of results take more than 2 GiB; "
-        f"{advise_large(name, result.type == ColumnType.STRING)}"
+        f"{advise_large(name, result.type == ColumnType.STRING)}",
+        column=name,
     )
 
 

@@ -95,7 +95,7 @@ cdef int check_codes(const int32_t[::1] codes, int64_t n_codes) except -1:
         row = 0
         while 0 <= codes[row] < n_codes:
             row += 1
-        raise DataError(f"row {row}: split code {codes[row]}, but there are {n_codes} splits, counted from 0")
+        raise DataError(f"row {row}: split code {codes[row]}, but there are {n_codes} splits, counted from 0", row=row)
     return 0
 
 
@@ -879,7 +879,7 @@ def steps_before(
         n_chosen = chosen.shape[0]
         if n_chosen:
             if np.max(rows) >= n:
-                raise DataError(f"row {np.max(rows)} of {n}")
+                raise DataError(f"row {np.max(rows)} of {n}", row=int(np.max(rows)))
             chosen_rows = &chosen[0]
     counts = np.zeros(n, np.int64) if n_chosen < n else np.empty(n, np.int64)
     cdef int64_t[::1] before = counts

@@ -266,7 +266,7 @@ def narrow_integers(const Integer[::1] values not None, rows=None):
             for i in range(n):
                 last = max(last, at[i])
         if last >= n_values:
-            raise DataError(f"row {last} is beyond the {n_values} values")
+            raise DataError(f"row {last} is beyond the {n_values} values", row=last)
     with nogil:
         _spread(&values[0], at, n, &spread)
     base = spread.low

@@ -344,7 +344,7 @@ cdef void _assign_groups(const Column* column, int32_t max_parallelism, int32_t*
 
 
 cdef int refuse_null_key(int64_t row) except -1:
-    raise DataError(f"row {row}: the key is null; filter such rows out, or key by several columns")
+    raise DataError(f"row {row}: the key is null; filter such rows out, or key by several columns", row=row)
 
 
 cdef int _refuse_null_keys(const Column* column) except -1:

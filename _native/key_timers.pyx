@@ -234,7 +234,9 @@ cdef class KeyTimers:
         cdef int64_t i
         for i in range(keys.shape[0]):
             if not 0 <= keys[i] < self.n_keys:
-                raise DataError(f"row {i}: there is no key of the id {keys[i]}; there are {self.n_keys:,} keys")
+                raise DataError(
+                    f"row {i}: there is no key of the id {keys[i]}; there are {self.n_keys:,} keys", row=i
+                )
         return 0
 
     def register(self, const int64_t[::1] keys not None, const int64_t[::1] times_ms not None):

@@ -406,7 +406,8 @@ cdef NativeArray _varying_array(
     if size > INT32_MAX:
         raise DataError(
             f"key column {name!r}: {length:,} keys take {size:,} bytes, more than a column of its type holds; "
-            f"{advise_large(name, format == 'u')}"
+            f"{advise_large(name, format == 'u')}",
+            column=name,
         )
     memset(&narrow, 0, sizeof(Buffer))
     try:
@@ -573,7 +574,9 @@ cdef class KeyEncoder:
             value = (<const int32_t*> column.values)[row] if column.byte_width == 4 else (<const int64_t*> column.values)[row]
             raise DataError(
                 f"key column {self._field_names[field]!r}: {value} in row {row} of a batch (from 0) is not from {least} to "
-                f"{last}, as values of its type are; filter such rows out, or cast the column to int{8 * column.byte_width}"
+                f"{last}, as values of its type are; filter such rows out, or cast the column to int{8 * column.byte_width}",
+                column=self._field_names[field],
+                row=row,
             )
         return 0
 
@@ -621,7 +624,8 @@ cdef class KeyEncoder:
         if long_field >= 0:
             raise DataError(
                 f"key column {self._field_names[long_field]!r} has a value of more than 4,294,967,295 bytes, which "
-                "only the last string column of a composite key may have"
+                "only the last string column of a composite key may have",
+                column=self._field_names[long_field],
             )
         buffer_resize(&self._data, offsets[n])
         if self.n_fields == 0 and n:

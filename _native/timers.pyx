@@ -347,7 +347,7 @@ cdef class TimerHeap:
         first, last = self.key_group_range
         if key_groups.min() < first or key_groups.max() > last:
             row = int(np.argmax((key_groups < first) | (key_groups > last)))
-            raise DataError(f"row {row}: {self._outside(key_groups[row])}")
+            raise DataError(f"row {row}: {self._outside(key_groups[row])}", row=row)
         cdef const int64_t[::1] timestamp = np.ascontiguousarray(timestamps_ms, np.int64)
         cdef const int64_t[::1] key = np.ascontiguousarray(keys, np.int64)
         cdef const int32_t[::1] key_group = np.ascontiguousarray(key_groups, np.int32)
@@ -565,7 +565,8 @@ cdef class TimerHeap:
             row = int(impossible.argmax())
             raise DataError(
                 f"row {row} of the snapshot: key_group is {key_groups[row]}, but max_parallelism is {self.max_parallelism}; "
-                "restore with the max_parallelism that the snapshot was taken with"
+                "restore with the max_parallelism that the snapshot was taken with",
+                row=row,
             )
         wanted = (key_groups >= first) & (key_groups <= last)
         return int(self.register(*(column[wanted] for column in columns)).sum())

@@ -12,7 +12,7 @@ from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t, uint8_t, uint32
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 
-from flinkcore.errors import ConfigurationError, DataError, FlinkcoreError, SchemaError
+from flinkcore.errors import ConfigurationError, DataError, InternalError, SchemaError
 
 from flinkcore._native.aggregates cimport (
     AccumulatorTable,
@@ -273,9 +273,9 @@ cdef int core_merge_partial(
 
 cdef int refuse_partial(const InputRows* input, uint32_t row) except -1 nogil:
     with gil:
-        raise FlinkcoreError(
+        raise InternalError(
             f"a partial result of {input.partial_events[row - input.n_events]} events, the last timestamp of whose window is "
-            f"{input.timestamps[row]} ms, came after the window had fired; this is a defect of flinkcore, the result must not be used"
+            f"{input.timestamps[row]} ms, came after the window had fired"
         )
 
 
@@ -649,7 +649,8 @@ cdef class WindowOperator:
             bad = rows[bad] if rows is not None else bad
             raise DataError(
                 f"row {bad}: the window of timestamp {timestamps[bad]} ms would overflow the int64 range; "
-                "correct the timestamp or drop the row"
+                "correct the timestamp or drop the row",
+                row=bad,
             )
         self._begin()
         n = input.n

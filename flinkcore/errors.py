@@ -1,6 +1,6 @@
 """Every error that flinkcore raises on purpose: the message names the row, column or setting, and what to do."""
 
-from typing import Any
+from typing import Any, Final
 
 
 class FlinkcoreError(Exception):
@@ -19,12 +19,78 @@ class SchemaError(FlinkcoreError, TypeError):
     """A column that is missing, has an unsupported type, or differs between files."""
 
 
-class DataError(FlinkcoreError, ValueError):
-    """A row that cannot be processed; the message names its split, position and column."""
+class InternalError(FlinkcoreError, RuntimeError):
+    """A contradiction that flinkcore has found in its own work, such as an event that was counted twice.
+
+    Its text asks for a report, as the result is wrong.
+    """
+
+    def __init__(self, message: str) -> None:
+        # An error that is unpickled, or stands for one that cannot be, has the request already.
+        super().__init__(message if message.endswith(_REPORT) else message + _REPORT)
 
 
-class SourceError(FlinkcoreError, OSError):
-    """A file that cannot be read (truncated, of another format, missing), or a directory that cannot be written."""
+_REPORT: Final = (
+    ". This is a defect of flinkcore, and the result must not be used: please report this text, with the job and the "
+    "log if you can"
+)
+
+
+class _PlacedError(FlinkcoreError):
+    """Base of errors whose message names a place in the data, which attributes also have."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        file: str | None = None,
+        split: Any = None,
+        position: int | None = None,
+        column: str | None = None,
+        row: int | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.file = file
+        self.split = split
+        self.position = position
+        self.column = column
+        self.row = row
+
+    @property
+    def place(self) -> dict[str, Any]:
+        """The attributes that are known, by name: an error that quotes this one has the same."""
+        names = ("file", "split", "position", "column", "row")
+        return {name: value for name in names if (value := getattr(self, name)) is not None}
+
+
+class DataError(_PlacedError, ValueError):
+    """A row or a value that cannot be processed.
+
+    Attributes
+    ----------
+    file : str or None
+        Path or URI of the file; None if unknown, or if the data is not of a file.
+    split : object or None
+        Value of the split; None if unknown.
+    position : int or None
+        Number of the event in its split, from 0; None if unknown.
+    column : str or None
+        Name of the column; None if unknown.
+    row : int or None
+        Number of the row, from 0, in the file, or in the batch or table if the data is not of a file; None if unknown.
+    """
+
+
+class SourceError(_PlacedError, OSError):
+    """A file that cannot be read (truncated, of another format, missing), or a directory that cannot be written.
+
+    Attributes
+    ----------
+    file : str or None
+        Path or URI of the file or the directory; None if unknown, or if the source is not a file.
+    split, position, column, row
+        As of :class:`DataError`.
+    """
 
 
 class CheckpointError(SourceError):

@@ -190,7 +190,7 @@ class CountLateness:
                 filtered += batch.filtered
                 rejected += batch.rejected.total
                 rows_read += batch.rows_read
-            self.time_plane.check_chunk(clock, chunk.label, rows_read)
+            self.time_plane.check_chunk(clock, chunk, rows_read)
         else:
             splits = np.arange(len(self.time_plane.split_values), dtype=np.int32)
             reader = ChunkReader(self.plan, self.time_plane)

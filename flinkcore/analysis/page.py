@@ -147,7 +147,7 @@ def _write(path: str | PathLike[str], page: str) -> None:
     except OSError as error:
         remedy = directory_remedy(Path(path).parent, error)
         raise SourceError(
-            f"the report cannot be written to {path}: {in_words(error)}; give {remedy}"
+            f"the report cannot be written to {path}: {in_words(error)}; give {remedy}", file=str(path)
         ) from error
 
 

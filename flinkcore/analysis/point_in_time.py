@@ -298,7 +298,7 @@ def _times(table: pa.Table, name: str) -> tuple[Int64s, Int64s, npt.NDArray[np.b
     for chunk in column.chunks:
         found, unreadable = to_milliseconds(chunk)
         if unreadable is not None:
-            raise DataError(no_time(chunk[int(np.argmax(unreadable))], name))
+            raise DataError(no_time(chunk[int(np.argmax(unreadable))], name), column=name)
         whole.append(found)
         beyond.append(nanoseconds_within(chunk))
     return np.concatenate(whole), np.concatenate(beyond), column.is_valid().to_numpy()

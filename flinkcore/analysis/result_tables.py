@@ -69,7 +69,7 @@ def cast_to(table: pa.Table, types: pa.Schema, side: str) -> pa.Table:
             columns.append(table.column(name).cast(kind))
         except pa.ArrowInvalid as failure:
             raise DataError(
-                f"a value of the column {name!r} of the {side} cannot be compared: {failure}"
+                f"a value of the column {name!r} of the {side} cannot be compared: {failure}", column=name
             ) from failure
     return pa.table(columns, schema=types)
 

@@ -67,18 +67,23 @@ class Checkpoint:
         newest = newest_manifest(names)
         if newest is None:
             if any(DATA_FOLDER.fullmatch(name.rstrip("/")) for name in names):
-                raise CheckpointError(f"{storage.path} has a checkpoint that was never completed")
+                raise CheckpointError(
+                    f"{storage.path} has a checkpoint that was never completed", file=storage.path
+                )
             if not names:
-                raise CheckpointError(f"{storage.path} is no checkpoint: it does not exist, or is empty")
+                raise CheckpointError(
+                    f"{storage.path} is no checkpoint: it does not exist, or is empty", file=storage.path
+                )
             raise CheckpointError(
-                f"{storage.path} is no checkpoint: there is no manifest-000001.json, or the like, in it"
+                f"{storage.path} is no checkpoint: there is no manifest-000001.json, or the like, in it",
+                file=storage.path,
             )
         where = f"{storage.path}/{newest[1]}"
         try:
             data = storage.read(newest[1], MAX_MANIFEST_BYTES).to_pybytes()
         except FileNotFoundError as failure:
             raise CheckpointError(
-                f"{where} has just been replaced by another checkpoint: open that"
+                f"{where} has just been replaced by another checkpoint: open that", file=where
             ) from failure
         manifest = CheckpointManifest.of_json(data, where)
         tables = [table for part in manifest.parts for table in part.tables]
@@ -86,12 +91,15 @@ class Checkpoint:
         for table in tables:
             if table.file not in sizes:
                 raise CheckpointError(
-                    f"{storage.path}/{table.file} ({table}) is missing: the checkpoint is incomplete, take another one"
+                    f"{storage.path}/{table.file} ({table}) is missing: the checkpoint is incomplete, take another one",
+                    file=f"{storage.path}/{table.file}",
                 )
         try:
             manifest.refuse_left_out_files(sizes)
         except DataError as failure:
-            raise CheckpointError(f"{where} describes no complete checkpoint: {failure}") from failure
+            raise CheckpointError(
+                f"{where} describes no complete checkpoint: {failure}", file=where
+            ) from failure
         return cls(storage, manifest)
 
     def __repr__(self) -> str:

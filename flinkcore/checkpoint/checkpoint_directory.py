@@ -103,10 +103,13 @@ class CheckpointDirectory:
             if info.type == fs.FileType.NotFound:
                 raise FileNotFoundError(f"{self.path}/{name}")
             if info.type != fs.FileType.File:
-                raise CheckpointError(f"{self.path}/{name} is damaged: it is no regular file")
+                raise CheckpointError(
+                    f"{self.path}/{name} is damaged: it is no regular file", file=f"{self.path}/{name}"
+                )
             if info.size > most_bytes:
                 raise CheckpointError(
-                    f"{self.path}/{name} is damaged: it has {info.size:,} bytes, and {most_bytes:,} at most are right"
+                    f"{self.path}/{name} is damaged: it has {info.size:,} bytes, and {most_bytes:,} at most are right",
+                    file=f"{self.path}/{name}",
                 )
             with filesystem.open_input_file(f"{directory}/{name}") as file:
                 return file.read_buffer(info.size)
@@ -157,7 +160,8 @@ class CheckpointDirectory:
             raise CheckpointError(
                 f"a checkpoint cannot be written to {where}: {failure}. A checkpoint that was "
                 "in the directory before stays, and this one is not begun, or removed. Give "
-                f"stop_with_checkpoint {directory_remedy(self.path, failure)}"
+                f"stop_with_checkpoint {directory_remedy(self.path, failure)}",
+                file=where,
             ) from failure
 
     @contextmanager
@@ -169,7 +173,7 @@ class CheckpointDirectory:
             raise
         except (OSError, pa.ArrowException) as failure:
             where = f"{self.path}/{name}".rstrip("/")
-            raise CheckpointError(f"{where} cannot be read: {failure}") from failure
+            raise CheckpointError(f"{where} cannot be read: {failure}", file=where) from failure
 
     def _locate(self) -> tuple[fs.FileSystem, str]:
         if "://" in self.path:

@@ -415,23 +415,26 @@ class CheckpointManifest:
             checksum = hashlib.sha256(_canonical(content).encode()).hexdigest()
         except (ValueError, KeyError, TypeError, RecursionError) as failure:
             raise CheckpointError(
-                f"{where} is damaged, or no manifest of a flinkcore checkpoint"
+                f"{where} is damaged, or no manifest of a flinkcore checkpoint", file=where
             ) from failure
         if not is_ours:
-            raise CheckpointError(f"{where} is no manifest of a flinkcore checkpoint")
+            raise CheckpointError(f"{where} is no manifest of a flinkcore checkpoint", file=where)
         if version != VERSION:
             raise CheckpointError(
                 f"{where} is of the format version {version!r}, and this flinkcore reads version {VERSION}: "
-                "use the flinkcore that wrote it, or a newer one"
+                "use the flinkcore that wrote it, or a newer one",
+                file=where,
             )
         if checksum != sha256:
-            raise CheckpointError(f"{where} is damaged: its checksum is not the one in it")
+            raise CheckpointError(f"{where} is damaged: its checksum is not the one in it", file=where)
         try:
             manifest = cls._of_content(content)
             manifest.refuse_gaps()
             manifest._refuse_other_counts(content["n_tables"])
         except (DataError, RecursionError) as failure:
-            raise CheckpointError(f"{where} describes no complete checkpoint: {failure}") from failure
+            raise CheckpointError(
+                f"{where} describes no complete checkpoint: {failure}", file=where
+            ) from failure
         return manifest
 
     @classmethod

@@ -301,7 +301,8 @@ class PendingCheckpoint:
                 if sizes.get(table.file) != table.size:
                     raise DataError(
                         f"{self.storage.path}/{table.file}, {table} of the operator {part.uid!r}, has "
-                        f"{sizes.get(table.file, 'no')} bytes, not {table.size}: was it written by another checkpoint?"
+                        f"{sizes.get(table.file, 'no')} bytes, not {table.size}: was it written by another checkpoint?",
+                        file=f"{self.storage.path}/{table.file}",
                     )
         name = self._manifest_name
         staged = f"{self.folder}/{name}"

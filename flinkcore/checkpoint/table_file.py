@@ -87,34 +87,37 @@ def read_table(storage: CheckpointDirectory, entry: TableFile) -> CheckpointTabl
     CheckpointError
         If the file is missing, or is not as it was written.
     """
-    where = f"{storage.path}/{entry.file} ({entry})"
+    path = f"{storage.path}/{entry.file}"
+    where = f"{path} ({entry})"
     try:
         data = storage.read(entry.file, entry.size)
     except FileNotFoundError as failure:
         raise CheckpointError(
-            f"{where} is missing: the checkpoint is incomplete, take another one"
+            f"{where} is missing: the checkpoint is incomplete, take another one", file=path
         ) from failure
     if data.size != entry.size:
         raise CheckpointError(
-            f"{where} has {data.size} bytes, not {entry.size}: it is truncated or another file"
+            f"{where} has {data.size} bytes, not {entry.size}: it is truncated or another file", file=path
         )
     if hashlib.sha256(data).hexdigest() != entry.sha256:
-        raise CheckpointError(f"{where} is damaged: its checksum is not the one in the manifest")
-    with refused_as(f"{where} is no Arrow file of one batch"):
+        raise CheckpointError(f"{where} is damaged: its checksum is not the one in the manifest", file=path)
+    with refused_as(f"{where} is no Arrow file of one batch", path):
         batch = read_batch(data)
     if batch.num_rows != entry.n_rows:
-        raise CheckpointError(f"{where} has {batch.num_rows} rows, not {entry.n_rows}")
+        raise CheckpointError(f"{where} has {batch.num_rows} rows, not {entry.n_rows}", file=path)
     return CheckpointTable(batch, entry.shapes, entry.attributes)
 
 
 @contextmanager
-def refused_as(where: str) -> Iterator[None]:
+def refused_as(where: str, file: str | None = None) -> Iterator[None]:
     """Raise errors of a block that interprets a checkpoint as faults of the checkpoint.
 
     Parameters
     ----------
     where : str
         Names the file and the table.
+    file : str or None
+        Path or URI of the file, if it is a single one.
 
     Raises
     ------
@@ -137,7 +140,7 @@ def refused_as(where: str) -> Iterator[None]:
         struct.error,
     ) as failure:
         reason = str(failure) if isinstance(failure, FlinkcoreError) else f"{in_words(failure)}"
-        raise CheckpointError(f"{where}: {reason}. Restore from another checkpoint") from failure
+        raise CheckpointError(f"{where}: {reason}. Restore from another checkpoint", file=file) from failure
 
 
 class _HashingSink:

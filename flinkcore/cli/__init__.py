@@ -26,7 +26,6 @@ _MODULES: Final = {
     "run": "flinkcore.cli.run",
     "checkpoint": "flinkcore.cli.checkpoint",
     "compare": "flinkcore.cli.compare",
-    "spark-archive": "flinkcore.cli.spark_archive",
 }
 """Where the commands are: each loads what it needs, so that a program starts soon."""
 

@@ -86,7 +86,7 @@ def _rows_of_files(files: Sequence[LogFile]) -> Any:
                 file.path, filesystem=file.filesystem, partitioning=None, coerce_int96_timestamp_unit="us"
             )
         except pa.ArrowException as error:
-            raise SourceError(f"{file.name} cannot be read as Parquet: {error}") from error
+            raise SourceError(f"{file.name} cannot be read as Parquet: {error}", file=file.name) from error
         for field, (name, value) in zip(fields, file.partition, strict=True):
             table = table.select([column for column in table.column_names if column != name])
             values = pa.repeat(pa.scalar(value, pa.string()).cast(field.type), len(table))

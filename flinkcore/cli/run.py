@@ -81,7 +81,7 @@ def run_program(arguments: argparse.Namespace) -> int:
         If the program exits so.
     """
     if not os.path.isfile(arguments.program):
-        raise SourceError(f"there is no program {arguments.program}")
+        raise SourceError(f"there is no program {arguments.program}", file=arguments.program)
     of_program = _arguments_of_program(arguments)
     configuration, python_files = _configuration(arguments), _python_files(arguments.py_files)
     environments: list[StreamExecutionEnvironment] = []

@@ -4,7 +4,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from flinkcore._internal.python.lazy_names import by_name, lazy_names
-from flinkcore._internal.python.missing_features import MISSING_COMMON_NAMES, refuse_name
+from flinkcore._internal.python.missing_features import refuse_name
 from flinkcore._internal.values.row import Row
 from flinkcore._internal.values.row_kind import RowKind
 from flinkcore._internal.values.timestamps import MAX_TIMESTAMP, MIN_TIMESTAMP
@@ -89,6 +89,4 @@ __all__ = [
 _MODULES: Final = by_name({"restart_strategy": "RestartStrategies RestartStrategyConfiguration"})
 """Where the names are that many programs do without."""
 
-__getattr__, __dir__ = lazy_names(
-    __name__, _MODULES, partial(refuse_name, __name__, names=MISSING_COMMON_NAMES)
-)
+__getattr__, __dir__ = lazy_names(__name__, _MODULES, partial(refuse_name, __name__))

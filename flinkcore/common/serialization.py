@@ -191,4 +191,4 @@ class BulkWriterFactory(ABC):
 
 def __getattr__(name: str) -> NoReturn:
     """Report what to use instead of names that PyFlink has or had here and flinkcore does not."""
-    refuse_name(__name__, name, {})
+    refuse_name(__name__, name)

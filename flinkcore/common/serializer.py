@@ -4,7 +4,7 @@ import pickle
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar, NoReturn
 
-from flinkcore._internal.python.missing_features import MISSING_COMMON_NAMES, refuse_name
+from flinkcore._internal.python.missing_features import refuse_name
 
 
 class Serializer(ABC):
@@ -77,4 +77,4 @@ class PickleSerializer(Serializer):
 
 def __getattr__(name: str) -> NoReturn:
     """Report what to use instead of names that PyFlink has here and flinkcore does not."""
-    refuse_name(__name__, name, MISSING_COMMON_NAMES)
+    refuse_name(__name__, name)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 from flinkcore._internal.arrow.expressions import Expression, is_expression, same_expression
-from flinkcore._internal.python.missing_features import MISSING_COMMON_NAMES, refuse_name
+from flinkcore._internal.python.missing_features import refuse_name
 from flinkcore.common.generators.supplied_generators import (
     HeldGenerators,
     WatermarkGeneratorSupplier,
@@ -396,4 +396,4 @@ class WatermarkStrategy:
 
 def __getattr__(name: str) -> NoReturn:
     """Report what to use instead of names that PyFlink has here and flinkcore does not."""
-    refuse_name(__name__, name, MISSING_COMMON_NAMES)
+    refuse_name(__name__, name)

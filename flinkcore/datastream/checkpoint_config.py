@@ -195,4 +195,4 @@ class CheckpointConfig(WithFormerMethods):
 
 def __getattr__(name: str) -> NoReturn:
     """Report what to use instead of names that PyFlink has or had here and flinkcore does not."""
-    refuse_name(__name__, name, {})
+    refuse_name(__name__, name)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar, NoReturn
 
 from flinkcore._internal.io.locations import path_text
-from flinkcore._internal.python.missing_features import MISSING_NAMES, refuse_name
+from flinkcore._internal.python.missing_features import refuse_name
 from flinkcore.errors import ConfigurationError
 
 __all__ = [
@@ -110,4 +110,4 @@ class FileSystemCheckpointStorage(CheckpointStorage):
 
 def __getattr__(name: str) -> NoReturn:
     """Report what to use instead of names that PyFlink has here and flinkcore does not."""
-    refuse_name(__name__, name, MISSING_NAMES)
+    refuse_name(__name__, name)

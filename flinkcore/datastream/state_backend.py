@@ -6,7 +6,7 @@ from enum import Enum
 from typing import NoReturn
 
 from flinkcore._internal.io.locations import path_in_file_system
-from flinkcore._internal.python.missing_features import MISSING_NAMES, refuse_name
+from flinkcore._internal.python.missing_features import refuse_name
 from flinkcore.errors import ArgumentTypeError
 
 __all__ = ["EmbeddedRocksDBStateBackend", "HashMapStateBackend", "PredefinedOptions", "StateBackend"]
@@ -97,4 +97,4 @@ class EmbeddedRocksDBStateBackend(StateBackend):
 
 def __getattr__(name: str) -> NoReturn:
     """Report what to use instead of names that PyFlink has here and flinkcore does not."""
-    refuse_name(__name__, name, MISSING_NAMES)
+    refuse_name(__name__, name)

@@ -93,6 +93,10 @@ class _Place(NamedTuple):
     def row_name(self, row: int) -> str:
         return self.chunk.row_name(self.first_row + row)
 
+    def of(self, row: int) -> dict[str, Any]:
+        """Return the attributes of an error about a row."""
+        return self.chunk.place(self.first_row + row)
+
     def records(
         self, rows: npt.NDArray[np.integer[Any]], line: pa.Array | None = None, text: pa.Array | None = None
     ) -> pa.StructArray:
@@ -390,7 +394,9 @@ class EventReader:
             row = int(np.argmax(outside))
             raise DataError(
                 f"{chunk.row_name(row)} has the timestamp {waiting.timestamp_ms[row]} ms, "
-                f"{_without_bounds(self._timestamp_range)}; resume the job with the windows that it had"
+                f"{_without_bounds(self._timestamp_range)}; resume the job with the windows that it had",
+                column=self._timestamp_name,
+                **chunk.place(row),
             )
         return TimedBatch(
             batch=batch,
@@ -519,10 +525,12 @@ class EventReader:
         bad = np.flatnonzero(fault_of)
         if self._on_bad_row == "fail":
             fault, row = faults[fault_of[bad[0]] - 1], int(bad[0])
+            number = row if kept is None else int(kept[row])
             raise DataError(
-                f"{place.row_name(row if kept is None else int(kept[row]))}: {fault.describe(row)}; repair the log, "
-                'filter such rows out before timestamps are assigned, or let on_bad_row="drop" count them, or an '
-                "OutputTag collect them"
+                f"{place.row_name(number)}: {fault.describe(row)}; repair the log, filter such rows out before "
+                'timestamps are assigned, or let on_bad_row="drop" count them, or an OutputTag collect them',
+                column=fault.column,
+                **place.of(number),
             )
         counts = np.bincount(fault_of, minlength=len(faults) + 1)[1:]
         by_reason = {fault.reason: int(n) for fault, n in zip(faults, counts, strict=True) if n}

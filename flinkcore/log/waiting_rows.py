@@ -159,7 +159,7 @@ class WaitingRows(Chunk):
             If the table is missing, damaged, or contradicts the time plane of the checkpoint.
         """
         table = read_table(self.storage, self.entry)
-        with refused_as(f"{self.label} ({self.entry})"):
+        with refused_as(f"{self.label} ({self.entry})", self.path):
             places = [table.numbers(name, kind) for name, kind in _PLACES.items()]
             self._check(*places)
             own = table.batch.select([name for name in table.batch.schema.names if name not in _PLACES])
@@ -207,5 +207,5 @@ class WaitingRows(Chunk):
             yield waiting.batch if columns is None else waiting.batch.select(list(columns))
 
     @property
-    def file_name(self) -> str:
+    def path(self) -> str:
         return self.label

@@ -31,9 +31,10 @@ from flinkcore.elements.tasks.execution_plan import execution_plan
 from flinkcore.errors import ConfigurationError, FlinkcoreError
 from flinkcore.log.sources.log_sources import TableSource
 from flinkcore.log.tables.lake_files import shown_tables
-from flinkcore.spark.columnar.replay import SparkReplay
+from flinkcore.spark.columnar.replay import TASK_MODULES, SparkReplay
 from flinkcore.spark.columnar.result import SparkResult
 from flinkcore.spark.elements.element_run import SparkElementRun
+from flinkcore.spark.elements.element_task import ElementTask
 from flinkcore.spark.logs.dataframe_log import DataFrameLog, is_spark_column
 from flinkcore.spark.logs.spark_log import (
     SparkLog,
@@ -270,6 +271,7 @@ class SparkExecutor:
         progress: ProgressChoice,
     ) -> SparkReplay:
         check_session(self._spark)
+        SentFiles.of(self._spark).task_modules |= TASK_MODULES
         configuration.require_arrival_clock("a job on Spark", _NO_COMMON_CLOCK)
         job = JobCheckpoints.of(plan, checkpoints)
         parallelism = configuration.get_parallelism()
@@ -331,6 +333,7 @@ class SparkExecutor:
             share.
         """
         check_session(self._spark)
+        SentFiles.of(self._spark).task_modules.add(ElementTask.__module__)
         configuration.require_arrival_clock("a job on Spark", _NO_COMMON_CLOCK)
         return SparkElementRun(self._spark, job, configuration, self.execute, checkpoints)
 

@@ -2,7 +2,7 @@
 
 from typing import NoReturn
 
-from flinkcore._internal.python.missing_features import MISSING_TABLE_NAMES, refuse_name
+from flinkcore._internal.python.missing_features import refuse_name
 from flinkcore._internal.values.row import Row
 from flinkcore._internal.values.row_kind import RowKind
 from flinkcore.table.types import DataTypes
@@ -12,4 +12,4 @@ __all__ = ["DataTypes", "Row", "RowKind"]
 
 def __getattr__(name: str) -> NoReturn:
     """Report what to use instead of names that PyFlink has and flinkcore does not."""
-    refuse_name(__name__, name, MISSING_TABLE_NAMES)
+    refuse_name(__name__, name)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, replace
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from typing import Any, NoReturn, TypeVar
 
-from flinkcore._internal.python.missing_features import MISSING_TABLE_NAMES, MissingMethodError, refuse_name
+from flinkcore._internal.python.missing_features import MissingMethodError, refuse_name
 from flinkcore._internal.values.row import Row
 from flinkcore._internal.values.row_kind import RowKind
 from flinkcore.common.typeinfo import RowTypeInfo, TypeInformation, Types
@@ -518,4 +518,4 @@ def _require(value: Any, place: str) -> None:
 
 def __getattr__(name: str) -> NoReturn:
     """Report what to use instead of names that PyFlink has and flinkcore does not."""
-    refuse_name(__name__, name, MISSING_TABLE_NAMES)
+    refuse_name(__name__, name)

@@ -142,7 +142,8 @@ class ChunkClock:
         except KeyError as error:
             raise SourceError(
                 f"split {error.args[0]!r} of chunk {self.chunk_index} was not there when the timeline was "
-                "computed; the log has changed during the replay"
+                "computed; the log has changed during the replay",
+                split=error.args[0],
             ) from None
 
     def _in_order(

@@ -208,7 +208,7 @@ def read_placed_times(timed_log: TimedLog, time_plane: TimePlane, chunk: Chunk) 
         rows_read += timed.rows_read
         arrivals, splits, positions = clock.order(timed)
         yield PlacedTimes(splits, positions, arrivals, timed.timestamp_ms)
-    time_plane.check_chunk(clock, chunk.label, rows_read)
+    time_plane.check_chunk(clock, chunk, rows_read)
 
 
 def with_emissions(

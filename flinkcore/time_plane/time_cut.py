@@ -177,7 +177,8 @@ class TimeCut:
                 f"{of_split} has an event with the arrival {dated(arrival, ' ms')}, but the checkpoint was taken after "
                 f"the arrival {dated(self.last_arrival_ms, ' ms')}{of_last}: what comes before that is done, and is "
                 "not done again. Start from an earlier checkpoint, or cut all splits at one arrival (by rate: at one "
-                "position); events that arrive together are in order of their splits"
+                "position); events that arrive together are in order of their splits",
+                split=value,
             )
 
     def _last_split(self, split_values: Sequence[Any]) -> int:

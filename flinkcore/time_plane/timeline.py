@@ -22,6 +22,7 @@ from flinkcore._internal.show.times import format_timestamp
 from flinkcore._internal.values.timestamps import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore._native.event_log import steps_before
 from flinkcore.errors import DataError, SourceError
+from flinkcore.log.sources.chunks import Chunk
 from flinkcore.time_plane.chunk_clock import ChunkClock
 from flinkcore.time_plane.chunk_times import ArrivalRate, TimesChecksum
 from flinkcore.time_plane.paused_spans import PausedSpans
@@ -453,7 +454,7 @@ class TimePlane:
             holders=Holders.unknown(),
         )
 
-    def check_chunk(self, clock: ChunkClock, label: str, rows_read: int) -> None:
+    def check_chunk(self, clock: ChunkClock, chunk: Chunk, rows_read: int) -> None:
         """Assert that the data plane has read what the time plane has read of a chunk.
 
         Raises
@@ -465,13 +466,15 @@ class TimePlane:
         expected = int(self.starts.rows_read[at])
         if rows_read != expected:
             raise SourceError(
-                f"{label} had {expected:,} rows when the timeline was computed and has {rows_read:,} now: the log has "
-                "changed during the replay; run it again"
+                f"{chunk.label} had {expected:,} rows when the timeline was computed and has {rows_read:,} now: the "
+                "log has changed during the replay; run it again",
+                file=chunk.path,
             )
         if not np.array_equal(clock.checksum.sums, self._checksum(at)):
             raise SourceError(
-                f"{label} has other timestamps, arrivals or splits than when the timeline was computed: the log has "
-                "changed during the replay; run it again when nothing writes to the log"
+                f"{chunk.label} has other timestamps, arrivals or splits than when the timeline was computed: the log "
+                "has changed during the replay; run it again when nothing writes to the log",
+                file=chunk.path,
             )
 
     def _checksum(self, at: int) -> npt.NDArray[np.uint64]:

@@ -403,9 +403,13 @@ def test_fault_in_a_task_is_told_as_embedded(spark: Any, tmp_path: Path) -> None
     with pytest.raises(DataError, match=message):
         job_with_faults(StreamExecutionEnvironment().set_parallelism(1), "fail").to_arrow()
     stream = job_with_faults(SparkExecutionEnvironment(spark), "fail")
-    with pytest.raises(DataError, match=message):
+    with pytest.raises(DataError, match=message) as caught:
         stream.write_parquet(tmp_path / "out")
     assert not (tmp_path / "out").exists()
+    error = caught.value
+    assert str(error).startswith(f"row {error.row} (from 0) of the table: ")
+    assert f"(column {error.column!r})" in str(error)
+    assert error.file is None
 
 
 def test_fault_after_files_were_begun_leaves_none(spark: Any, tmp_path: Path) -> None:
@@ -419,8 +423,9 @@ def test_fault_after_files_were_begun_leaves_none(spark: Any, tmp_path: Path) ->
         .window(TumblingEventTimeWindows.of(Time.minutes(5)))
         .aggregate(n=count())
     )
-    with pytest.raises(DataError, match="key column 'user' is null"):
+    with pytest.raises(DataError, match="key column 'user' is null") as caught:
         stream.write_parquet(tmp_path / "out")
+    assert caught.value.place == {"split": 0, "position": 1495, "column": "user"}
     assert not (tmp_path / "out").exists()
 
 

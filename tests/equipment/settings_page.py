@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from flinkcore.common.settings.flink_settings import FAMILIES, SETTINGS, Meaning, Setting
+from flinkcore.common.settings.flink_settings import Meaning, Setting, all_settings, families
 from flinkcore.common.settings.setting_types import as_text
 
 PAGE = Path(__file__).parents[2] / "docs" / "settings.md"
@@ -19,7 +19,9 @@ def page_with_tables() -> str:
 def _table(name: str) -> str:
     if name == "families":
         return _families()
-    rows = [_row(setting) for key, setting in sorted(SETTINGS.items()) if setting.meaning is Meaning[name]]
+    rows = [
+        _row(setting) for key, setting in sorted(all_settings().items()) if setting.meaning is Meaning[name]
+    ]
     return "".join(["| key | default | |\n", "|---|---|---|\n", *rows])
 
 
@@ -33,9 +35,9 @@ def _row(setting: Setting[object]) -> str:
 
 def _families() -> str:
     by_note: dict[str, list[str]] = {}
-    for family, note in FAMILIES.items():
+    for family, note in families().items():
         by_note.setdefault(note, []).append(f"`{family}`")
-    rows = [f"| {', '.join(families)} | {note} |\n" for note, families in by_note.items()]
+    rows = [f"| {', '.join(keys)} | {note} |\n" for note, keys in by_note.items()]
     return "".join(["| keys, or beginnings of keys that end with a dot | |\n", "|---|---|\n", *rows])
 
 

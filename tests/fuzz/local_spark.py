@@ -240,6 +240,6 @@ def without_jvm() -> ExitStack:
     stack = ExitStack()
     for module in (element_pass, time_pass, kept_rows, element_run):
         stack.enter_context(patch.object(module, "collected_in_parts", rows_at_once))
-    stack.enter_context(patch.object(sent_files, "executor_reports", lambda spark: []))
+    stack.enter_context(patch.object(sent_files, "executor_reports", lambda *_: []))
     stack.enter_context(patch.object(kept_rows, "TaskContext", LocalTask))
     return stack

@@ -131,6 +131,9 @@ def test_the_wheel_carries_contracts_stubs_types_and_data_but_no_sources_of_kern
         assert "[pytest11]\nflinkcore = flinkcore.pytest_plugin\n" in archive.read(entry_points).decode()
     for wanted in ("py.typed", "_native/timers.pxd", "_native/timers.pyi", "examples/flights.parquet"):
         assert f"flinkcore/{wanted}" in names
+    data = {str(path.relative_to(ROOT)) for path in (ROOT / "flinkcore").rglob("*.json")}
+    assert data
+    assert data <= set(names)
     kernels = {"_cyutility", *(path.stem for path in (ROOT / "_native").glob("*.pyx"))}
     assert {name.split("/")[-1].split(".")[0] for name in names if name.endswith(".so")} == kernels
     assert not [

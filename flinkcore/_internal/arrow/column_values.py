@@ -154,14 +154,17 @@ class _Conversion:
                     "which stands for a struct in Python, has one: rename them in the log, leave the column out by "
                     "select(...), or take fields by their numbers, such as "
                     f"with_columns({self._name}=pyarrow.compute.struct_field(pyarrow.compute.field({self._name!r}), "
-                    "[0])); operators over columns take it as it is"
+                    "[0])); operators over columns take it as it is",
+                    column=self._name,
                 ) from failure
             for row in range(len(column)):
                 try:
                     column[row].as_py()
                 except (OverflowError, ValueError):
                     raise self._without_value(column, row, failure) from failure
-            raise DataError(f"the column {self._name!r} ({column.type}): {failure}") from failure
+            raise DataError(
+                f"the column {self._name!r} ({column.type}): {failure}", column=self._name
+            ) from failure
         return values
 
     def _without_value(self, column: pa.Array, row: int, why: object) -> DataError:
@@ -177,7 +180,8 @@ class _Conversion:
         return DataError(
             f"the column {self._name!r} ({self._type}) holds{within} {'a value' if number is None else number} that no "
             f"value in Python stands for ({why}): filter such rows out, leave the column out by select(...), {or_else}"
-            "; operators over columns take it as it is"
+            "; operators over columns take it as it is",
+            column=self._name,
         )
 
     def _microseconds(self, column: pa.Array, wanted: pa.DataType) -> pa.Array:
@@ -237,7 +241,8 @@ class _Conversion:
         except (KeyError, ValueError, OSError) as failure:
             raise DataError(
                 f"the column {self._name!r} is in the time zone {name!r}, which is not known here: install the package "
-                f"tzdata, or cast it to UTC ({failure})"
+                f"tzdata, or cast it to UTC ({failure})",
+                column=self._name,
             ) from failure
 
     def durations(self, column: pa.Array) -> list[Any]:

@@ -82,7 +82,8 @@ def _of_columns(rows: pa.Table | pa.RecordBatch, made: Callable[[Any], pa.Array]
             raise DataError(
                 f"the column {name!r} of rows that come together has more than a column of type {column.type} holds, "
                 "2,147,483,647 bytes of text or elements of lists: let fewer rows come together, or cast it to "
-                f"{_large(column.type)} where it is read or made"
+                f"{_large(column.type)} where it is read or made",
+                column=name,
             ) from failure
     return pa.RecordBatch.from_arrays(columns, schema=rows.schema)
 

@@ -345,7 +345,8 @@ def fitting_pieces(batch: pa.RecordBatch, names: Collection[str], label: str) ->
         if batch.num_rows == 1:
             raise DataError(
                 f"{label}: a value of the column {name!r} has {size:,} bytes, more than the {MOST_TEXT:,} of a text "
-                "column: shorten it where the log is written, or leave the column out by select(...)"
+                "column: shorten it where the log is written, or leave the column out by select(...)",
+                column=name,
             )
         half = batch.num_rows // 2
         yield from fitting_pieces(batch.slice(0, half), names, label)

@@ -109,7 +109,8 @@ def target_of(link: str) -> str:
     except OSError as failure:
         raise SourceError(
             f"{link} is a link to {os.readlink(link)}, which cannot be reached ({failure.strerror}). Repair or remove "
-            "the link"
+            "the link",
+            file=str(link),
         ) from failure
 
 

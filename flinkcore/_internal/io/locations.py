@@ -19,7 +19,7 @@ def utf_8_paths() -> Iterator[None]:
         text = path if isinstance(path, str) else path.decode(errors="surrogateescape")
         shown = text.encode(errors="backslashreplace").decode()
         raise SourceError(
-            f"the path {shown} is not UTF-8, and cannot be opened: rename the file or folder"
+            f"the path {shown} is not UTF-8, and cannot be opened: rename the file or folder", file=shown
         ) from failure
 
 

@@ -44,7 +44,9 @@ class ColumnTimerService(BatchTimerService):
         times_ms = _times(timestamps, len(ids))
         row, least_ms = self._cuts.first_too_early(ids, times_ms, domain is TimeDomain.EVENT_TIME)
         if row >= 0:
-            raise DataError(f"row {row}: {_too_early(domain, int(ids[row]), int(times_ms[row]), least_ms)}")
+            raise DataError(
+                f"row {row}: {_too_early(domain, int(ids[row]), int(times_ms[row]), least_ms)}", row=row
+            )
         self._timers[domain].register(ids, times_ms)
 
     def _delete(self, domain: TimeDomain, key_ids: Any, timestamps: Any) -> None:
@@ -61,7 +63,8 @@ class ColumnTimerService(BatchTimerService):
         row = self._cuts.first_foreign(ids)
         if row >= 0:
             raise DataError(
-                f"row {row}: the key id {ids[row]} is none of the batch at hand; timers belong to the keys in it"
+                f"row {row}: the key id {ids[row]} is none of the batch at hand; timers belong to the keys in it",
+                row=row,
             )
         return ids
 

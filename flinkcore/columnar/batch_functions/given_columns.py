@@ -113,8 +113,10 @@ class GivenColumns:
         if place == field.name:
             row = array.is_null().index(True).as_py()
             raise DataError(
-                f"{self._taker} got a null in row {row} of the column {place!r}, which cannot be null"
+                f"{self._taker} got a null in row {row} of the column {place!r}, which cannot be null",
+                column=place,
+                row=row,
             )
         if place is not None:
-            raise DataError(f"{self._taker} got a null in {place!r}, which cannot be null")
+            raise DataError(f"{self._taker} got a null in {place!r}, which cannot be null", column=place)
         return array

@@ -144,6 +144,7 @@ def _converted(
             except errors as of_column:
                 raise DataError(
                     f"column {field.name!r} of the results is {field.type}, and {library_name} does not take its "
-                    f"values: {of_column}. Cast the column, leave it out, or take to_arrow()"
+                    f"values: {of_column}. Cast the column, leave it out, or take to_arrow()",
+                    column=field.name,
                 ) from of_column
         raise

@@ -122,7 +122,7 @@ class ParquetPart:
         """
         place = refused_null_of(batch)
         if place is not None:
-            raise DataError(null_fault(place, f"the results for {self._output.path}"))
+            raise DataError(null_fault(place, f"the results for {self._output.path}"), column=place)
         with self._output.writing():
             self._writer.write_batch(batch)
 

@@ -82,5 +82,6 @@ def writing_results(place: str, directory: str, outcome: str) -> Iterator[None]:
     except (OSError, pa.ArrowException) as error:
         reason = " ".join(str(error).split())
         raise SourceError(
-            f"results cannot be written to {place}: {reason}. {outcome}; give {directory_remedy(directory, error)}"
+            f"results cannot be written to {place}: {reason}. {outcome}; give {directory_remedy(directory, error)}",
+            file=directory,
         ) from error

@@ -246,7 +246,8 @@ class TableParts:
         if text == "" and not self._files.keeps_partition_columns:
             raise DataError(
                 f"column {field.column!r} has an empty text, which {self._files.table} reads as null in a partition: "
-                "write null or another text in its place, or partition by another column"
+                "write null or another text in its place, or partition by another column",
+                column=field.column,
             )
         name = NULL_PARTITION if text is None else quote(text, safe=" ")
         folder = f"{quote(field.name, safe='')}={name}"
@@ -313,13 +314,14 @@ def fitting_batch(batch: pa.RecordBatch, schema: pa.Schema, table: str) -> pa.Re
         column = batch.column(field.name)
         place = refused_null(column, field)
         if place is not None:
-            raise DataError(f"column {place!r} has a null, which {table} does not take there")
+            raise DataError(f"column {place!r} has a null, which {table} does not take there", column=place)
         try:
             columns.append(column if column.type == field.type else column.cast(field.type))
         except pa.ArrowException as error:
             raise DataError(
                 f"column {field.name!r} does not fit into {table}, where it is {field.type}: {error}. Convert it "
-                "before the key, with with_columns(...)"
+                "before the key, with with_columns(...)",
+                column=field.name,
             ) from error
     return pa.RecordBatch.from_arrays(columns, schema.names)
 
@@ -367,7 +369,8 @@ def _require_known_years(column: pa.Array, name: str, table: str) -> None:
     if any(day not in _YEARS_1_TO_9999 for day in days):
         raise DataError(
             f"column {name!r} has a day that is not of the years 1 to 9999, for which {table} has no partition: write "
-            "null or another day in its place, or partition by another column"
+            "null or another day in its place, or partition by another column",
+            column=name,
         )
 
 

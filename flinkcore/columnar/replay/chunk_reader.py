@@ -158,15 +158,20 @@ class ChunkReader:
         if policy == "fail":
             row = int(null_rows[0])
             split = self._time_plane.split_values[read.events.splits[row]]
+            position = None if self._time_plane.by_arrival else int(read.events.positions[row])
             place = (
                 f"of an event that arrived at {dated(read.events.arrivals[row], ' ms')}"
-                if self._time_plane.by_arrival
-                else f"at position {read.events.positions[row]:,}"
+                if position is None
+                else f"at position {position:,}"
             )
             raise DataError(
                 f"{chunk.label}: key column {name!r} is null {place}"
                 f"{'' if split is None else f' of split {split!r}'}; filter such rows out before key_by, "
-                'or set on_bad_row="drop" or to an OutputTag'
+                'or set on_bad_row="drop" or to an OutputTag',
+                file=chunk.path,
+                split=split,
+                position=position,
+                column=name,
             )
         reason = f"null key {name!r}"
         self.counts.rejected[reason] += len(null_rows)
@@ -204,4 +209,4 @@ def read_on_all_ways(readers: Sequence[ChunkReader], chunk: Chunk) -> Iterator[t
             for reader, timed, clock in zip(readers, batches, clocks, strict=True)
         )
     for reader, clock in zip(readers, clocks, strict=True):
-        reader._time_plane.check_chunk(clock, chunk.label, rows_read)
+        reader._time_plane.check_chunk(clock, chunk, rows_read)

@@ -19,7 +19,7 @@ from flinkcore.columnar.results.late_events import OnChunks, late_warnings
 from flinkcore.columnar.stages.read_counts import ReadCounts
 from flinkcore.common import MIN_TIMESTAMP
 from flinkcore.datastream.graph.pipeline_executor import load_analysis
-from flinkcore.errors import ConfigurationError, FlinkcoreError, LateEventsWarning
+from flinkcore.errors import ConfigurationError, InternalError, LateEventsWarning
 from flinkcore.time_plane.paused_spans import PausedSpans
 from flinkcore.time_plane.time_warnings import time_warnings
 from flinkcore.time_plane.timed_log import TimedLog
@@ -301,7 +301,7 @@ class ReplayReport:
 
         Raises
         ------
-        FlinkcoreError
+        InternalError
             As of `check`.
         """
         for each in self.by_operator:
@@ -321,15 +321,14 @@ class ReplayReport:
 
         Raises
         ------
-        FlinkcoreError
-            If events are missing or counted twice; that is a defect of flinkcore.
+        InternalError
+            If events are missing or counted twice.
         """
         fates = self.late + self.taken + self.passed_on + self.waiting
         accounted = self.filtered + self.rejected.total() + fates
         if accounted != self.events_read:
-            raise FlinkcoreError(
-                f"{self.events_read:,} events were read, but {accounted:,} are accounted for: {self}; "
-                "this is a defect of flinkcore, the result must not be used"
+            raise InternalError(
+                f"{self.events_read:,} events were read, but {accounted:,} are accounted for: {self}"
             )
 
     def __str__(self) -> str:

@@ -68,5 +68,6 @@ class StageLink:
             result = {other: exact_keys(rows, [other])[0] for other in rows.schema.names}
             raise DataError(
                 f"key column {name!r} of operator {self.number + 1} is null in a result of operator "
-                f"{self.between.stage + 1}: {result}; filter such rows out before key_by"
+                f"{self.between.stage + 1}: {result}; filter such rows out before key_by",
+                column=name,
             )

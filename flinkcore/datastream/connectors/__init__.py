@@ -4,7 +4,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from flinkcore._internal.python.lazy_names import by_name, lazy_names
-from flinkcore._internal.python.missing_features import MISSING_CONNECTOR_NAMES, refuse_name
+from flinkcore._internal.python.missing_features import refuse_name
 from flinkcore.datastream.connectors.base import (
     DeliveryGuarantee,
     InputStatus,
@@ -59,6 +59,4 @@ _MODULES: Final = by_name(
 )
 """Where PyFlink's names of files are, and others that few programs need."""
 
-__getattr__, __dir__ = lazy_names(
-    __name__, _MODULES, partial(refuse_name, __name__, names=MISSING_CONNECTOR_NAMES)
-)
+__getattr__, __dir__ = lazy_names(__name__, _MODULES, partial(refuse_name, __name__))

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Generic, NoReturn, Protocol, TypeVar
 
-from flinkcore._internal.python.missing_features import MISSING_CONNECTOR_NAMES, refuse_name
+from flinkcore._internal.python.missing_features import refuse_name
 from flinkcore.common.boundedness import Boundedness
 from flinkcore.common.serializer import Serializer
 from flinkcore.common.typeinfo import TypeInformation, Types
@@ -360,4 +360,4 @@ class Sink(ABC):
 
 def __getattr__(name: str) -> NoReturn:
     """Report what to use instead of names that PyFlink has here and flinkcore does not."""
-    refuse_name(__name__, name, MISSING_CONNECTOR_NAMES)
+    refuse_name(__name__, name)

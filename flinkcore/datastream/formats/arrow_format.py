@@ -87,7 +87,9 @@ class ArrowRowFormat(BulkFormat):
                 table = pa.Table.from_batches([batch]).select(schema.names).cast(schema)
                 yield from rows_of_columns(schema.names, [column.to_pylist() for column in table.columns])
         except (pa.ArrowException, UnicodeDecodeError) as failure:
-            raise DataError(f"{name} does not have rows of {self.row_type!r}: {failure}") from failure
+            raise DataError(
+                f"{name} does not have rows of {self.row_type!r}: {failure}", file=name
+            ) from failure
 
 
 class BatchWriter(BulkWriter):

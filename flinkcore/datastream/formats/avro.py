@@ -185,7 +185,9 @@ class AvroInputFormat(StreamFormat, InputFormat):
             for records in opened.blocks(self._schema.read_as, with_pyflinks_values(opened.schema)):
                 yield from records
         except (DataError, ConfigurationError) as failure:
-            raise DataError(f"{name} does not have records of {self._schema!s:.200}: {failure}") from failure
+            raise DataError(
+                f"{name} does not have records of {self._schema!s:.200}: {failure}", file=name
+            ) from failure
 
 
 class AvroBulkWriters:

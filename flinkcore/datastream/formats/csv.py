@@ -315,7 +315,11 @@ class CsvReaderFormat(StreamFormat):
         try:
             yield from self._rows(self._token_rows(file, name))
         except (DataError, UnicodeDecodeError) as failure:
-            raise DataError(f"{name} does not have rows of {self._row_type!r}: {failure}") from failure
+            raise DataError(
+                f"{name} does not have rows of {self._row_type!r}: {failure}",
+                file=name,
+                **getattr(failure, "place", {}),
+            ) from failure
 
     def _rows(self, blocks: Iterator[list[list[str]]]) -> Iterator[Row]:
         schema, types = self._schema, self._schema.value_types()
@@ -342,7 +346,7 @@ class CsvReaderFormat(StreamFormat):
                 try:
                     values = values_of(texts)
                 except DataError as failure:
-                    raise DataError(f"row {n_rows}: {failure}") from failure
+                    raise DataError(f"row {n_rows}: {failure}", row=n_rows - 1, **failure.place) from failure
                 yield make(values)
 
     def _token_rows(self, file: BinaryIO, name: str) -> Iterator[list[list[str]]]:

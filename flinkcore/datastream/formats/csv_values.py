@@ -341,7 +341,7 @@ def row_reader(
                 values.append(column.value_of(text))
             except DataError as failure:
                 if not ignores_errors:
-                    raise DataError(f"column {name!r}: {failure}") from failure
+                    raise DataError(f"column {name!r}: {failure}", column=name) from failure
                 values.append(None)
         return (*values, *[None] * (n_columns - len(values)))
 
@@ -402,7 +402,7 @@ def row_writer(
             try:
                 text = column.text_of(value)
             except (DataError, TypeError, ValueError) as failure:
-                raise DataError(f"column {name!r}: {failure}") from failure
+                raise DataError(f"column {name!r}: {failure}", column=name) from failure
             texts.append(quoted(text) if column.is_text else text)
         return separator.join(texts) + end
 

@@ -53,7 +53,7 @@ class JsonReaderFormat(ArrowRowFormat):
             warn_user(empty_file(name))
             return iter(())
         if fault := json_fault(content):
-            raise DataError(f"{name} has {fault}; each line holds one object")
+            raise DataError(f"{name} has {fault}; each line holds one object", file=name)
         # In one block, for each is to begin with an object.
         read_options = arrow_json.ReadOptions(block_size=min(len(content) + 1, 2**31 - 1))
         options = arrow_json.ParseOptions(explicit_schema=row_schema(self.row_type))

@@ -176,7 +176,9 @@ class _AvroParquetFormat(StreamFormat):
         except (pa.ArrowException, ValueError) as failure:
             if isinstance(failure, DataError):
                 raise
-            raise DataError(f"{name} does not have records of {self._schema!s:.200}: {failure}") from failure
+            raise DataError(
+                f"{name} does not have records of {self._schema!s:.200}: {failure}", file=name
+            ) from failure
 
 
 class AvroParquetWriters:

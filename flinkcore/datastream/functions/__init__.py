@@ -2,7 +2,7 @@
 
 from typing import NoReturn
 
-from flinkcore._internal.python.missing_features import MISSING_FUNCTION_NAMES, refuse_name
+from flinkcore._internal.python.missing_features import refuse_name
 from flinkcore.datastream.functions.async_functions import (
     AsyncFunction,
     AsyncRetryPredicate,
@@ -129,4 +129,4 @@ __all__ = [
 
 def __getattr__(name: str) -> NoReturn:
     """Report what to use instead of names that PyFlink has here and flinkcore does not."""
-    refuse_name(__name__, name, MISSING_FUNCTION_NAMES)
+    refuse_name(__name__, name)

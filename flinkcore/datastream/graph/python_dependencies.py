@@ -60,10 +60,13 @@ def python_file(file_path: str | PathLike[str]) -> Path:
     path = _existing(file_path, "Python file")
     if not path.is_dir() and path.suffix not in (".py", *MODULE_ARCHIVES):
         raise SourceError(
-            f"{path} brings no Python modules: take a .py file, a folder, or an archive ({', '.join(MODULE_ARCHIVES)})"
+            f"{path} brings no Python modules: take a .py file, a folder, or an archive ({', '.join(MODULE_ARCHIVES)})",
+            file=str(path),
         )
     if path.is_file() and path.suffix in MODULE_ARCHIVES and not is_zipfile(path):
-        raise SourceError(f"{path} is no zip archive, or is damaged: build it, or copy it, once more")
+        raise SourceError(
+            f"{path} is no zip archive, or is damaged: build it, or copy it, once more", file=str(path)
+        )
     return path
 
 
@@ -81,11 +84,14 @@ def python_archive(archive_path: str | PathLike[str], target_dir: str | None) ->
     if not path.name.endswith((*ZIP_ARCHIVES, *TAR_ARCHIVES)):
         raise SourceError(
             f"{path} is not named as an archive: pack a zip file ({', '.join(ZIP_ARCHIVES)}) or a tar file "
-            f"({', '.join(TAR_ARCHIVES)})"
+            f"({', '.join(TAR_ARCHIVES)})",
+            file=str(path),
         )
     is_archive = is_zipfile if path.name.endswith(ZIP_ARCHIVES) else tarfile.is_tarfile
     if path.is_dir() or not is_archive(path):
-        raise SourceError(f"{path} is no archive, or is damaged: pack it, or copy it, once more")
+        raise SourceError(
+            f"{path} is no archive, or is damaged: pack it, or copy it, once more", file=str(path)
+        )
     target = path.name if target_dir is None else target_dir
     if not isinstance(target, str) or not _is_within(target):
         raise ConfigurationError(
@@ -117,7 +123,7 @@ def _existing(given: object, what: str) -> Path:
         )
     path = Path(given).absolute()
     if not path.exists():
-        raise SourceError(f"there is no {what} {path}")
+        raise SourceError(f"there is no {what} {path}", file=str(path))
     return path
 
 
@@ -144,7 +150,7 @@ def unpack(archive: Path, folder: Path) -> None:
                 packed_tar.extractall(folder)
     except (OSError, EOFError, ValueError, BadZipFile, tarfile.TarError, ZlibError) as failure:
         raise SourceError(
-            f"{archive} cannot be unpacked: {failure}. Pack it, or copy it, once more"
+            f"{archive} cannot be unpacked: {failure}. Pack it, or copy it, once more", file=str(archive)
         ) from failure
 
 

@@ -12,7 +12,7 @@ from flinkcore._internal.arrow.expressions import Expression
 from flinkcore._internal.arrow.schemas import Schema, require_row_schema
 from flinkcore.common.boundedness import Boundedness
 from flinkcore.common.output_tag import OutputTag
-from flinkcore.common.settings.flink_settings import NUMBER_OF_KEY_GROUPS, PARALLELISM, PARALLELISM_DEFAULT
+from flinkcore.common.settings import flink_settings as settings
 from flinkcore.common.typeinfo import TypeInformation, Types
 from flinkcore.common.watermark_strategy import WatermarkStrategy
 from flinkcore.datastream.functions import (
@@ -84,12 +84,12 @@ class OperatorSettings:
 
     def set_parallelism(self, parallelism: int) -> None:
         """Set the number of subtasks; ConfigurationError unless it is from 1 to 32,768."""
-        number = PARALLELISM.type.argument("parallelism", parallelism)
-        self.parallelism = None if number == PARALLELISM_DEFAULT else number
+        number = settings.PARALLELISM.type.argument("parallelism", parallelism)
+        self.parallelism = None if number == settings.PARALLELISM_DEFAULT else number
 
     def set_max_parallelism(self, max_parallelism: int) -> None:
         """Set the number of key groups; ConfigurationError unless it is from 1 to 32,768."""
-        self.max_parallelism = NUMBER_OF_KEY_GROUPS.argument("max_parallelism", max_parallelism)
+        self.max_parallelism = settings.NUMBER_OF_KEY_GROUPS.argument("max_parallelism", max_parallelism)
 
     def set_text(self, what: str, text: str) -> None:
         """Set name, uid or description; ConfigurationError unless it is a text."""

@@ -89,11 +89,13 @@ class LogFile:
         if before is not None and after is not None and before < after:
             raise SourceError(
                 f"{self.name} has grown from {before:,} to {after:,} bytes during the replay: something still writes "
-                "to it. Replay files that are complete, or a copy of what there is of this one"
+                "to it. Replay files that are complete, or a copy of what there is of this one",
+                file=self.name,
             )
         raise SourceError(
             f"{self.name} has been written anew during the replay ({_version(self)} before, {_version(now)} now): run "
-            "the replay again when nothing writes to the log"
+            "the replay again when nothing writes to the log",
+            file=self.name,
         )
 
 
@@ -132,11 +134,12 @@ def files_now(files: Sequence[LogFile]) -> list[LogFile]:
     try:
         infos = files[0].filesystem.get_file_info([file.path for file in files])
     except (pa.ArrowException, OSError) as error:
-        raise SourceError(f"{files[0].name} cannot be looked at: {error}") from error
+        raise SourceError(f"{files[0].name} cannot be looked at: {error}", file=files[0].name) from error
     for file, info in zip(files, infos, strict=True):
         if info.type == fs.FileType.NotFound:
             raise SourceError(
-                f"{file.name} is not there any more: it was a file of the log when that was defined"
+                f"{file.name} is not there any more: it was a file of the log when that was defined",
+                file=file.name,
             )
     return [
         replace(file, size_bytes=info.size, modified_ns=info.mtime_ns)
@@ -160,7 +163,8 @@ class PathOfTable(SourceError):
         """Return the refusal of a table."""
         refusal = cls(
             f"{table.path!r} is {table.kind}, whose files still hold rows that were removed. Read it with "
-            f"{how_to_read(table)}"
+            f"{how_to_read(table)}",
+            file=table.path,
         )
         refusal.table = table
         return refusal
@@ -251,7 +255,8 @@ def discover_files(
         )
         raise SourceError(
             f"the paths of a log name {table.kind}, {table.path!r}, and files besides, {besides}. Read the table with "
-            f"{how_to_read(table)}, the rest as another log, and unite both streams with union()"
+            f"{how_to_read(table)}, the rest as another log, and unite both streams with union()",
+            file=table.path,
         )
     return tuple(found.values())
 
@@ -344,7 +349,8 @@ def _locate(path: str, given: Any) -> tuple[Any, str, str]:
     except (pa.ArrowException, OSError) as error:
         raise SourceError(
             f"{path} cannot be reached: {str(error).splitlines()[0]}. "
-            "Check the URI and the credentials, or give filesystem="
+            "Check the URI and the credentials, or give filesystem=",
+            file=path,
         ) from error
     local = scheme.group(1).lower() == "file"
     return where, inside + rest, "" if local else scheme.group(0)
@@ -363,16 +369,17 @@ def _expand(
             base = "/".join(names[:fixed]) or path[: path.startswith("/")]
             matches = _glob(where, base, names[fixed:])
             if not matches:
-                raise SourceError(f"no file matches {given!r}")
+                raise SourceError(f"no file matches {given!r}", file=given)
         elif info.type == fs.FileType.NotFound:
-            raise SourceError(f"{given!r} does not exist")
+            raise SourceError(f"{given!r} does not exist", file=given)
         else:
             matches = [info]
         for match in matches:
             if match.type == fs.FileType.Unknown:
                 raise SourceError(
                     f"{match.path!r} is neither a file nor a directory but a pipe, a socket or a device: write what it "
-                    "gives to a file first"
+                    "gives to a file first",
+                    file=match.path,
                 )
         is_allowed = of_tables and info.type == fs.FileType.File
         named = {} if is_allowed else _named_tables(where, matches, given, search)
@@ -388,10 +395,10 @@ def _expand(
     except FlinkcoreError:
         raise
     except (pa.ArrowException, OSError) as error:
-        raise SourceError(f"{given!r} cannot be listed: {error}") from error
+        raise SourceError(f"{given!r} cannot be listed: {error}", file=given) from error
     if not once and not named:
         raise SourceError(
-            f"{given!r} holds no file to read (names that start with '_' or '.' are passed over)"
+            f"{given!r} holds no file to read (names that start with '_' or '.' are passed over)", file=given
         )
     return base, once, list(named.values())
 
@@ -430,7 +437,8 @@ def _refuse_files_of(table: TableDirectory, given: str, how: str) -> NoReturn:
     raise SourceError(
         f"{given!r} {how} {table.kind}, {table.path!r}, whose files still hold rows that were removed. Read the table "
         f"with {how_to_read(table)}, and filter its rows. To read files of it as they are, give "
-        "from_event_log a list of them and their format="
+        "from_event_log a list of them and their format=",
+        file=table.path,
     )
 
 

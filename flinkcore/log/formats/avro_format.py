@@ -85,6 +85,7 @@ def _batch(records: list[Any], wanted: list[tuple[pa.Field, Any]], file: str) ->
         except (pa.ArrowException, OverflowError, TypeError, ValueError) as failure:
             raise SourceError(
                 f"column {field.name!r} of {file} has a value that is not {field.type}: {failure}. Write the file "
-                "again, or leave the column out by select(...)"
+                "again, or leave the column out by select(...)",
+                column=field.name,
             ) from failure
     return pa.RecordBatch.from_arrays(columns, schema=pa.schema([field for field, _ in wanted]))

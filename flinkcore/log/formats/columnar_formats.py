@@ -124,7 +124,7 @@ class ParquetFormat:
                     rows = range(micros.num_rows)
                     cut = next(row for row in rows if self._is_cut(*(each.slice(row, 1) for each in column)))
                     row = _row_in_file(in_units[0].metadata, run, before + cut)
-                    raise self._cut(f"row {row} of column {name!r} of {file.name}")
+                    raise self._cut(file.name, name, row)
             before += micros.num_rows
 
     def _is_cut(self, micros: pa.Array, nanos: pa.Array) -> bool:
@@ -140,15 +140,18 @@ class ParquetFormat:
             return True
         return False
 
-    def _cut(self, where: str) -> DataError:
+    def _cut(self, file: str, column: str, row: int) -> DataError:
         found, other = (
             ("has nanoseconds, which microseconds leave out", "ns")
             if self._int96_unit == "us"
             else ("lies outside of 1677 to 2262, the years of nanoseconds", "us")
         )
         return DataError(
-            f"the timestamp (INT96) in {where} {found}: give format_options={{'int96_unit': {other!r}}}, or leave the "
-            "column out by select(...)"
+            f"the timestamp (INT96) in row {row} of column {column!r} of {file} {found}: give "
+            f"format_options={{'int96_unit': {other!r}}}, or leave the column out by select(...)",
+            file=file,
+            column=column,
+            row=row,
         )
 
     def _open(

@@ -14,7 +14,7 @@ from flinkcore._internal.arrow.plain_columns import is_castable, plain_type
 from flinkcore._internal.arrow.stored_columns import StoredColumns
 from flinkcore._internal.arrow.unified_types import fields_beyond, fits
 from flinkcore._internal.io.text_files import COMPRESSED, OTHER_ENCODING
-from flinkcore.errors import FlinkcoreError, SchemaError, SourceError
+from flinkcore.errors import DataError, FlinkcoreError, SchemaError, SourceError
 from flinkcore.log.files.log_files import LogFile
 
 
@@ -210,11 +210,15 @@ def source_faults(name: str, advice: str) -> Iterator[None]:
     except MemoryError as error:
         # A size in the file, which may be a lie, or a block too large for this machine.
         raise SourceError(
-            f"{name} cannot be read: a part of it asks for more memory than there is ({error}). {advice}"
+            f"{name} cannot be read: a part of it asks for more memory than there is ({error}). {advice}",
+            file=name,
         ) from error
+    except (DataError, SourceError) as error:
+        error.file = error.file or name
+        raise
     except FlinkcoreError:
         raise
     except (pa.ArrowException, OSError, EOFError, ValueError) as error:
         reason = " ".join(str(error).split()).rstrip(". ")
         advice = _REMEDIES.get(getattr(error, "errno", None) or 0) or remedy(error) or advice
-        raise SourceError(f"{name} cannot be read: {reason}. {advice}") from error
+        raise SourceError(f"{name} cannot be read: {reason}. {advice}", file=name) from error

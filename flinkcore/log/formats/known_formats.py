@@ -87,7 +87,8 @@ def file_format(
                 raise SourceError(
                     f"the files are of several formats: {files[0].name} is {kind}, "
                     f"{file.name} is {_guess(file)}; name one kind with a glob such as '*.parquet', or "
-                    "give format="
+                    "give format=",
+                    file=file.name,
                 )
     elif isinstance(format, str) and format in _FORMATS:
         kind = _FORMATS[format]
@@ -118,6 +119,7 @@ def _guess(file: LogFile) -> str:
         raise SourceError(
             f"the extension of {file.name} is not that of a format. Known are "
             f"{', '.join('.' + extension for extension in _EXTENSIONS)}; CSV and JSON may also end in "
-            f"{', '.join('.' + extension for extension in _COMPRESSIONS)}: give format=, or name the files with a glob"
+            f"{', '.join('.' + extension for extension in _COMPRESSIONS)}: give format=, or name the files with a glob",
+            file=file.name,
         )
     return kind

@@ -262,6 +262,10 @@ class RankedChunk(Chunk):
         return self.chunk.constant(column)
 
     @property
+    def path(self) -> str | None:
+        return self.chunk.path
+
+    @property
     def file_name(self) -> str:
         return self.chunk.file_name
 

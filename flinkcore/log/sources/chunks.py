@@ -125,11 +125,17 @@ class Chunk(ABC):
         SchemaError
             If a column has values in the file that its type in the log does not hold.
         """
-        if columns is None or BAD_RECORD not in columns or self.finds_bad_records:
-            yield from self._read(columns, batch_rows, dictionary_columns, warnings)
-            return
-        for batch in self._read(list(columns)[:-1], batch_rows, dictionary_columns, warnings):
-            yield batch.append_column(BAD_RECORD, pa.nulls(batch.num_rows, BAD_RECORD_TYPE))
+        is_asked = columns is not None and BAD_RECORD in columns
+        knows = not is_asked or self.finds_bad_records
+        names = columns if columns is None or knows else list(columns)[:-1]
+        try:
+            for batch in self._read(names, batch_rows, dictionary_columns, warnings):
+                if not knows:
+                    batch = batch.append_column(BAD_RECORD, pa.nulls(batch.num_rows, BAD_RECORD_TYPE))
+                yield batch
+        except (DataError, SourceError) as error:
+            error.file = error.file or self.path
+            raise
 
     @property
     def finds_bad_records(self) -> bool:
@@ -190,10 +196,19 @@ class Chunk(ABC):
             return f"row {row} (from 0) of {self.label}"
         return f"row {self.first_row + row} (from 0) of {self.file_name}"
 
+    def place(self, row: int) -> dict[str, Any]:
+        """Return the attributes of an error about a row, given by its number in the chunk."""
+        return {"file": self.path, "row": None if self.first_row is None else self.first_row + row}
+
     @property
-    @abstractmethod
+    def path(self) -> str | None:
+        """Path or URI of the file, or None if the rows are not of a file."""
+        return None
+
+    @property
     def file_name(self) -> str:
-        """The file's name, or "table"."""
+        """Name of the file or of what else has the rows, for messages."""
+        return self.path or self.label
 
 
 ChunkTask: TypeAlias = Callable[[Chunk], Iterable[bytes]]
@@ -337,7 +352,7 @@ class FileChunk(Chunk):
         return False, None
 
     @property
-    def file_name(self) -> str:
+    def path(self) -> str:
         return self.file.name
 
     @property

@@ -200,7 +200,8 @@ class LogFiles:
         raise SourceError(
             f"the log has no columns, for {'its file is' if number == 1 else f'all its {number} files are'} "
             f"empty: {name}{' and so on' if number > 1 else ''}. Skip the replay, or add a file that "
-            "has the columns, such as Parquet without rows"
+            "has the columns, such as Parquet without rows",
+            file=name,
         )
 
     def by_partition(self) -> "LogFiles | None":

@@ -61,7 +61,8 @@ def delta_files(table: DeltaTable) -> tuple[list[LogFile], pa.Schema, StoredColu
         if urlsplit(path).scheme or path.startswith("/"):
             raise SourceError(
                 f"{table.name} has files elsewhere, as a shallow clone has, such as {path}: read it with Spark, and "
-                "give from_event_log the DataFrame, or write the table anew"
+                "give from_event_log the DataFrame, or write the table anew",
+                file=path,
             )
         inside = f"{root.rstrip('/')}/{unquote(path)}"
         name = inside if isinstance(filesystem, fs.LocalFileSystem) else f"{location}/{path}"
@@ -71,7 +72,8 @@ def delta_files(table: DeltaTable) -> tuple[list[LogFile], pa.Schema, StoredColu
     if deleted:
         raise SourceError(
             f"{table.name} has deletion vectors of files that it does not list, such as {next(iter(deleted))}: read "
-            "it with Spark, and give from_event_log the DataFrame"
+            "it with Spark, and give from_event_log the DataFrame",
+            file=next(iter(deleted)),
         )
     files.sort(key=lambda each: (each[0], each[1].path))
     return [file for _, file in files], schema, stored, replace(table, version=opened.version())

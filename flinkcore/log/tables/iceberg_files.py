@@ -61,10 +61,11 @@ def iceberg_files(table: IcebergTable) -> tuple[list[LogFile], pa.Schema, Stored
         if task.file.file_format.value != "PARQUET":
             raise SourceError(
                 f"{table.name} has a file that is not Parquet, {location}: rewrite its data files as Parquet, or "
-                f"{_WITH_SPARK}"
+                f"{_WITH_SPARK}",
+                file=location,
             )
         if task.file.key_metadata is not None:
-            raise SourceError(f"{table.name} has an encrypted file, {location}: {_WITH_SPARK}")
+            raise SourceError(f"{table.name} has an encrypted file, {location}: {_WITH_SPARK}", file=location)
         filesystem, path = file_system_of_table(opened, location, table.filesystem)
         partition = tuple(
             (name, _value(task.file.partition[at], kind))
@@ -198,12 +199,14 @@ def _refuse_what_files_do_not_tell(table: IcebergTable, opened: Any, projected: 
         if getattr(field, "initial_default", None) is not None:
             raise SourceError(
                 f"column {field.name!r} of {table.name} has a default value for files that were written before: "
-                f"rewrite these, or {_WITH_SPARK}"
+                f"rewrite these, or {_WITH_SPARK}",
+                column=field.name,
             )
         if len(earlier.get(field.field_id, ())) > 1 and not field.field_type.is_primitive:
             raise SourceError(
                 f"column {field.name!r} of {table.name} is nested, and its fields have changed: {_WITH_SPARK}, or "
-                "rewrite the table under another name"
+                "rewrite the table under another name",
+                column=field.name,
             )
 
 
@@ -259,7 +262,9 @@ def _deleted_rows(table: IcebergTable, opened: Any, deletes: Iterable[Any]) -> M
     found: dict[str, list[Int64s]] = {}
     for location, delete in {str(each.file_path): each for each in deletes}.items():
         if delete.content.name != "POSITION_DELETES":
-            raise SourceError(f"{table.name} has equality deletes, {location}: compact it, or {_WITH_SPARK}")
+            raise SourceError(
+                f"{table.name} has equality deletes, {location}: compact it, or {_WITH_SPARK}", file=location
+            )
         for file, rows in _positions(table, opened, location, delete.file_format.value):
             found.setdefault(file, []).append(rows)
     return {file: np.unique(np.concatenate(rows)) for file, rows in found.items()}
@@ -285,8 +290,9 @@ def _positions(table: IcebergTable, opened: Any, location: str, form: str) -> li
             ]
     except (OSError, ValueError, KeyError, pa.ArrowException) as error:
         raise SourceError(
-            f"{location}, with deleted rows of {table.name}, cannot be read: {error}"
+            f"{location}, with deleted rows of {table.name}, cannot be read: {error}", file=location
         ) from error
     raise SourceError(
-        f"{table.name} has deleted rows in a file of the format {form}, {location}: compact it, or {_WITH_SPARK}"
+        f"{table.name} has deleted rows in a file of the format {form}, {location}: compact it, or {_WITH_SPARK}",
+        file=location,
     )

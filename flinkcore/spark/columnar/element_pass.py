@@ -23,7 +23,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from flinkcore._internal.arrow.column_ipc import read_columns, write_columns
-from flinkcore.errors import FlinkcoreError
+from flinkcore.errors import InternalError
 from flinkcore.spark.exchange.collecting import collected_in_parts
 from flinkcore.spark.exchange.partitioning import chooses_partitions, partition_slots, to_partitions
 from flinkcore.spark.exchange.row_format import RowFormat, row_values
@@ -173,9 +173,9 @@ class GeneratorTask:
         expected = int(self.time_plane.splits.events[splits].sum())
         all_chunks = len(self.time_plane.starts.chunks)
         if events != expected or len(chunks) != all_chunks:
-            raise FlinkcoreError(
+            raise InternalError(
                 f"the times of {events:,} of {expected:,} events, from {len(chunks)} of {all_chunks} chunks, came "
-                f"to partition {partition}; this is a defect of flinkcore, the result must not be used"
+                f"to partition {partition}"
             )
         yield from element_pass.finish()
 
@@ -261,8 +261,8 @@ def run_element_pass(
                 runs.add(row.run, Emissions.from_ipc(bytes(row.payload)))
         complete = sum(run >> 32 << 32 == run for run in wanted)
         if complete != partitions or received != wanted:
-            raise FlinkcoreError(
+            raise InternalError(
                 f"{len(received)} of {len(wanted)} rows of {complete} of {partitions} partitions of the element pass "
-                "came back from Spark; this is a defect of flinkcore, the result must not be used"
+                "came back from Spark"
             )
         return with_emissions(replace(time_plane, cut=ends_at), runs, cut, states)

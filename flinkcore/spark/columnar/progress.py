@@ -1,8 +1,11 @@
-"""Progress of the tasks of a replay, told to the driver while they run.
+"""Progress of the tasks of a replay, reported to the driver while they run.
 
-Spark reports tasks only when they end. So tasks send the driver a datagram every half second, which costs nothing if
-nobody receives it. A datagram has fixed fields and a random token; all others are ignored. Where none gets through, as
-with Spark Connect, whose executors cannot reach the client, progress is the share of tasks that Spark reports as done.
+Spark reports tasks only when they end, and its status alone says too little. There are as many reduce tasks as the
+session has cores, unless the program sets a parallelism: all of them run from the middle of a replay to its end, and
+progress would stand still at a half meanwhile. Spark does not know the event time reached either. So tasks send the
+driver a datagram every half second, which costs nothing if nobody receives it. A datagram has fixed fields and a random
+token; all others are ignored. Where none gets through, as with Spark Connect, whose executors cannot reach the client,
+progress is the share of tasks that Spark reports as done.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ from flinkcore.columnar.stages.placed_events import PlacedEvents, PlacedMerge, p
 from flinkcore.columnar.stages.stage import RestoredOperator, StageContext, events_taken
 from flinkcore.columnar.stages.stage_output import StageOutput
 from flinkcore.common import OutputTag
-from flinkcore.errors import FlinkcoreError
+from flinkcore.errors import InternalError
 from flinkcore.spark.columnar.late_counts import PARTITION, Counts
 from flinkcore.spark.columnar.progress import ProgressAddress, TaskProgress
 from flinkcore.spark.exchange.blocks import (
@@ -109,7 +109,7 @@ class PartitionReplay:
 
         Raises
         ------
-        FlinkcoreError
+        InternalError
             If not every event that the map tasks sent is accounted for.
         """
         with PartitionRun.opened(self._context, self.partition, self._task.pending) as run:
@@ -188,9 +188,9 @@ class PartitionReplay:
         sent = sum(manifest["rows"] for manifest in self._manifests)
         taken, expected = events_taken(self._counts), self._task.senders
         if len(senders) != expected or len(self._manifests) != expected or taken != sent:
-            raise FlinkcoreError(
+            raise InternalError(
                 f"partition {self.partition} got {taken:,} of {sent:,} events that {len(self._manifests)} of "
-                f"{expected} map tasks sent; this is a defect of flinkcore, the result must not be used"
+                f"{expected} map tasks sent"
             )
 
     def late_events(self) -> tuple[int, int]:

@@ -24,7 +24,7 @@ from flinkcore.columnar.results.progress import listener_of_run
 from flinkcore.columnar.results.report import ReplayReport
 from flinkcore.columnar.stages.read_counts import ReadCounts
 from flinkcore.datastream.graph.pipeline_executor import ProgressChoice
-from flinkcore.errors import FlinkcoreError
+from flinkcore.errors import InternalError
 from flinkcore.log.sources.chunks import ChunkTask
 from flinkcore.spark.columnar.chunks_task import GIVEN, ChunksTask
 from flinkcore.spark.columnar.element_pass import run_element_pass
@@ -35,7 +35,7 @@ from flinkcore.spark.columnar.operator_levels import OperatorLevels
 from flinkcore.spark.columnar.progress import ProgressAddress, progress_of
 from flinkcore.spark.columnar.reduce_task import ReduceOutput, ReduceStage, ReduceTask
 from flinkcore.spark.columnar.task_outputs import TASK_ROWS
-from flinkcore.spark.columnar.time_pass import run_time_passes
+from flinkcore.spark.columnar.time_pass import SummariseTask, run_time_passes
 from flinkcore.spark.exchange.block_sender import BLOCK_ROWS, BlockRoute
 from flinkcore.spark.exchange.blocks import BLOCKS, BLOCKS_ORDER
 from flinkcore.spark.exchange.collecting import collected_in_parts
@@ -54,6 +54,9 @@ if TYPE_CHECKING:
     from pyspark.accumulators import Accumulator
 
 PASS_2: Final = "pass 2 of 2, events by key"
+
+TASK_MODULES: Final = frozenset(task.__module__ for task in (SummariseTask, MapTask, ReduceTask))
+"""Names of the modules that the tasks of a replay import."""
 
 
 class SparkReplay:
@@ -450,7 +453,7 @@ class SparkReplay:
 
         Raises
         ------
-        FlinkcoreError
+        InternalError
             If not every event is accounted for.
         """
         report = ReplayReport.of(self.plan, self.time_planes, self._times[-1].timeline)
@@ -465,10 +468,7 @@ class SparkReplay:
                     chunks.add(read["chunk"])
                     report.add_log(ReadCounts.of_content(read["counts"]), number)
         if len(chunks) != self._chunks:
-            raise FlinkcoreError(
-                f"{len(chunks)} of {self._chunks} chunks came back from Spark; this is a defect of flinkcore, the "
-                "result must not be used"
-            )
+            raise InternalError(f"{len(chunks)} of {self._chunks} chunks came back from Spark")
         report.complete(self.plan, self.time_planes, self.on_chunks)
         return report
 
@@ -477,9 +477,8 @@ class SparkReplay:
         by_partition = {each["partition"]: each for each in reported if each["operator"] == number}
         partitions = self._levels.partitions[number]
         if len(by_partition) != partitions:
-            raise FlinkcoreError(
-                f"{len(by_partition)} of {partitions} partitions of operator {number + 1} came back from Spark; this "
-                "is a defect of flinkcore, the result must not be used"
+            raise InternalError(
+                f"{len(by_partition)} of {partitions} partitions of operator {number + 1} came back from Spark"
             )
         return by_partition
 

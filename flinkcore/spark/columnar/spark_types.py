@@ -64,12 +64,13 @@ class SparkSchema:
             except pa.ArrowInvalid as error:
                 raise DataError(
                     f"column {field.name!r} does not fit into Spark's type {field.type}: {error}. Take to_arrow() or "
-                    "write_parquet(), or convert it before, with with_columns(...)"
+                    "write_parquet(), or convert it before, with with_columns(...)",
+                    column=field.name,
                 ) from error
         made = pa.RecordBatch.from_arrays(columns, schema=self.arrow)
         place = refused_null_of(made)
         if place is not None:
-            raise DataError(null_fault(place, "the results"))
+            raise DataError(null_fault(place, "the results"), column=place)
         return made
 
 

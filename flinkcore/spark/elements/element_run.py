@@ -21,7 +21,7 @@ from flinkcore.elements.element_run import commit, discard
 from flinkcore.elements.started_job import StartedJob
 from flinkcore.elements.tasks.operator_makers import check_operators
 from flinkcore.elements.tasks.stream_graph import StreamGraphGenerator, StreamNode, job_vertices
-from flinkcore.errors import FlinkcoreError
+from flinkcore.errors import InternalError
 from flinkcore.operators.late_records import LateRecords, late_records_by_operator
 from flinkcore.operators.metrics.task_metrics import TaskMetric, values_of_tasks
 from flinkcore.spark.elements.element_task import PRINTED, TaskReport, last_arrival_of
@@ -232,10 +232,7 @@ class SparkElementRun(StartedJob):
         """Return the reports of all tasks, in the order of the tasks."""
         tasks = sorted(number for level in self._job.levels for number in level)
         if sorted(report.task for report in reports) != tasks:
-            raise FlinkcoreError(
-                f"{len(reports)} of {len(tasks)} tasks came back from Spark; this is a defect of flinkcore, the "
-                "result must not be used"
-            )
+            raise InternalError(f"{len(reports)} of {len(tasks)} tasks came back from Spark")
         return sorted(reports, key=attrgetter("task"))
 
     def _metrics_of(self, reports: list[TaskReport]) -> Iterator[dict[str, TaskMetric]]:

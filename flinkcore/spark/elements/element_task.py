@@ -18,7 +18,7 @@ from flinkcore.elements.tasks.operator_setup import JobContext
 from flinkcore.elements.tasks.stream_graph import StreamEdge, channel_place, is_async, source_indices
 from flinkcore.elements.tasks.stream_task import StreamTask
 from flinkcore.elements.tasks.task_output import InputChannel
-from flinkcore.errors import FlinkcoreError, SourceError, UserCodeError
+from flinkcore.errors import InternalError, SourceError, UserCodeError
 from flinkcore.operators.late_records import LateRecords
 from flinkcore.operators.metrics.task_metrics import TaskMetric
 from flinkcore.operators.records.copies import copied_function
@@ -263,9 +263,8 @@ class ElementTask:
                 inputs[kind - ELEMENT].process(element, channel)
         is_complete = self._task.has_ended if self._stop_ms is None else n_barriers == len(self._senders())
         if not is_complete:
-            raise FlinkcoreError(
-                f"not all messages to task {self._number} ({self._vertex.head.name}) have come; this is a defect of "
-                "flinkcore, the result must not be used"
+            raise InternalError(
+                f"not all messages to task {self._number} ({self._vertex.head.name}) have come"
             )
 
     def _senders(self) -> set[int]:
@@ -320,7 +319,7 @@ def last_arrival_of(job: ShippedJob, number: int, source: TaskSource) -> int | N
 
 
 def _no_channel(edge: StreamEdge, source_index: int, target_index: int) -> InputChannel:
-    raise FlinkcoreError("nothing reads a source that runs alone; this is a defect of flinkcore")
+    raise InternalError("nothing reads a source that runs alone")
 
 
 def _moment(arrival_ms: int | None) -> str:

@@ -26,7 +26,7 @@ import pyarrow as pa
 from pyspark import cloudpickle
 
 from flinkcore.elements.arrivals.order_key import emission_key
-from flinkcore.errors import FlinkcoreError, UserCodeError, in_words
+from flinkcore.errors import InternalError, UserCodeError, in_words
 from flinkcore.operators.records.messages import shown
 from flinkcore.spark.exchange.row_format import RowFormat, row_values
 
@@ -297,7 +297,7 @@ def merged(rows: Iterator[RunRow]) -> Iterator[Message]:
 
     Raises
     ------
-    FlinkcoreError
+    InternalError
         If the rows are not in order.
     """
     rows = _in_order(rows)
@@ -334,9 +334,6 @@ def _in_order(rows: Iterator[RunRow]) -> Iterator[RunRow]:
     before = b""
     for row in rows:
         if row.first_key < before:
-            raise FlinkcoreError(
-                f"runs of messages to task {row.target} are not in order; this is a defect of flinkcore, the result "
-                "must not be used"
-            )
+            raise InternalError(f"runs of messages to task {row.target} are not in order")
         before = row.first_key
         yield row

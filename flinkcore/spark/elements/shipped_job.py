@@ -17,7 +17,7 @@ from flinkcore.datastream.graph.log_settings import LogSettings
 from flinkcore.datastream.graph.pipeline_executor import ElementJob
 from flinkcore.datastream.graph.transformations import EventLogSource, OperatorSettings
 from flinkcore.elements.tasks.stream_graph import JobVertex, StreamGraphGenerator, StreamNode, job_vertices
-from flinkcore.errors import FlinkcoreError
+from flinkcore.errors import InternalError
 from flinkcore.spark.shipping.tasks import IN_OPEN, unpickled, unsendable
 
 
@@ -101,8 +101,8 @@ class SourceElsewhere(Source):
     description: str
 
     def create_splits(self, parallelism: int) -> Sequence[SourceSplit]:
-        """Raise FlinkcoreError: the driver has made the splits."""
-        raise FlinkcoreError(f"the splits of the source {self.description} are made by the driver")
+        """Raise InternalError: the driver has made the splits."""
+        raise InternalError(f"the splits of the source {self.description} are made by the driver")
 
     def __str__(self) -> str:
         return self.description
@@ -121,8 +121,8 @@ class FunctionElsewhere(SourceFunction):
         self._name = name
 
     def run(self, ctx: PacedSourceContext[Any]) -> None:
-        """Raise FlinkcoreError: the tasks of the source have a function of their own."""
-        raise FlinkcoreError(f"the source function {self._name} is run by its own tasks")
+        """Raise InternalError: the tasks of the source have a function of their own."""
+        raise InternalError(f"the source function {self._name} is run by its own tasks")
 
     def cancel(self) -> None:
         """Do nothing."""

@@ -108,11 +108,6 @@ class PartitionChunk(Chunk):
         table = pa.Table.from_batches(batches, pa.schema([self.schema.field(name) for name in columns]))
         return TableChunk(self.index, self.label, table.num_rows, None, 0, table)
 
-    @property
-    def file_name(self) -> str:
-        """Name of the partition, for messages."""
-        return self.label
-
 
 @dataclass(frozen=True)
 class PackTask:

@@ -14,7 +14,6 @@ from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from flinkcore.errors import ConfigurationError, LifecycleError
-from flinkcore.spark.sessions.class_archive import JVM_OPTIONS, archive_options
 from flinkcore.spark.sessions.java import ensure_java
 from flinkcore.spark.sessions.user_settings import settings_of_launch
 
@@ -89,17 +88,13 @@ def configure_spark(builder: Any = None) -> Any:
     """
     builder = SparkSession.builder if builder is None else builder
     chosen = _settings_of_user() | dict(getattr(builder, "_options", {}))
-    options = None
     remote = chosen.get("spark.remote", os.environ.get("SPARK_REMOTE", ""))
     if not remote.startswith("sc://"):
-        java = ensure_java()
+        ensure_java()
         # PySpark's driver reads this variable and not spark.pyspark.python, which is for spark-submit.
         worker_python = chosen.get("spark.pyspark.python", sys.executable)
         os.environ.setdefault("PYSPARK_PYTHON", worker_python)
-        options = archive_options(java)
     settings = dict(SETTINGS)
-    if options is not None:
-        settings[JVM_OPTIONS] = options
     if chosen.get("spark.master", os.environ.get("MASTER", "local")).startswith("local"):
         settings |= LOCAL_SETTINGS
     if spark_version() < (4, 0):

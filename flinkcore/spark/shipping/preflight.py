@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import sys
+from collections.abc import Collection
 from typing import Any, Final
 
 from flinkcore.errors import ConfigurationError
@@ -31,12 +32,14 @@ WORKERS_LOOKED_AT: Final = 1 << 10
 """Rows of the preflight, which Spark distributes over all cores."""
 
 
-def executor_reports(spark: Any) -> list[dict[str, Any]]:
-    """Look at the executors of a session.
+def executor_reports(spark: Any, task_modules: Collection[str]) -> list[dict[str, Any]]:
+    """Look at the executors of a session, whose Python workers import the modules of tasks meanwhile.
 
     Parameters
     ----------
     spark : pyspark.sql.SparkSession
+    task_modules : collection of str
+        Names of the modules, which workers with the driver's build import.
 
     Returns
     -------
@@ -48,7 +51,7 @@ def executor_reports(spark: Any) -> list[dict[str, Any]]:
     ConfigurationError
         If an executor has another Python than the driver, or no pyarrow or numpy.
     """
-    reports = _reports(spark)
+    reports = _reports(spark, task_modules)
     least = least_versions()
     for report in reports:
         unmet = unmet_requirement(report, least)
@@ -57,7 +60,7 @@ def executor_reports(spark: Any) -> list[dict[str, Any]]:
     return reports
 
 
-def _reports(spark: Any) -> list[dict[str, Any]]:
+def _reports(spark: Any, task_modules: Collection[str]) -> list[dict[str, Any]]:
     from pyspark.sql.functions import udf
 
     reports: list[str] = []
@@ -66,7 +69,7 @@ def _reports(spark: Any) -> list[dict[str, Any]]:
     def report(_: int) -> str:
         if not reports:
             reports.append(worker_report())
-            import_for_tasks(build)
+            import_for_tasks(build, task_modules)
         return reports[0]
 
     # Not by Arrow, which may be missing.

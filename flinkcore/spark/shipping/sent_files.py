@@ -62,6 +62,8 @@ class SentFiles:
         The newest archive for each target directory.
     is_checked : bool
         Whether the preflight has looked at the executors.
+    task_modules : set of str
+        Names of the modules that define tasks of the session's jobs; workers import them in the preflight.
     """
 
     names: set[str] = field(default_factory=set)
@@ -69,6 +71,7 @@ class SentFiles:
     python_files: dict[Path, str] = field(default_factory=dict)
     python_archives: dict[str, ShippedArchive] = field(default_factory=dict)
     is_checked: bool = False
+    task_modules: set[str] = field(default_factory=set)
     _lock: RLock = field(default_factory=RLock)
 
     @staticmethod
@@ -108,7 +111,7 @@ class SentFiles:
         return TaskArtifacts(builds, wheels, modules, archives)
 
     def _supply(self, spark: Any) -> None:
-        reports = executor_reports(spark)
+        reports = executor_reports(spark, sorted(self.task_modules))
         builds = {own_build(), *(wheel.build for wheel in self.wheels)}
         for report in reports:
             if report["build"] in builds or any(fits(wheel.tag, report["abi"]) for wheel in self.wheels):

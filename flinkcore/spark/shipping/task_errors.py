@@ -242,20 +242,21 @@ def _failed_in_java(account: Exception) -> SourceError | None:
     if unread is None and not isinstance(account, Py4JJavaError):
         return None
     reasons = _JAVA_REASON.findall(str(account))
-    reason = _shortened(reasons[-1] if reasons else in_words(account))
+    reason, file = _shortened(reasons[-1] if reasons else in_words(account)), None
     if unread is not None:
         remedy = (
             "It is encrypted: give Spark its keys (parquet.crypto.factory.class), or write it without encryption"
             if ENCRYPTED.search(reason)
             else "Write the file again, or take it out of what the DataFrame reads, and make the DataFrame again"
         )
-        text = f"Spark cannot read {(unread[1] or unread[2]).rstrip('.')}, of a DataFrame: {reason}. {remedy}"
+        file = (unread[1] or unread[2]).rstrip(".")
+        text = f"Spark cannot read {file}, of a DataFrame: {reason}. {remedy}"
     else:
         text = (
             f"Spark cannot compute the rows that the job reads: {reason}. See whether the DataFrame can be computed "
             "without flinkcore, such as by dataframe.count(), and repair its files or its columns"
         )
-    return SourceError(text)
+    return SourceError(text, file=file)
 
 
 def _shortened(message: str) -> str:

@@ -56,14 +56,16 @@ class Wheel:
         if not found.name.endswith(".whl") or len(parts) < 5 or parts[0] != "flinkcore":
             raise SourceError(
                 f"{found} is no wheel of flinkcore: its name would be like "
-                f"flinkcore-{flinkcore.__version__}-cp311-cp311-manylinux_2_28_x86_64.whl"
+                f"flinkcore-{flinkcore.__version__}-cp311-cp311-manylinux_2_28_x86_64.whl",
+                file=str(found),
             )
         try:
             with zipfile.ZipFile(found) as packed:
                 text = packed.read(f"{'-'.join(parts[:2])}.dist-info/RECORD").decode()
         except (OSError, ValueError, KeyError, zipfile.BadZipFile, zlib.error) as failure:
             raise SourceError(
-                f"{found} cannot be read as a wheel: {failure}. Build it, or copy it, once more"
+                f"{found} cannot be read as a wheel: {failure}. Build it, or copy it, once more",
+                file=str(found),
             ) from failure
         lines = [line for line in text.splitlines() if is_module_line(line)]
         return cls(found, digest_of(lines), _sources(lines), "-".join(parts[-3:]))

@@ -228,16 +228,24 @@ def worker_report() -> str:
     )
 
 
-def import_for_tasks(build: str) -> None:
-    """Import what tasks need, if the flinkcore that this worker has is of a build.
+def import_for_tasks(build: str, modules: Iterable[str]) -> None:
+    """Import the modules of tasks, if the flinkcore that this worker has is of a build.
 
     The workers of an executor do so at once in the preflight, and would do so one after the other as they get the first
     tasks of a small log.
+
+    Parameters
+    ----------
+    build : str
+        The driver's.
+    modules : iterable of str
+        Modules that define the tasks.
     """
     if present_build() != build:
         return
     with suppress(Exception):  # the report tells what is missing
-        importlib.import_module("flinkcore.spark.columnar.replay")
+        for module in modules:
+            importlib.import_module(module)
         # With the first array that it makes, pyarrow imports pandas, too, where that is installed.
         importlib.import_module("pyarrow").array([0])
 

@@ -2,8 +2,10 @@
 
 import copy
 import importlib
+import json
 import pickle
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -11,18 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from flinkcore._internal.python.missing_features import (
-    FORMER_METHODS,
-    FORMER_NAMES,
-    MISSING_COMMON_NAMES,
-    MISSING_CONNECTOR_NAMES,
-    MISSING_CONNECTORS,
-    MISSING_FILE_NAMES,
-    MISSING_MODULES,
-    MISSING_NAMES,
-    MISSING_STREAM_METHODS,
-    MISSING_TABLE_NAMES,
-)
+from flinkcore._internal.python import missing_features as missing_module
+from flinkcore._internal.python.missing_features import missing_features
 from flinkcore.common import Duration, OutputTag, RowKind, Time, Types, WatermarkStrategy
 from flinkcore.datastream import (
     ExternalizedCheckpointRetention,
@@ -37,6 +29,18 @@ from flinkcore.datastream import (
 )
 from flinkcore.errors import ConfigurationError, UnsupportedOperationError
 
+MISSING = missing_features()
+NAMES = MISSING.names["flinkcore.datastream"]
+COMMON_NAMES = MISSING.names["flinkcore.common"]
+TABLE_NAMES = MISSING.names["flinkcore.table"]
+CONNECTOR_NAMES = MISSING.names["flinkcore.datastream.connectors"]
+FILE_NAMES = MISSING.names["flinkcore.datastream.connectors.file_system"]
+CONNECTORS = {
+    name.removeprefix("flinkcore.datastream.connectors."): instead
+    for name, instead in MISSING.modules.items()
+    if name.startswith("flinkcore.datastream.connectors.")
+}
+
 HAVE_CALLS = (
     *(LogStream, KeyedLogStream, WindowedLogStream, TumblingEventTimeWindows),
     *(WatermarkStrategy, Duration, Time, aggregates, pc),
@@ -46,38 +50,70 @@ HAVE_CALLS = (
 PAGE = (Path(__file__).parents[3] / "flinkcore" / "datastream" / "README.md").read_text()
 
 
-@pytest.mark.parametrize("name", MISSING_NAMES)
+def test_the_data_names_each_feature_once_and_says_what_to_use() -> None:
+    def once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+        assert len(dict(pairs)) == len(pairs), pairs
+        return dict(pairs)
+
+    source = Path(missing_module.__file__).with_suffix(".json").read_text(encoding="utf-8")
+    content = json.loads(source, object_pairs_hook=once)
+    assert content.keys() == {"names", "former names", "former methods", "stream methods", "modules"}
+    tables = [content["stream methods"], content["modules"]]
+    for kind in ("names", "former names", "former methods"):
+        tables += content[kind].values()
+    for table in tables:
+        names = [name for of_one in table.values() for name in of_one]
+        assert all(table)
+        assert len(names) == len(set(names)) > 0
+    assert all(name.isidentifier() for names in MISSING.names.values() for name in names)
+
+
+def test_what_is_missing_is_read_when_a_program_asks_for_it() -> None:
+    program = """
+from flinkcore import common, datastream, table
+from flinkcore._internal.python.missing_features import missing_features
+print(missing_features.cache_info().currsize)
+try:
+    datastream.CustomStateBackend
+except ImportError:
+    print(missing_features.cache_info().currsize)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["0", "1"]
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_importing_a_missing_name_says_what_to_use(name: str) -> None:
     with pytest.raises(ImportError, match=f"flinkcore has no {name}, which PyFlink has: ."):
         exec(f"from flinkcore.datastream import {name}")
     assert f"`{name}`" in PAGE
-    assert MISSING_NAMES[name] in PAGE
+    assert NAMES[name] in PAGE
 
 
-@pytest.mark.parametrize("name", MISSING_COMMON_NAMES)
+@pytest.mark.parametrize("name", COMMON_NAMES)
 def test_importing_a_missing_common_name_says_what_to_use(name: str) -> None:
     with pytest.raises(ImportError, match=f"flinkcore has no {name}, which PyFlink has: ."):
         exec(f"from flinkcore.common import {name}")
     assert name in PAGE
-    assert MISSING_COMMON_NAMES[name] in PAGE
+    assert COMMON_NAMES[name] in PAGE
 
 
-@pytest.mark.parametrize("name", MISSING_TABLE_NAMES)
+@pytest.mark.parametrize("name", TABLE_NAMES)
 def test_importing_a_missing_name_of_tables_says_what_to_use(name: str) -> None:
     module = "flinkcore.table.types" if name.endswith("Type") else "flinkcore.table"
     with pytest.raises(ImportError, match=f"flinkcore has no {name}, which PyFlink has: ."):
         exec(f"from {module} import {name}")
 
 
-@pytest.mark.parametrize("name", MISSING_CONNECTORS)
+@pytest.mark.parametrize("name", CONNECTORS)
 def test_importing_a_missing_connector_says_what_to_use(name: str) -> None:
     with pytest.raises(UnsupportedOperationError, match=f"flinkcore has no {name}, which PyFlink has: ."):
         getattr(connectors, name)
     assert f"`connectors.{name}`" in PAGE
-    assert MISSING_CONNECTORS[name] in PAGE
+    assert CONNECTORS[name] in PAGE
 
 
-@pytest.mark.parametrize("name", MISSING_CONNECTOR_NAMES)
+@pytest.mark.parametrize("name", CONNECTOR_NAMES)
 def test_importing_a_missing_name_of_connectors_says_what_to_use(name: str) -> None:
     for module in ("connectors", "connectors.base"):
         with pytest.raises(ImportError, match=f"flinkcore has no {name}, which PyFlink has: ."):
@@ -129,15 +165,15 @@ def test_names_are_where_pyflink_has_them_too() -> None:
     assert functions.TimerService is importlib.import_module("flinkcore.datastream").TimerService
 
 
-@pytest.mark.parametrize("name", MISSING_FILE_NAMES)
+@pytest.mark.parametrize("name", FILE_NAMES)
 def test_importing_a_missing_name_of_files_says_what_to_use(name: str) -> None:
     with pytest.raises(ImportError, match=f"flinkcore has no {name}, which PyFlink has: ."):
         exec(f"from flinkcore.datastream.connectors.file_system import {name}")
     assert f"`{name}`" in PAGE
-    assert MISSING_FILE_NAMES[name] in PAGE
+    assert FILE_NAMES[name] in PAGE
 
 
-@pytest.mark.parametrize("name", MISSING_STREAM_METHODS)
+@pytest.mark.parametrize("name", MISSING.stream_methods)
 def test_a_method_of_spark_on_a_stream_says_what_to_use(name: str) -> None:
     stream = StreamExecutionEnvironment().from_event_log(pa.table({"k": [1], "t": [1]}), timestamp="t")
     keyed = stream.key_by("k")
@@ -219,7 +255,7 @@ def test_the_streams_are_where_pyflink_has_them() -> None:
         module.nothing  # noqa: B018
 
 
-@pytest.mark.parametrize("name", MISSING_MODULES)
+@pytest.mark.parametrize("name", MISSING.modules)
 def test_importing_a_missing_module_says_what_to_use(name: str) -> None:
     importlib.import_module("flinkcore.datastream.formats")
     with pytest.raises(ImportError, match=f"flinkcore has no {name.partition('.')[2]}, which PyFlink has: ."):
@@ -237,7 +273,7 @@ def test_settings_of_a_cluster_are_accepted() -> None:
 
 
 @pytest.mark.parametrize(
-    ("module", "name"), [(module, name) for module, names in FORMER_NAMES.items() for name in names]
+    ("module", "name"), [(module, name) for module, names in MISSING.former_names.items() for name in names]
 )
 def test_a_name_of_pyflink_1_says_what_to_use(module: str, name: str) -> None:
     with pytest.raises(ImportError, match=f"flinkcore has no {name}, which PyFlink 1 had: ."):
@@ -247,7 +283,7 @@ def test_a_name_of_pyflink_1_says_what_to_use(module: str, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "name"), [(kind, name) for kind, names in FORMER_METHODS.items() for name in names]
+    ("kind", "name"), [(kind, name) for kind, names in MISSING.former_methods.items() for name in names]
 )
 def test_a_method_of_pyflink_1_says_what_to_use(kind: str, name: str) -> None:
     env = StreamExecutionEnvironment.get_execution_environment()

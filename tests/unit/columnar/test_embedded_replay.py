@@ -25,7 +25,7 @@ from flinkcore.datastream import (
     TumblingEventTimeWindows,
 )
 from flinkcore.datastream.aggregates import collect, count, first, last, max_by, mean, sum_
-from flinkcore.errors import ConfigurationError, DataError, FlinkcoreError, LifecycleError, SchemaError
+from flinkcore.errors import ConfigurationError, DataError, InternalError, LifecycleError, SchemaError
 
 LATE = OutputTag("late")
 BAD = OutputTag("bad")
@@ -439,7 +439,7 @@ def test_an_unknown_side_output_is_refused() -> None:
 
 def test_the_report_accounts_for_every_event() -> None:
     report = ReplayReport(events_read=3, windowed=1, late=1)
-    with pytest.raises(FlinkcoreError, match="3 events were read, but 2"):
+    with pytest.raises(InternalError, match="3 events were read, but 2"):
         report.check()
 
 

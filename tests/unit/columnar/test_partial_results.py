@@ -57,7 +57,7 @@ from flinkcore.datastream.window import (
     PurgingTrigger,
     SlidingEventTimeWindows,
 )
-from flinkcore.errors import ConfigurationError, FlinkcoreError, SchemaError
+from flinkcore.errors import ConfigurationError, InternalError, SchemaError
 from flinkcore.spark.columnar.map_task import MapTask
 from flinkcore.spark.exchange.blocks import BlockKind, read_blocks
 from flinkcore.spark.logs.log_input import FileInput
@@ -383,7 +383,7 @@ def test_a_partial_result_of_a_window_that_has_fired_is_refused() -> None:
             row_limit=100,
             byte_limit=100,
         )
-        with pytest.raises(FlinkcoreError, match=r"a partial result of 2 events, .* is 9 ms, came after"):
+        with pytest.raises(InternalError, match=r"a partial result of 2 events, .* is 9 ms, came after"):
             take_partials(window_operator, partials, steps_before=1)
 
 

@@ -2,6 +2,8 @@
 
 import json
 import re
+import subprocess
+import sys
 import warnings
 from datetime import timedelta
 from pathlib import Path
@@ -14,9 +16,10 @@ from flinkcore.common import Configuration, Duration, RestartStrategies, Row, Ty
 from flinkcore.common.memory_size import MemorySize
 from flinkcore.common.settings import flink_settings as settings
 from flinkcore.common.settings.flink_settings import (
-    FAMILIES,
-    SETTINGS,
     Meaning,
+    Setting,
+    all_settings,
+    families,
     is_of_family,
     settings_of,
     unknown_settings,
@@ -48,6 +51,10 @@ FLINKS: dict[str, Any] = json.loads(
 )
 """Flink's settings with their older keys and defaults, as tests/recorders/settings writes them."""
 
+CONTENT: dict[str, Any] = json.loads(
+    Path(settings.__file__).with_name("flink_settings.json").read_text(encoding="utf-8")
+)
+
 OTHER_DEFAULTS = {
     "parallelism.default": "the executor decides",
     "pipeline.max-parallelism": "Flink derives it from the parallelism",
@@ -65,8 +72,8 @@ def env() -> StreamExecutionEnvironment:
 
 
 def is_known(key: str) -> bool:
-    older = {key for setting in SETTINGS.values() for key in setting.fallback_keys}
-    return key in SETTINGS or key in older or is_of_family(key)
+    older = {key for setting in all_settings().values() for key in setting.fallback_keys}
+    return key in all_settings() or key in older or is_of_family(key)
 
 
 def test_every_setting_of_flink_is_obeyed_or_without_meaning_or_refused() -> None:
@@ -91,7 +98,7 @@ def test_every_family_is_one_of_flink() -> None:
     keys = {key for name, flinks in FLINKS.items() for key in (name, *flinks["older"])}
     assert [
         family
-        for family in FAMILIES
+        for family in families()
         if family not in others | keys
         and not (family.endswith(".") and any(key.startswith(family) for key in keys))
     ] == []
@@ -99,14 +106,14 @@ def test_every_family_is_one_of_flink() -> None:
 
 def test_no_key_of_flink_is_taken_for_a_slip_of_another() -> None:
     keys = {key for name, flinks in FLINKS.items() for key in (name, *flinks["older"])}
-    keys -= {key for setting in SETTINGS.values() for key in (setting.name, *setting.fallback_keys)}
+    keys -= {key for setting in all_settings().values() for key in (setting.name, *setting.fallback_keys)}
     assert len(keys) > 500
     assert unknown_settings(Configuration.from_dict(dict.fromkeys(keys, "1"))) == {}
 
 
-@pytest.mark.parametrize("key", sorted(SETTINGS))
+@pytest.mark.parametrize("key", sorted(all_settings()))
 def test_a_setting_has_flinks_default_and_older_keys(key: str) -> None:
-    setting = SETTINGS[key]
+    setting = all_settings()[key]
     if key not in FLINKS:
         assert key.startswith(("flinkcore.", "python.fn-execution."))
         return
@@ -116,11 +123,39 @@ def test_a_setting_has_flinks_default_and_older_keys(key: str) -> None:
     assert set(setting.fallback_keys) <= set(FLINKS[key]["older"])
 
 
+def test_the_constants_of_settings_are_those_of_the_data() -> None:
+    rows = [row for meaning in Meaning for of_note in CONTENT[meaning.value].values() for row in of_note]
+    assert CONTENT.keys() == {"families", *(meaning.value for meaning in Meaning)}
+    assert all(
+        {"key", "type"} <= row.keys() <= {"key", "type", "default", "before", "constant"} for row in rows
+    )
+    keys = [key for row in rows for key in (row["key"], *row.get("before", ()))]
+    of_families = [key for of_note in CONTENT["families"].values() for key in of_note]
+    for unique in (keys, of_families):
+        assert len(unique) == len(set(unique))
+    declared = [name for name, of in settings.__annotations__.items() if of.startswith("Setting[")]
+    assert sorted(declared) == sorted(row["constant"] for row in rows if "constant" in row)
+    assert all(isinstance(getattr(settings, name), Setting) for name in declared)
+    assert not hasattr(settings, "PARALLELISMS")
+
+
+def test_settings_are_read_when_the_first_is_used() -> None:
+    program = """
+from flinkcore.common.settings import flink_settings as settings
+from flinkcore.datastream import DataStream, StreamExecutionEnvironment
+print(settings._tables.cache_info().currsize)
+settings.PARALLELISM
+print(settings._tables.cache_info().currsize)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["0", "1"]
+
+
 def test_the_page_has_the_settings_as_they_are() -> None:
     assert PAGE.read_text(encoding="utf-8") == page_with_tables(), (
         "run python tests/equipment/settings_page.py"
     )
-    assert all(setting.note.endswith(".") for setting in SETTINGS.values())
+    assert all(setting.note.endswith(".") for setting in all_settings().values())
 
 
 @pytest.mark.parametrize(
@@ -296,7 +331,7 @@ def test_a_new_key_counts_more_than_an_older_one(env: StreamExecutionEnvironment
 
 
 def test_a_setting_that_a_program_would_rely_on_is_refused() -> None:
-    refused = [setting for setting in SETTINGS.values() if setting.meaning is Meaning.REFUSED]
+    refused = [setting for setting in all_settings().values() if setting.meaning is Meaning.REFUSED]
     assert refused
     for setting in refused:
         other = {"True": "false", "False": "true"}.get(str(setting.default), "a:b")

@@ -327,20 +327,25 @@ def test_a_header_of_csv_is_checked_only_if_that_is_asked_for(
 
 
 @pytest.mark.parametrize(
-    ("line", "message"),
+    ("line", "message", "place"),
     [
-        ("bob,4.5,1", "row 2: column 'age': '4.5' is no whole number"),
-        ("bob,2147483648,1", "row 2: column 'age': 2147483648 is beyond 32 bits"),
-        ("bob,4,1,2", "row 2: it has 4 values, not 3"),
-        ('"bob"s,4,1', "line 3: 's' follows the end of a quoted value"),
+        ("bob,4.5,1", "row 2: column 'age': '4.5' is no whole number", {"row": 1, "column": "age"}),
+        (
+            "bob,2147483648,1",
+            "row 2: column 'age': 2147483648 is beyond 32 bits",
+            {"row": 1, "column": "age"},
+        ),
+        ("bob,4,1,2", "row 2: it has 4 values, not 3", {"row": 1}),
+        ('"bob"s,4,1', "line 3: 's' follows the end of a quoted value", {}),
     ],
 )
 def test_a_fault_in_csv_names_its_row_and_column(
-    env: StreamExecutionEnvironment, line: str, message: str, tmp_path: Path
+    env: StreamExecutionEnvironment, line: str, message: str, place: dict[str, object], tmp_path: Path
 ) -> None:
     (tmp_path / "a.csv").write_text(f"user,age,score\nann,41,1.5\n{line}\n")
-    with pytest.raises(DataError, match=rf"a\.csv does not have rows of .*: {message}"):
+    with pytest.raises(DataError, match=rf"a\.csv does not have rows of .*: {message}") as caught:
         read(env, FORMATS["csv"][1], tmp_path)
+    assert caught.value.place == {"file": str(tmp_path / "a.csv"), **place}
 
 
 def test_csv_with_a_mark_of_its_encoding_is_read_and_other_zero_bytes_are_refused(

@@ -829,8 +829,9 @@ def test_a_truncated_file_is_an_error_that_names_it(tmp_path, name, part):
     source = LogFiles.discover(tmp_path)
     with pytest.raises(
         SourceError, match=rf"2\.{extension} cannot be read: .*The file is truncated, damaged or not"
-    ):
+    ) as caught:
         read_all(source)
+    assert caught.value.place == {"file": str(tmp_path / f"2.{extension}")}
 
 
 @pytest.mark.parametrize("text", ['{"ts": 1}\n{"ts": ', "[1, 2]\n", "{"])

@@ -19,7 +19,7 @@ from flinkcore.common import Row
 from flinkcore.datastream import StreamExecutionEnvironment
 from flinkcore.datastream.graph.pipeline_executor import CheckpointSettings, ElementJob
 from flinkcore.elements.job_sources import JobSources
-from flinkcore.errors import FlinkcoreError, UserCodeError
+from flinkcore.errors import InternalError, UserCodeError
 from flinkcore.spark.elements import messages as messages_module
 from flinkcore.spark.elements.element_task import ElementTask
 from flinkcore.spark.elements.messages import (
@@ -217,7 +217,7 @@ def test_runs_that_are_not_in_order_are_an_error() -> None:
         writer.move_to(bytes([number]))
         writer.send(0, 0, number)
         rows += writer.take()
-    with pytest.raises(FlinkcoreError, match="not in order; this is a defect of flinkcore"):
+    with pytest.raises(InternalError, match="runs of messages to task 0 are not in order"):
         list(merged(iter(rows)))
 
 
@@ -288,5 +288,5 @@ def test_a_task_that_stops_without_the_word_of_all_that_send_to_it_fails(
         receive(task, iter(list(messages)[:-1]))
 
     monkeypatch.setattr(ElementTask, "_receive", without_last)
-    with pytest.raises(FlinkcoreError, match=r"not all messages to task 1 .* have come; this is a defect"):
+    with pytest.raises(InternalError, match=r"not all messages to task 1 .* have come"):
         collected_by_messages(stream, env, settings)

@@ -58,9 +58,9 @@ def session(master: str, interpreter: str) -> Any:
 
 def error_of_workers(monkeypatch: pytest.MonkeyPatch, master: str, interpreter: str, **found: str) -> str:
     """Return the error of the preflight of a session whose workers report what they have."""
-    monkeypatch.setattr(preflight, "_reports", lambda spark: [{"place": "here", **found}])
+    monkeypatch.setattr(preflight, "_reports", lambda *_: [{"place": "here", **found}])
     with pytest.raises(ConfigurationError) as caught:
-        preflight.executor_reports(session(master, interpreter))
+        preflight.executor_reports(session(master, interpreter), [])
     return str(caught.value)
 
 

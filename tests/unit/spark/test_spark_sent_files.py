@@ -1,17 +1,27 @@
 """What a session sends to its executors."""
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 from threading import Thread
 from typing import Any
+from unittest.mock import patch
 from zipfile import ZipFile
 
 import pytest
 
 pytest.importorskip("pyspark")
 
+import pyarrow as pa
+from fuzz.local_spark import local_spark_environment, without_jvm
+
 from flinkcore.datastream.graph.python_dependencies import PythonArchive
 from flinkcore.errors import ConfigurationError
+from flinkcore.spark import SparkExecutionEnvironment
+from flinkcore.spark.columnar.map_task import MapTask
+from flinkcore.spark.columnar.reduce_task import ReduceTask
+from flinkcore.spark.columnar.time_pass import SummariseTask
+from flinkcore.spark.elements.element_task import ElementTask
 from flinkcore.spark.shipping import sent_files
 from flinkcore.spark.shipping.sent_files import SentFiles
 from flinkcore.spark.shipping.wheel import installed_wheel, own_build
@@ -62,27 +72,53 @@ def test_an_archive_goes_by_its_content_under_a_name_by_which_spark_unpacks_it(t
 def test_threads_that_start_the_first_job_at_once_look_and_send_once(monkeypatch: pytest.MonkeyPatch) -> None:
     looks = []
 
-    def report(spark: Any) -> list[dict[str, Any]]:
-        looks.append(spark)
+    def report(spark: Any, task_modules: list[str]) -> list[dict[str, Any]]:
+        looks.append((spark, task_modules))
         time.sleep(0.1)
         return [{"build": None, "abi": interpreter_abi(), "package": None, "place": "there"}]
 
     monkeypatch.setattr(sent_files, "executor_reports", report)
-    files, session, found = SentFiles(), Session(), []
+    files, session, found = SentFiles(task_modules={"b", "a"}), Session(), []
     threads = [Thread(target=lambda: found.append(files.for_tasks(session))) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert looks == [session]
+    assert looks == [(session, ["a", "b"])]
     assert len(session.sent) == 1
     assert [[wheel.build for wheel in each.wheels] for each in found] == [[installed_wheel().build]] * 4
     assert found[0].builds == [own_build(), installed_wheel().build]
 
 
+@pytest.mark.parametrize(
+    ("run", "task_modules"),
+    [
+        (
+            lambda env: env.from_event_log(pa.table({"ts": [1]}), timestamp="ts").execute().to_arrow(),
+            {each.__module__ for each in (SummariseTask, MapTask, ReduceTask)},
+        ),
+        (
+            lambda env: list(env.from_collection([1]).map(str).execute_and_collect()),
+            {ElementTask.__module__},
+        ),
+    ],
+)
+def test_the_preflight_knows_the_modules_of_the_tasks_of_the_first_job(
+    run: Callable[[SparkExecutionEnvironment], object],
+    task_modules: set[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    known: list[list[str]] = []
+    monkeypatch.setattr(sent_files, "_SENT", {})
+    report = patch.object(sent_files, "executor_reports", lambda _, modules: known.append(modules) or [])
+    with without_jvm(), report:
+        run(local_spark_environment(1))
+    assert known == [sorted(task_modules)]
+
+
 def test_a_preflight_that_failed_is_done_again(monkeypatch: pytest.MonkeyPatch) -> None:
     reports = [{"build": None, "abi": "cpython-27-other other", "package": None, "place": "there"}]
-    monkeypatch.setattr(sent_files, "executor_reports", lambda spark: reports)
+    monkeypatch.setattr(sent_files, "executor_reports", lambda *_: reports)
     files, session = SentFiles(), Session()
     for _ in range(2):
         with pytest.raises(ConfigurationError, match="the Python worker there needs flinkcore"):

@@ -106,7 +106,7 @@ def test_the_walk_finds_the_classes_of_errors() -> None:
 @pytest.mark.parametrize("kind", [kind for kind in CLASSES if kind is not OutputFullError])
 def test_every_error_can_be_pickled(kind: type[BaseException]) -> None:
     error = an_error(kind)
-    error.place = "split 3"  # type: ignore[attr-defined]
+    error.remark = "split 3"  # type: ignore[attr-defined]
     read = pickle.loads(pickle.dumps(error))
     assert type(read) is kind
     assert str(read) == str(error)
@@ -118,12 +118,12 @@ def test_every_error_of_a_task_arrives_with_class_message_attributes_and_causes(
     kind: type[BaseException],
 ) -> None:
     error = an_error(kind)
-    error.place = {"split": 3}  # type: ignore[attr-defined]
+    error.remark = {"split": 3}  # type: ignore[attr-defined]
     found = arrived(error, None if kind is TimerError else KeyError("user"))
     assert type(found) is kind
     assert str(found) == str(error)
     assert MESSAGE in str(found)
-    assert found.place == {"split": 3}  # type: ignore[attr-defined]
+    assert found.remark == {"split": 3}  # type: ignore[attr-defined]
     if isinstance(found, TimerError):
         assert found.timestamp_ms == 17
         assert isinstance(found.__cause__, ValueError)

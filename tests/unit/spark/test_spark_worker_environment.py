@@ -156,9 +156,10 @@ IMPORTS_AHEAD = """
 import sys
 from flinkcore.spark.shipping.worker_environment import import_for_tasks, present_build
 
+TASKS = ["flinkcore.spark.exchange.narrow", "flinkcore.spark.exchange.blocks"]
 for build in ("another", present_build()):
-    import_for_tasks(build)
-    print({"flinkcore.spark.columnar.map_task", "pyarrow"} <= set(sys.modules))
+    import_for_tasks(build, TASKS)
+    print({*TASKS, "pyarrow"} <= set(sys.modules))
 """
 
 

@@ -37,7 +37,6 @@ def output(code: str, *arguments: str, folder: Path) -> tuple[int, list[str]]:
             "choose --engine embedded",
         ),
         (("lateness", *LOG, "--engine", "spark"), "choose --engine embedded"),
-        (("spark-archive",), "run this where Spark is used"),
     ],
     ids=lambda part: part[0] if isinstance(part, tuple) else "",
 )

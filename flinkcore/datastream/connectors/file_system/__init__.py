@@ -2,7 +2,7 @@
 
 from typing import NoReturn
 
-from flinkcore._internal.python.missing_features import MISSING_FILE_NAMES, refuse_name
+from flinkcore._internal.python.missing_features import refuse_name
 from flinkcore.common.serialization import BulkWriterFactory
 from flinkcore.datastream.connectors.file_system.file_sink import (
     BucketAssigner,
@@ -34,4 +34,4 @@ __all__ = [
 
 def __getattr__(name: str) -> NoReturn:
     """Report what to use instead of names that PyFlink has here and flinkcore does not."""
-    refuse_name(__name__, name, MISSING_FILE_NAMES)
+    refuse_name(__name__, name)

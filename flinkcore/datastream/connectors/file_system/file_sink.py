@@ -343,7 +343,8 @@ class FileWriter(SinkWriter):
 def _unwritten(folder: Path, failure: OSError) -> SourceError:
     return SourceError(
         f"a file in {folder} cannot be written: {failure}. No file of the job appears; give "
-        f"the sink {directory_remedy(folder, failure)}"
+        f"the sink {directory_remedy(folder, failure)}",
+        file=str(folder),
     )
 
 
@@ -423,7 +424,9 @@ class FileSink(Sink):
             try:
                 os.replace(pending.hidden, pending.visible)
             except OSError as failure:
-                raise SourceError(f"{pending.visible} cannot be made visible: {failure}") from failure
+                raise SourceError(
+                    f"{pending.visible} cannot be made visible: {failure}", file=pending.visible
+                ) from failure
 
     def discard(self, committables: Sequence[PendingFile]) -> None:
         for pending in committables:

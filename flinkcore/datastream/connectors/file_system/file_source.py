@@ -91,7 +91,7 @@ class TextLineFormat(StreamFormat):
             for line in io.TextIOWrapper(file, self._charset, newline=None):
                 yield line[:-1] if line.endswith("\n") else line
         except UnicodeDecodeError as failure:
-            raise DataError(f"{name} is not encoded in {self._charset}: {failure}") from failure
+            raise DataError(f"{name} is not encoded in {self._charset}: {failure}", file=name) from failure
 
     def produced_type(self) -> TypeInformation:
         return Types.STRING()
@@ -118,7 +118,7 @@ class FilesSplit(SourceSplit):
                 with filesystem.open_input_stream(path, compression="detect") as file:
                     yield from self.format.read(file, path)
             except OSError as failure:
-                raise SourceError(f"{path} cannot be read: {failure}") from failure
+                raise SourceError(f"{path} cannot be read: {failure}", file=str(path)) from failure
 
 
 class FileSource(Source):
@@ -235,7 +235,7 @@ def files_of(path: str) -> list[tuple[Any, str]]:
             )
             found = filesystem.get_file_info(local)
             if found.type is fs.FileType.NotFound:
-                raise SourceError(f"there is no file and no directory {path}")
+                raise SourceError(f"there is no file and no directory {path}", file=str(path))
             if found.type is fs.FileType.File:
                 return [(filesystem, local)]
             if isinstance(filesystem, fs.LocalFileSystem):
@@ -248,13 +248,14 @@ def files_of(path: str) -> list[tuple[Any, str]]:
                 if table is not None:
                     raise SourceError(
                         f"{path} has files of {table.kind}, {table.path}, which still hold rows that were removed. "
-                        f"Read the table with {how_to_read(table)}, or give the source the paths of files one by one"
+                        f"Read the table with {how_to_read(table)}, or give the source the paths of files one by one",
+                        file=str(path),
                     )
             names = sorted(info.path for info in inside if info.type is fs.FileType.File)
     except SourceError:
         raise
     except (OSError, ValueError) as failure:
-        raise SourceError(f"{path} cannot be read: {failure}") from failure
+        raise SourceError(f"{path} cannot be read: {failure}", file=str(path)) from failure
     return [(filesystem, name) for name in names if not _is_hidden(name[len(found.path) :])]
 
 
