@@ -12,6 +12,7 @@ import pyarrow as pa
 from flinkcore._internal.arrow.expressions import Expression, is_expression
 from flinkcore._internal.arrow.sort_keys import SortKey
 from flinkcore._internal.arrow.time_units import TimeUnit, check_time_unit
+from flinkcore._internal.io.stores import stores_of
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.split_origin import FILE, PARTITION, SplitOrigin
 from flinkcore.datastream.graph.arrow_data import ArrowData
@@ -157,8 +158,8 @@ class EventLog:
             See :class:`EventLog`.
         format : str, optional
             "parquet", "arrow", "avro", "csv" or "json"; by default as the extension says.
-        filesystem : pyarrow.fs.FileSystem or fsspec filesystem, optional
-            The paths are within it.
+        filesystem : pyarrow.fs.FileSystem, fsspec filesystem or Stores, optional
+            Where the paths are: within this one, or with these settings.
         format_options : mapping, optional
             Of ``CsvFormat``, ``JsonFormat`` or ``ParquetFormat``.
 
@@ -187,7 +188,8 @@ class EventLog:
         elif isinstance(data, LakeTable | LogFiles):
             source = _table_or_files(data, split)
         elif isinstance(data, str | os.PathLike | Iterable):
-            source = _table_or_files(log_of_paths(data, format, filesystem, format_options), split)
+            paths = log_of_paths(data, format, stores_of(filesystem), format_options)
+            source = _table_or_files(paths, split)
         else:
             raise ConfigurationError(
                 "an event log is read from paths or from Arrow data (__arrow_c_stream__), not from "

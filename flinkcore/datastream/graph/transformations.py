@@ -197,8 +197,10 @@ class EventLogSource(Transformation):
     ----------
     data : Any
         Path, URI or glob, a list of these, `ArrowData`, or `LogData`.
-    timestamp, arrival, split, rate, arrival_start_ms, format, format_options, filesystem, on_bad_row
+    timestamp, arrival, split, rate, arrival_start_ms, format, format_options, on_bad_row
         As given to :meth:`StreamExecutionEnvironment.from_event_log`.
+    filesystem : pyarrow.fs.FileSystem, fsspec filesystem, Stores or None
+        As given to :meth:`StreamExecutionEnvironment.from_event_log`, or the stores of the executor.
     timestamp_unit, arrival_unit, integer_times
         As given to :meth:`StreamExecutionEnvironment.from_event_log`.
     checked_units : tuple of str

@@ -18,6 +18,7 @@ from flinkcore._internal.arrow.plain_columns import plain_schema
 from flinkcore._internal.arrow.schemas import repeated_names
 from flinkcore._internal.arrow.stored_columns import StoredColumns
 from flinkcore._internal.arrow.unified_types import unified_type
+from flinkcore._internal.io.stores import ENVIRONMENT, Stores
 from flinkcore._native.arrow import CheckedStream, checked_batch
 from flinkcore.errors import ConfigurationError, DataError, FlinkcoreError, SchemaError, SourceError
 from flinkcore.log.files.log_files import LogFile, discover_files, files_now, partition_fields
@@ -63,12 +64,12 @@ class LogFiles:
         cls,
         paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
         format: str | None = None,
-        filesystem: Any = None,
+        stores: Stores = ENVIRONMENT,
         format_options: Mapping[str, Any] | None = None,
         of_tables: bool = False,
     ) -> "LogFiles":
         """Find the files; see :func:`~flinkcore.log.files.log_files.discover_files` and ``file_format``."""
-        files = discover_files(paths, filesystem, of_tables)
+        files = discover_files(paths, stores, of_tables)
         return cls(files, file_format(files, format, format_options))
 
     @classmethod
