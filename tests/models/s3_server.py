@@ -128,6 +128,8 @@ class BreakingNetwork:
         self.endpoint = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
         self.most_bytes: int | None = None
         """Bytes of the server that a connection lets through; None for all."""
+        self.most_broken: int | None = None
+        """Connections that are broken; None for all."""
         self.broken = 0
         threading.Thread(target=self._accept, daemon=True).start()
 
@@ -143,12 +145,17 @@ class BreakingNetwork:
                 threading.Thread(target=self._pump, args=(client, server, False), daemon=True).start()
                 threading.Thread(target=self._pump, args=(server, client, True), daemon=True).start()
 
+    def _breaks(self, sent: int) -> bool:
+        if self.most_bytes is None or sent <= self.most_bytes:
+            return False
+        return self.most_broken is None or self.broken < self.most_broken
+
     def _pump(self, source: socket.socket, target: socket.socket, is_answer: bool) -> None:
         sent = 0
         with suppress(OSError):
             while data := source.recv(1 << 14):
-                if is_answer and self.most_bytes is not None and sent + len(data) > self.most_bytes:
-                    target.sendall(data[: max(0, self.most_bytes - sent)])
+                if is_answer and self._breaks(sent + len(data)):
+                    target.sendall(data[: max(0, (self.most_bytes or 0) - sent)])
                     self.broken += 1
                     break
                 target.sendall(data)

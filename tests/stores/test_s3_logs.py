@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import io
 import json
 from pathlib import Path
 from typing import Any
@@ -13,81 +11,13 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 from models.s3_server import S3Server
+from models.stored_logs import EVENTS, FORMATS, HALVES, expected, parquet, put, put_log, sorted_rows, windows
 
-from flinkcore.checkpoint import Checkpoint
-from flinkcore.common import Time, WatermarkStrategy
-from flinkcore.datastream import StreamExecutionEnvironment, TumblingEventTimeWindows
-from flinkcore.datastream.aggregates import count, sum_
+from flinkcore.checkpoint import Checkpoint, CheckpointDirectory
+from flinkcore.common import WatermarkStrategy
+from flinkcore.datastream import StreamExecutionEnvironment
 from flinkcore.datastream.connectors.file_system import FileSource, StreamFormat
 from flinkcore.errors import ConfigurationError, SourceError
-
-EVENTS = pa.table(
-    {
-        "ts": pa.array(range(0, 60_000, 100), pa.int64()),
-        "user": [f"user {number % 7}" for number in range(600)],
-        "n": pa.array(range(600), pa.int64()),
-    }
-)
-HALVES = (EVENTS.slice(0, 300), EVENTS.slice(300))
-
-
-def windows(log: Any, **settings: Any) -> Any:
-    env = StreamExecutionEnvironment()
-    stream = env.from_event_log(log, timestamp="ts", split=None, **settings)
-    stream = stream.assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps())
-    window = TumblingEventTimeWindows.of(Time.seconds(10))
-    return stream.key_by("user").window(window).aggregate(n=count(), total=sum_("n"))
-
-
-def sorted_rows(table: pa.Table) -> list[dict[str, Any]]:
-    return sorted(table.to_pylist(), key=str)
-
-
-def expected(table: pa.Table = EVENTS) -> list[dict[str, Any]]:
-    return sorted_rows(windows(table).to_arrow())
-
-
-def parquet(table: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    pq.write_table(table, sink, row_group_size=100)
-    return sink.getvalue().to_pybytes()
-
-
-def csv_gz(table: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    pa.csv.write_csv(table, sink)
-    return gzip.compress(sink.getvalue().to_pybytes())
-
-
-def json_lines(table: pa.Table) -> bytes:
-    return "".join(json.dumps(row) + "\n" for row in table.to_pylist()).encode()
-
-
-def avro(table: pa.Table) -> bytes:
-    fastavro = pytest.importorskip("fastavro")
-    fields = [
-        {"name": "ts", "type": "long"},
-        {"name": "user", "type": "string"},
-        {"name": "n", "type": "long"},
-    ]
-    sink = io.BytesIO()
-    fastavro.writer(sink, {"type": "record", "name": "event", "fields": fields}, table.to_pylist())
-    return sink.getvalue()
-
-
-FORMATS = {"parquet": parquet, "csv.gz": csv_gz, "json": json_lines, "avro": avro}
-
-
-def put(server: S3Server, uri: str, content: bytes) -> None:
-    with server.files().open_output_stream(uri.partition("://")[2], compression=None) as file:
-        file.write(content)
-
-
-def put_log(server: S3Server, bucket: str, ending: str = "parquet") -> str:
-    for number, half in enumerate(HALVES):
-        put(server, f"{bucket}/log/day={number}/part-{number}.{ending}", FORMATS[ending](half))
-    put(server, f"{bucket}/log/_SUCCESS", b"")
-    return f"{bucket}/log"
 
 
 @pytest.mark.parametrize("ending", FORMATS)
@@ -201,8 +131,6 @@ def test_the_next_checkpoint_in_a_store_replaces_the_one_before(store: S3Server,
 def test_a_checkpoint_is_there_only_once_its_manifest_is(
     store: S3Server, bucket: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from flinkcore.checkpoint import CheckpointDirectory
-
     log, checkpoint = put_log(store, bucket), f"{bucket}/checkpoints/job"
     windows(f"{log}/day=0").execute(stop_with_checkpoint=checkpoint).to_arrow()
     before = store.names(checkpoint)

@@ -311,6 +311,7 @@ def folders_of(location: str) -> tuple[str, ...]:
 
 
 _S3_ERROR: Final = re.compile(r"AWS Error (?P<code>[A-Z_]+)(?: \(HTTP status (?P<status>\d+)\))?")
+_NO_BUCKET: Final = re.compile(r"Bucket '[^']+' not found")
 _S3_KEYS: Final = (
     "Check the credentials: fs.s3a.access.key, fs.s3a.secret.key and fs.s3a.session.token of the Spark session, or "
     "AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN, and what they may do with the bucket"
@@ -319,6 +320,7 @@ _S3_ENDPOINT: Final = (
     "Check the endpoint, fs.s3a.endpoint of the Spark session or AWS_ENDPOINT_URL, and the network; each request was "
     "tried three times"
 )
+_S3_BUCKET: Final = "Check the name of the bucket and the endpoint, fs.s3a.endpoint or AWS_ENDPOINT_URL"
 _S3_REMEDIES: Final = {
     **dict.fromkeys(
         ("ACCESS_DENIED", "INVALID_ACCESS_KEY_ID", "SIGNATURE_DOES_NOT_MATCH", "INVALID_CLIENT_TOKEN_ID"),
@@ -331,7 +333,7 @@ _S3_REMEDIES: Final = {
     "INTERNAL_FAILURE": _S3_ENDPOINT,
     "REQUEST_EXPIRED": "Check the clock of this machine and the session token, which may have expired",
     "REQUEST_TIME_TOO_SKEWED": "Check the clock of this machine and the session token, which may have expired",
-    "NO_SUCH_BUCKET": "Check the name of the bucket and the endpoint, fs.s3a.endpoint or AWS_ENDPOINT_URL",
+    "NO_SUCH_BUCKET": _S3_BUCKET,
 }
 _S3_STATUS: Final = {
     "301": "Check the region of the bucket: fs.s3a.endpoint.region of the Spark session, or AWS_REGION",
@@ -349,6 +351,8 @@ def reason_of(failure: BaseException) -> str:
 
 def store_remedy(failure: BaseException) -> str | None:
     """Return what to do where a store has refused a request or was not reached; None for other errors."""
+    if _NO_BUCKET.match(str(failure)):
+        return _S3_BUCKET
     found = _S3_ERROR.search(str(failure))
     if found is None:
         return None
