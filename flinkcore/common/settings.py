@@ -646,7 +646,7 @@ FAMILIES: Final[Mapping[str, str]] = {
     ),
     **dict.fromkeys(
         ("fs.", "s3.", "s3a.", "gs.", "presto.s3."),
-        "Files are read and written by `pyarrow.fs`, with the environment's own settings.",
+        "Object stores take the settings of the Spark session, or those of the environment.",
     ),
     "sink.committer.": "A result is written once, when its job has ended.",
     "source.reader.": "Sources have no threads and queues of their own.",
@@ -717,7 +717,7 @@ def check_cached_files(entries: Sequence[str]) -> None:
         names.add(file["name"])
         path = absolute_location(file["path"])
         if is_local(path) and not os.path.exists(path):
-            raise SourceError(f"there is no file {path} to be cached as {file['name']!r}")
+            raise SourceError(f"there is no file {file['path']} to be cached as {file['name']!r}")
 
 
 def is_of_family(key: str) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from models.s3_server import SECRET, BreakingNetwork, S3Server
-from models.stored_logs import EVENTS, put, put_log, windows
+from models.stored_logs import EVENTS, expected, put, put_log, sorted_rows, windows
 
 from flinkcore.datastream.connectors.file_system import FileSource, StreamFormat
 from flinkcore.errors import CheckpointError, SourceError
@@ -57,6 +57,18 @@ def test_a_wrong_endpoint_is_an_error_that_names_the_settings_within_bounded_tim
     with pytest.raises((SourceError, CheckpointError), match=f"{bucket}.*{ENDPOINT}"):
         USES[use](bucket)
     assert time.monotonic() - begun < 60
+
+
+def test_a_plan_shows_no_secret_of_a_uri(store: S3Server, bucket: str) -> None:
+    name = bucket.partition("://")[2]
+    host = store.endpoint.partition("://")[2]
+    put_log(store, bucket)
+    log = f"s3://test:{SECRET}@{name}/log?endpoint_override={host}&scheme=http&region=us-east-1"
+    for paths in (log, [log]):
+        stream = windows(paths)
+        assert f"{bucket}/log" in stream.explain()
+        assert SECRET not in stream.explain() + str(stream.execute().report)
+        assert sorted_rows(stream.to_arrow()) == expected()
 
 
 def test_a_bucket_that_is_missing_is_an_error_that_names_it(store: S3Server) -> None:

@@ -12,6 +12,7 @@ from flinkcore._internal.arrow.expressions import Expression
 from flinkcore._internal.arrow.schemas import Schema, require_row_schema
 from flinkcore._internal.arrow.sort_keys import SortKey
 from flinkcore._internal.arrow.time_units import TimeUnit
+from flinkcore._internal.io.locations import shown_location
 from flinkcore.common.boundedness import Boundedness
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.settings import NUMBER_OF_KEY_GROUPS, PARALLELISM, PARALLELISM_DEFAULT
@@ -240,6 +241,13 @@ class EventLogSource(Transformation):
         """That of the stream of which the log is the record."""
         return Boundedness.CONTINUOUS_UNBOUNDED
 
+    @property
+    def shown_data(self) -> str:
+        """Its data in plans: locations without credentials."""
+        if isinstance(self.data, str):
+            return shown_location(self.data)
+        return str(list(map(shown_location, self.data)) if isinstance(self.data, list) else self.data)
+
     def side_outputs(self) -> tuple[OutputTag, ...]:
         return (self.on_bad_row,) if isinstance(self.on_bad_row, OutputTag) else ()
 
@@ -261,7 +269,7 @@ class EventLogSource(Transformation):
             split = "one split, or one for each partition in its paths" if has_paths else "one split"
         timestamp = _in_unit(self.timestamp, self.timestamp_unit)
         arrival = _in_unit(arrival, self.arrival_unit)
-        return f"event log {self.data}: timestamp {timestamp}, arrival {arrival}, {split}{order}"
+        return f"event log {self.shown_data}: timestamp {timestamp}, arrival {arrival}, {split}{order}"
 
 
 def _in_unit(column: object, unit: TimeUnit | None) -> str:

@@ -122,5 +122,5 @@ def shown_tables(graph: StreamGraph) -> list[str]:
             if isinstance(data, LakeTable):
                 order = "in order of arrival" if step.arrival is not None else f"in {data.order}"
                 order = "" if step.ordered_by or data is step.data else f", {order}"
-                lines.append(f"{step.data}: read as {table_files(data).table_name}{order}")
+                lines.append(f"{step.shown_data}: read as {table_files(data).table_name}{order}")
     return lines
