@@ -12,7 +12,8 @@ import pyarrow.fs as fs
 
 from flinkcore._internal.io.free_room import directory_remedy
 from flinkcore._internal.io.locations import utf_8_paths
-from flinkcore._internal.io.stores import ENVIRONMENT, Place, Stores, reason_of, store_remedy
+from flinkcore._internal.io.store_errors import reason_of, store_remedy
+from flinkcore._internal.io.stores import ENVIRONMENT, Place, Stores
 from flinkcore.errors import CheckpointError, ConfigurationError, FlinkcoreError
 
 

@@ -77,7 +77,7 @@ def _rows_of_files(files: Sequence[LogFile]) -> Any:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from flinkcore._internal.io.stores import reason_of
+    from flinkcore._internal.io.store_errors import reason_of
     from flinkcore.log.files.log_files import partition_fields
 
     fields, tables = partition_fields(files), []

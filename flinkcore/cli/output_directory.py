@@ -68,7 +68,7 @@ def _place(output: str) -> Place:
 
 @contextmanager
 def _faults(output: str) -> Iterator[None]:
-    from flinkcore._internal.io.stores import reason_of
+    from flinkcore._internal.io.store_errors import reason_of
 
     try:
         yield

@@ -19,15 +19,8 @@ from flinkcore._internal.io.object_stores import (
     pyiceberg_properties,
     s3_settings,
 )
-from flinkcore._internal.io.stores import (
-    ENVIRONMENT,
-    GivenFileSystem,
-    Place,
-    Stores,
-    folders_of,
-    reason_of,
-    stores_of,
-)
+from flinkcore._internal.io.store_errors import reason_of
+from flinkcore._internal.io.stores import ENVIRONMENT, GivenFileSystem, Place, Stores, folders_of, stores_of
 from flinkcore.errors import ConfigurationError, SourceError
 
 SECRET = "a-secret-that-nobody-may-read"
@@ -331,6 +324,11 @@ def test_files_are_moved_wherever_they_are(tmp_path: Path) -> None:
         ("AWS Error NETWORK_CONNECTION during X operation: curlCode: 7", "fs.s3a.endpoint.*AWS_ENDPOINT_URL"),
         ("AWS Error UNKNOWN (HTTP status 301) during HeadObject", "fs.s3a.endpoint.region.*AWS_REGION"),
         ("AWS Error NO_SUCH_BUCKET during X operation: none", "name of the bucket"),
+        ("Bucket 'logs' not found. To create buckets, enable", "name of the bucket"),
+        ("google::cloud::Status(PERMISSION_DENIED: Permanent error", "GOOGLE_APPLICATION_CREDENTIALS"),
+        ("google::cloud::Status(UNAVAILABLE: Retry policy exhausted", "the network"),
+        ("Check for X failed. Azure Error: [AuthenticationFailed] 403 Forbidden", "fs.azure.account.key"),
+        ("Azure Error: [] Fail to get a new connection for: http://127.0.0.1:1", "the account in the URI"),
         ("No space left on device", "device$"),
     ],
 )

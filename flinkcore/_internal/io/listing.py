@@ -11,7 +11,8 @@ from pyarrow import fs
 
 from flinkcore._internal.io.local_tree import leads_back, local_tree, target_of
 from flinkcore._internal.io.locations import utf_8_paths
-from flinkcore._internal.io.stores import Place, in_store, local_path, reason_of, uri_in
+from flinkcore._internal.io.store_errors import reason_of
+from flinkcore._internal.io.stores import Place, in_store, local_path, uri_in
 from flinkcore._internal.io.table_directories import (
     TABLE_FOLDERS,
     TableDirectory,

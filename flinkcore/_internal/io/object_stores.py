@@ -157,9 +157,8 @@ def gcs_file_system(location: str, scheme: str, bucket: str, setting: HadoopSett
         options["anonymous"] = True
     endpoint = setting("fs.gs.storage.root.url") or _environment("STORAGE_EMULATOR_HOST")
     if endpoint and "googleapis.com" not in endpoint:
-        options["scheme"], _, host = endpoint.rpartition("://")
-        options["endpoint_override"] = host.rstrip("/")
-        options["scheme"] = options["scheme"] or "http"
+        protocol, _, host = endpoint.rpartition("://")
+        options |= {"endpoint_override": host.rstrip("/"), "scheme": protocol or "http"}
     return fs.GcsFileSystem(**options)
 
 
@@ -210,7 +209,7 @@ def azure_settings(authority: str, setting: HadoopSetting) -> dict[str, Any]:
 def azure_file_system(location: str, scheme: str, authority: str, setting: HadoopSetting) -> Any:
     """Return the file system of an Azure storage account: Arrow's, or that of adlfs where Arrow is built without it."""
     options = azure_settings(authority, setting)
-    if hasattr(fs, "AzureFileSystem"):
+    with suppress(ImportError, AttributeError, TypeError):  # TypeError: an older Arrow has not all settings
         return fs.AzureFileSystem(**options)
     options = {name: value for name, value in options.items() if not name.endswith("_authority")}
     return fsspec_file_system(location, "abfs", authority, setting, **options)

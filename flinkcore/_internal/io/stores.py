@@ -260,8 +260,9 @@ def _in_dbfs(location: str) -> Place:
 
 def _settings_to_check(scheme: str) -> str:
     return {
-        "s3": " and fs.s3a.endpoint and fs.s3a.endpoint.region, or AWS_ENDPOINT_URL and AWS_REGION",
-        "gs": " and the credentials (GOOGLE_APPLICATION_CREDENTIALS)",
+        "s3": ", the endpoint and the region: fs.s3a.endpoint and fs.s3a.endpoint.region of the Spark session, or "
+        "AWS_ENDPOINT_URL and AWS_REGION",
+        "gs": " and the credentials: GOOGLE_APPLICATION_CREDENTIALS",
         "abfs": ", which is abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/PATH, and the credentials",
         "hdfs": ", HADOOP_HOME and CLASSPATH: Arrow needs libhdfs and Java",
     }.get(_KINDS.get(scheme.lower(), ""), "")
@@ -308,52 +309,3 @@ def folders_of(location: str) -> tuple[str, ...]:
     scheme = uri["scheme"].lower()
     bucket = uri["authority"].rpartition("@")[2] if _KINDS.get(scheme) != "abfs" else uri["authority"]
     return _KINDS.get(scheme, scheme), bucket, *filter(None, uri["path"].split("/"))
-
-
-_S3_ERROR: Final = re.compile(r"AWS Error (?P<code>[A-Z_]+)(?: \(HTTP status (?P<status>\d+)\))?")
-_NO_BUCKET: Final = re.compile(r"Bucket '[^']+' not found")
-_S3_KEYS: Final = (
-    "Check the credentials: fs.s3a.access.key, fs.s3a.secret.key and fs.s3a.session.token of the Spark session, or "
-    "AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN, and what they may do with the bucket"
-)
-_S3_ENDPOINT: Final = (
-    "Check the endpoint, fs.s3a.endpoint of the Spark session or AWS_ENDPOINT_URL, and the network; each request was "
-    "tried three times"
-)
-_S3_BUCKET: Final = "Check the name of the bucket and the endpoint, fs.s3a.endpoint or AWS_ENDPOINT_URL"
-_S3_REMEDIES: Final = {
-    **dict.fromkeys(
-        ("ACCESS_DENIED", "INVALID_ACCESS_KEY_ID", "SIGNATURE_DOES_NOT_MATCH", "INVALID_CLIENT_TOKEN_ID"),
-        _S3_KEYS,
-    ),
-    **dict.fromkeys(("MISSING_AUTHENTICATION_TOKEN", "INVALID_SIGNATURE", "UNRECOGNIZED_CLIENT"), _S3_KEYS),
-    **dict.fromkeys(
-        ("NETWORK_CONNECTION", "REQUEST_TIMEOUT", "SLOW_DOWN", "SERVICE_UNAVAILABLE"), _S3_ENDPOINT
-    ),
-    "INTERNAL_FAILURE": _S3_ENDPOINT,
-    "REQUEST_EXPIRED": "Check the clock of this machine and the session token, which may have expired",
-    "REQUEST_TIME_TOO_SKEWED": "Check the clock of this machine and the session token, which may have expired",
-    "NO_SUCH_BUCKET": _S3_BUCKET,
-}
-_S3_STATUS: Final = {
-    "301": "Check the region of the bucket: fs.s3a.endpoint.region of the Spark session, or AWS_REGION",
-    "400": f"{_S3_KEYS}; and the region: fs.s3a.endpoint.region of the Spark session, or AWS_REGION",
-    "401": _S3_KEYS,
-    "403": _S3_KEYS,
-}
-
-
-def reason_of(failure: BaseException) -> str:
-    """Return the text of a failure on one line, with what to do where a store has failed."""
-    reason, remedy = " ".join(str(failure).split()), store_remedy(failure)
-    return reason if remedy is None else f"{reason.rstrip('. ')}. {remedy}"
-
-
-def store_remedy(failure: BaseException) -> str | None:
-    """Return what to do where a store has refused a request or was not reached; None for other errors."""
-    if _NO_BUCKET.match(str(failure)):
-        return _S3_BUCKET
-    found = _S3_ERROR.search(str(failure))
-    if found is None:
-        return None
-    return _S3_STATUS.get(found["status"] or "") or _S3_REMEDIES.get(found["code"])

@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeAlias
 import pyarrow as pa
 
 from flinkcore._internal.io.free_room import directory_remedy
-from flinkcore._internal.io.stores import store_remedy
+from flinkcore._internal.io.store_errors import store_remedy
 from flinkcore.errors import ConfigurationError, FlinkcoreError, SourceError
 
 PartNames: TypeAlias = Mapping[str | None, Iterable[str]]

@@ -14,7 +14,8 @@ from pyarrow import fs
 from flinkcore._internal.arrow.arrays import Int64s
 from flinkcore._internal.io.listing import below_base, listed_files
 from flinkcore._internal.io.locations import shown_location
-from flinkcore._internal.io.stores import ENVIRONMENT, Stores, reason_of, uri_in
+from flinkcore._internal.io.store_errors import reason_of
+from flinkcore._internal.io.stores import ENVIRONMENT, Stores, uri_in
 from flinkcore._internal.io.table_directories import TableDirectory, TableSearch, how_to_read
 from flinkcore.errors import ConfigurationError, SchemaError, SourceError
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from flinkcore._internal.arrow.expressions import Expression
 from flinkcore._internal.arrow.plain_columns import plain_type
 from flinkcore._internal.arrow.stored_columns import StoredColumns
-from flinkcore._internal.io.stores import store_remedy
+from flinkcore._internal.io.store_errors import store_remedy
 from flinkcore._internal.io.text_files import COMPRESSED, OTHER_ENCODING
 from flinkcore.errors import FlinkcoreError, SchemaError, SourceError
 from flinkcore.log.files.log_files import LogFile
@@ -210,5 +210,5 @@ def source_faults(name: str, advice: str) -> Iterator[None]:
     except (pa.ArrowException, OSError, EOFError, ValueError) as error:
         reason = " ".join(str(error).split()).rstrip(". ")
         of_system = _REMEDIES.get(getattr(error, "errno", None) or 0)
-        advice = of_system or store_remedy(error) or remedy(error) or advice
+        advice = store_remedy(error) or of_system or remedy(error) or advice
         raise SourceError(f"{name} cannot be read: {reason}. {advice}") from error

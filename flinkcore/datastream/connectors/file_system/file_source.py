@@ -11,7 +11,8 @@ from typing import Any, BinaryIO, Final
 
 from flinkcore._internal.io.listing import listed_files
 from flinkcore._internal.io.locations import absolute_location, shown_location
-from flinkcore._internal.io.stores import ENVIRONMENT, Place, Stores, reason_of
+from flinkcore._internal.io.store_errors import reason_of
+from flinkcore._internal.io.stores import ENVIRONMENT, Place, Stores
 from flinkcore._internal.io.table_directories import TableSearch, refusal_of_files
 from flinkcore.common.typeinfo import TypeInformation, Types
 from flinkcore.datastream.connectors.base import Source, SourceSplit
