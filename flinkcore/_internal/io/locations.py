@@ -5,7 +5,6 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
-from urllib.parse import unquote
 
 from flinkcore.errors import SourceError
 
@@ -49,6 +48,8 @@ def absolute_location(path: str | os.PathLike[str]) -> str:
             raise SourceError(
                 f"{name} is on the machine {uri['host']!r}. Write file:///PATH for a path of this machine"
             )
+        from urllib.parse import unquote  # slow to load, and few locations are such URIs
+
         name = unquote(uri["path"])
     elif _ELSEWHERE.match(name):
         return name
