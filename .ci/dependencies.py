@@ -41,6 +41,7 @@ SPDX = {
     "bsd": "BSD-3-Clause",
     "bsd license": "BSD-3-Clause",
     "bsd 3-clause license": "BSD-3-Clause",
+    "dual license": "Apache-2.0 OR BSD-3-Clause",  # python-dateutil before 4, with what the tests of stores bring
     "http://www.apache.org/licenses/license-2.0": "Apache-2.0",
     "3-clause bsd license": "BSD-3-Clause",
     "mit license": "MIT",

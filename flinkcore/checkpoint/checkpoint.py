@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
+from flinkcore._internal.io.stores import ENVIRONMENT, Stores
 from flinkcore._internal.show.html import html_lines, html_table
 from flinkcore._internal.show.times import format_timestamp
 from flinkcore.checkpoint.checkpoint_directory import CheckpointDirectory
@@ -49,20 +50,22 @@ class Checkpoint:
     manifest: CheckpointManifest
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str]) -> "Checkpoint":
+    def open(cls, path: str | os.PathLike[str], stores: Stores = ENVIRONMENT) -> "Checkpoint":
         """Return the checkpoint in a directory.
 
         Parameters
         ----------
         path : path
-            Local, or a URI that pyarrow.fs knows.
+            Local, or a URI of a store.
+        stores : Stores
+            Settings of stores, by default those of the environment.
 
         Raises
         ------
         CheckpointError
             If there is no checkpoint, or it is damaged, incomplete or of a newer version.
         """
-        storage = CheckpointDirectory.at(path)
+        storage = CheckpointDirectory.at(path, stores)
         names = storage.names()
         newest = newest_manifest(names)
         if newest is None:

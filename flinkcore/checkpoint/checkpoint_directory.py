@@ -1,4 +1,4 @@
-"""The directory of a checkpoint, on any file system that pyarrow knows, or in memory."""
+"""The directory of a checkpoint, on a local disk, in a store or in memory."""
 
 import io
 import os
@@ -11,7 +11,9 @@ import pyarrow as pa
 import pyarrow.fs as fs
 
 from flinkcore._internal.io.free_room import directory_remedy
-from flinkcore._internal.io.locations import absolute_location, utf_8_paths
+from flinkcore._internal.io.locations import utf_8_paths
+from flinkcore._internal.io.store_errors import reason_of, store_remedy
+from flinkcore._internal.io.stores import ENVIRONMENT, Place, Stores
 from flinkcore.errors import CheckpointError, ConfigurationError, FlinkcoreError
 
 
@@ -21,25 +23,57 @@ class CheckpointDirectory:
 
     Parameters
     ----------
-    path : str
-        A URI, or an absolute local path.
+    place : Place
     """
 
-    path: str
+    place: Place
 
     @classmethod
-    def at(cls, path: str | os.PathLike[str]) -> "CheckpointDirectory":
+    def at(cls, path: str | os.PathLike[str], stores: Stores = ENVIRONMENT) -> "CheckpointDirectory":
         """Return the directory at a path that is relative to the working directory of this process.
+
+        Parameters
+        ----------
+        path : path
+            Local, or a URI of a store.
+        stores : Stores
+            Settings of stores.
 
         Raises
         ------
         ConfigurationError
             If the path is empty.
+        SourceError
+            If no library reaches it.
         """
-        name = os.fspath(path)
-        if not name:
+        if not os.fspath(path):
             raise ConfigurationError("the path of a checkpoint is empty; give a directory")
-        return cls(absolute_location(name))
+        return cls(stores.locate(path))
+
+    @property
+    def path(self) -> str:
+        """Its name in messages: a local path or a URI."""
+        return self.place.name
+
+    def publish(self, name: str, content: bytes, by: str) -> None:
+        """Write a file that is there whole or not at all, whenever the process ends.
+
+        A store lists a file once it is complete. Elsewhere it is written under another name, flushed and renamed.
+
+        Parameters
+        ----------
+        name : str
+        content : bytes
+        by : str
+            The other name, in a folder of the checkpoint.
+        """
+        written = by if self.place.renames else name
+        with self.open_output(written) as stream:
+            stream.write(content)
+        if self.place.renames:
+            self.sync(by, by.rpartition("/")[0])
+            self.move(by, name)
+            self.sync("")
 
     def names(self) -> list[str]:
         """Return the names of files and folders, folders with a slash at their end; empty if it does not exist.
@@ -52,7 +86,7 @@ class CheckpointDirectory:
             If it cannot be listed.
         """
         with self._reading(""):
-            filesystem, directory = self._locate()
+            filesystem, directory = self.place.filesystem, self.place.path
             info = filesystem.get_file_info(directory)
             if info.type not in (fs.FileType.Directory, fs.FileType.NotFound):
                 raise ConfigurationError(f"{self.path} is a file; a checkpoint is a directory")
@@ -61,24 +95,24 @@ class CheckpointDirectory:
 
     def create_folder(self, name: str) -> None:
         """Create a folder, and the directory itself if it is missing."""
-        filesystem, directory = self._locate()
+        filesystem, directory = self.place.filesystem, self.place.path
         filesystem.create_dir(f"{directory}/{name}", recursive=True)
 
     def delete_folder(self, name: str) -> None:
         """Delete a folder and its files, if it exists."""
-        filesystem, directory = self._locate()
+        filesystem, directory = self.place.filesystem, self.place.path
         if filesystem.get_file_info(f"{directory}/{name}").type == fs.FileType.Directory:
             filesystem.delete_dir(f"{directory}/{name}")
 
     def delete_file(self, name: str) -> None:
         """Delete a file, if it exists."""
-        filesystem, directory = self._locate()
+        filesystem, directory = self.place.filesystem, self.place.path
         if filesystem.get_file_info(f"{directory}/{name}").type == fs.FileType.File:
             filesystem.delete_file(f"{directory}/{name}")
 
     def open_output(self, name: str) -> pa.NativeFile:
         """Open a new file for writing."""
-        filesystem, directory = self._locate()
+        filesystem, directory = self.place.filesystem, self.place.path
         return filesystem.open_output_stream(f"{directory}/{name}", compression=None)
 
     def read(self, name: str, most_bytes: int) -> pa.Buffer:
@@ -98,7 +132,7 @@ class CheckpointDirectory:
             If it is no regular file (opening a pipe would block), is longer, or cannot be read.
         """
         with self._reading(name):
-            filesystem, directory = self._locate()
+            filesystem, directory = self.place.filesystem, self.place.path
             info = filesystem.get_file_info(f"{directory}/{name}")
             if info.type == fs.FileType.NotFound:
                 raise FileNotFoundError(f"{self.path}/{name}")
@@ -117,18 +151,18 @@ class CheckpointDirectory:
     def sizes(self, folder: str) -> dict[str, int]:
         """Return the sizes in bytes of the files of a folder, by name with that of the folder."""
         with self._reading(folder):
-            filesystem, directory = self._locate()
+            filesystem, directory = self.place.filesystem, self.place.path
             found = filesystem.get_file_info(fs.FileSelector(f"{directory}/{folder}", allow_not_found=True))
         return {f"{folder}/{entry.base_name}": entry.size for entry in found if entry.is_file}
 
     def move(self, name: str, to: str) -> None:
         """Rename a file."""
-        filesystem, directory = self._locate()
+        filesystem, directory = self.place.filesystem, self.place.path
         filesystem.move(f"{directory}/{name}", f"{directory}/{to}")
 
     def sync(self, *names: str) -> None:
         """Flush closed files and folders to a local disk; "" is the directory itself."""
-        filesystem, directory = self._locate()
+        filesystem, directory = self.place.filesystem, self.place.path
         if isinstance(filesystem, fs.LocalFileSystem):
             for name in names:
                 descriptor = os.open(os.path.join(directory, name), os.O_RDONLY)
@@ -158,9 +192,9 @@ class CheckpointDirectory:
         except (OSError, pa.ArrowException) as failure:
             where = f"{self.path}/{name}".rstrip("/")
             raise CheckpointError(
-                f"a checkpoint cannot be written to {where}: {failure}. A checkpoint that was "
-                "in the directory before stays, and this one is not begun, or removed. Give "
-                f"stop_with_checkpoint {directory_remedy(self.path, failure)}",
+                f"a checkpoint cannot be written to {where}: {str(failure).rstrip('. ')}. A checkpoint that was "
+                "in the directory before stays, and this one is not begun, or removed. "
+                f"{store_remedy(failure) or f'Give stop_with_checkpoint {directory_remedy(self.path, failure)}'}",
                 file=where,
             ) from failure
 
@@ -173,13 +207,7 @@ class CheckpointDirectory:
             raise
         except (OSError, pa.ArrowException) as failure:
             where = f"{self.path}/{name}".rstrip("/")
-            raise CheckpointError(f"{where} cannot be read: {failure}", file=where) from failure
-
-    def _locate(self) -> tuple[fs.FileSystem, str]:
-        if "://" in self.path:
-            filesystem, directory = fs.FileSystem.from_uri(self.path)
-            return filesystem, directory.rstrip("/")
-        return fs.LocalFileSystem(), self.path.rstrip("/")
+            raise CheckpointError(f"{where} cannot be read: {reason_of(failure)}", file=where) from failure
 
 
 @dataclass(frozen=True)
@@ -188,8 +216,6 @@ class MemoryCheckpointDirectory(CheckpointDirectory):
 
     Parameters
     ----------
-    path : str
-        Its name in messages.
     files : dict of str to bytes
         Content by name, with that of the folder.
 
@@ -198,7 +224,7 @@ class MemoryCheckpointDirectory(CheckpointDirectory):
     Flink's ``org.apache.flink.runtime.state.storage.JobManagerCheckpointStorage``.
     """
 
-    path: str = "memory"
+    place: Place = Place(fs.LocalFileSystem(), "memory")  # noqa: RUF009, it cannot be changed
     files: dict[str, bytes] = field(default_factory=dict)
 
     def names(self) -> list[str]:

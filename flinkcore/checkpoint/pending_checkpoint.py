@@ -12,6 +12,7 @@ from typing import Any
 import numpy.typing as npt
 import pyarrow as pa
 
+from flinkcore._internal.io.stores import ENVIRONMENT, Stores
 from flinkcore._internal.python.user_warnings import warn_user
 from flinkcore._native.timers import MAX_KEY_GROUPS
 from flinkcore.checkpoint.checkpoint_directory import CheckpointDirectory
@@ -227,15 +228,19 @@ class PendingCheckpoint:
     max_parallelism: int
 
     @classmethod
-    def begin(cls, path: str | os.PathLike[str], max_parallelism: int) -> "PendingCheckpoint":
+    def begin(
+        cls, path: str | os.PathLike[str], max_parallelism: int, stores: Stores = ENVIRONMENT
+    ) -> "PendingCheckpoint":
         """Begin a checkpoint in a directory, which is created if it is missing.
 
         Parameters
         ----------
         path : path
-            Local, or a URI that pyarrow.fs knows.
+            Local, or a URI of a store.
         max_parallelism : int
             Number of key groups, 1 to 32,768; it is fixed for all jobs that are restored from the checkpoint.
+        stores : Stores
+            Settings of stores, by default those of the environment.
 
         Raises
         ------
@@ -248,7 +253,7 @@ class PendingCheckpoint:
             raise ConfigurationError(
                 f"max_parallelism is {max_parallelism}; it must be from 1 to {MAX_KEY_GROUPS}"
             )
-        storage = CheckpointDirectory.at(path)
+        storage = CheckpointDirectory.at(path, stores)
         with storage.writing(""):
             names = storage.names()
         for name in names:
@@ -308,17 +313,13 @@ class PendingCheckpoint:
         staged = f"{self.folder}/{name}"
         content = manifest.to_json()
         with self.storage.writing(name):
-            with self.storage.open_output(staged) as stream:
-                stream.write(content)
-            self.storage.sync(staged, self.folder)
             newest = newest_manifest(self.storage.names())
             if newest is not None and newest[0] >= self.number:
                 raise ConfigurationError(
                     f"{self.storage.path} has got another checkpoint since this one was begun; give every job a "
                     "directory of its own"
                 )
-            self.storage.move(staged, name)
-            self.storage.sync("")
+            self.storage.publish(name, content, by=staged)
         with _Warning(f"{self.storage.path} is complete, but has files of older checkpoints"):
             self._remove_others({table.file for part in manifest.parts for table in part.tables})
 

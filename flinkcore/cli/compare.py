@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from flinkcore.cli.help_formatter import DefaultsHelpFormatter
-from flinkcore.cli.output_directory import check_output_file
+from flinkcore.cli.output_directory import check_output_file, write_table
 from flinkcore.cli.table_names import TABLES, table_named
 from flinkcore.errors import SourceError
 
@@ -77,6 +77,7 @@ def _rows_of_files(files: Sequence[LogFile]) -> Any:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    from flinkcore._internal.io.store_errors import reason_of
     from flinkcore.log.files.log_files import partition_fields
 
     fields, tables = partition_fields(files), []
@@ -85,8 +86,10 @@ def _rows_of_files(files: Sequence[LogFile]) -> Any:
             table = pq.read_table(
                 file.path, filesystem=file.filesystem, partitioning=None, coerce_int96_timestamp_unit="us"
             )
-        except pa.ArrowException as error:
-            raise SourceError(f"{file.name} cannot be read as Parquet: {error}", file=file.name) from error
+        except (pa.ArrowException, OSError) as error:
+            raise SourceError(
+                f"{file.name} cannot be read as Parquet: {reason_of(error)}", file=file.name
+            ) from error
         for field, (name, value) in zip(fields, file.partition, strict=True):
             table = table.select([column for column in table.column_names if column != name])
             values = pa.repeat(pa.scalar(value, pa.string()).cast(field.type), len(table))
@@ -96,8 +99,6 @@ def _rows_of_files(files: Sequence[LogFile]) -> Any:
 
 
 def _compare(arguments: argparse.Namespace) -> int:
-    import pyarrow.parquet as pq
-
     from flinkcore.analysis import compare
 
     check_output_file(arguments.output)
@@ -112,6 +113,6 @@ def _compare(arguments: argparse.Namespace) -> int:
     )
     print(result)
     if arguments.output:
-        pq.write_table(result.to_arrow(), arguments.output)
+        write_table(arguments.output, result.to_arrow())
         print(f"differences: {arguments.output}")
     return 0 if result.is_equal else 1

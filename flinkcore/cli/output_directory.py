@@ -1,34 +1,76 @@
-"""The directory or the file that a command writes its tables into, besides the text."""
+"""The directory or the file that a command writes its tables into, besides the text: a local path or a URI."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
-from flinkcore.errors import ConfigurationError
+from flinkcore.errors import ConfigurationError, SourceError
+
+if TYPE_CHECKING:
+    from flinkcore._internal.io.stores import Place
 
 
 def check_output(output: str | None) -> None:
     """Raise a ConfigurationError if --output names what exists; before anything is read."""
-    if output and Path(output).exists():
-        raise ConfigurationError(f"--output {output} exists; name a directory that does not")
+    if output:
+        _check_is_new(output, "directory")
 
 
 def check_output_file(output: str | None) -> None:
     """Raise a ConfigurationError if --output names no new file in a directory; before anything is read."""
     if not output:
         return
-    if Path(output).exists():
-        raise ConfigurationError(f"--output {output} exists; name a file that does not")
-    if not Path(output).parent.is_dir():
-        raise ConfigurationError(f"--output {output}: there is no directory {Path(output).parent}")
+    place = _check_is_new(output, "file")
+    directory = output.rpartition("/")[0]
+    parent = place.path.rpartition("/")[0] or "/"
+    if place.renames and place.filesystem.get_file_info(parent).type.name != "Directory":
+        raise ConfigurationError(f"--output {output}: there is no directory {directory}")
 
 
 def write_tables(output: str, **tables: Any) -> None:
     """Write Arrow tables by name, as NAME.parquet into a new directory."""
+    for name, table in tables.items():
+        write_table(f"{output.rstrip('/')}/{name}.parquet", table)
+
+
+def write_table(output: str, table: Any) -> None:
+    """Write an Arrow table as a Parquet file, in a directory that is made if it is missing.
+
+    Raises
+    ------
+    SourceError
+        If it cannot be written.
+    """
     import pyarrow.parquet as pq
 
-    directory = Path(output)
-    directory.mkdir(parents=True)
-    for name, table in tables.items():
-        pq.write_table(table, directory / f"{name}.parquet")
+    place = _place(output)
+    with _faults(output):
+        place.filesystem.create_dir(place.path.rpartition("/")[0], recursive=True)
+        pq.write_table(table, place.path, filesystem=place.filesystem)
+
+
+def _check_is_new(output: str, kind: str) -> Place:
+    place = _place(output)
+    with _faults(output):
+        is_there = place.filesystem.get_file_info(place.path).type.name != "NotFound"
+    if is_there:
+        raise ConfigurationError(f"--output {output} exists; name a {kind} that does not")
+    return place
+
+
+def _place(output: str) -> Place:
+    from flinkcore._internal.io.stores import ENVIRONMENT  # loads pyarrow
+
+    return ENVIRONMENT.locate(output)
+
+
+@contextmanager
+def _faults(output: str) -> Iterator[None]:
+    from flinkcore._internal.io.store_errors import reason_of
+
+    try:
+        yield
+    except OSError as failure:
+        raise SourceError(f"--output {output} cannot be written: {reason_of(failure)}") from failure

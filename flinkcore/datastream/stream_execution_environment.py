@@ -69,6 +69,7 @@ from flinkcore.datastream.waiting_sinks import WaitingSinks
 from flinkcore.errors import ArgumentTypeError, ConfigurationError
 
 if TYPE_CHECKING:
+    from flinkcore._internal.io.stores import Stores
     from flinkcore.common.restart_strategy import RestartStrategyConfiguration
     from flinkcore.datastream.graph.lake_tables import LakeTable
     from flinkcore.datastream.logs.log_stream import LogStream
@@ -341,6 +342,8 @@ class StreamExecutionEnvironment(WithFormerMethods):
                 "log is read by from_event_log(...)"
             )
         declared = source.produced_type() if type_info is None else declared_type(type_info, "type_info")
+        if self._stores is not None:
+            source = source.in_stores(self._stores)
         strategy = as_watermark_strategy(watermark_strategy)
         stream = DataStream(self, SourceTransformation(source, strategy, declared)).name(source_name)
         return stream if source.is_parallel() else stream.force_non_parallel()
@@ -509,7 +512,12 @@ class StreamExecutionEnvironment(WithFormerMethods):
     ) -> CheckpointSettings:
         """Return the checkpoints of a job, which may be restored from where ``execution.state-recovery.path`` says."""
         restored = self._configuration.get(settings.RESTORE_PATH) if restore_from is None else restore_from
-        return CheckpointSettings(restored, stop_with_checkpoint)
+        return CheckpointSettings(restored, stop_with_checkpoint, self._stores)
+
+    @property
+    def _stores(self) -> Stores | None:
+        """File systems of locations with the settings of the executor; None: those of the environment."""
+        return None if self._executor is None else self._executor.stores
 
     def _add_sink(self, sink: SinkTransformation) -> None:
         self._sinks.append(sink)
@@ -727,7 +735,7 @@ class StreamExecutionEnvironment(WithFormerMethods):
         Parameters
         ----------
         path_or_table : str, os.PathLike, sequence of these, or Arrow data
-            A file, directory, glob or ``pyarrow.fs`` URI, or several, of which a file that is named twice is read once
+            A file, directory, glob or URI of a store, or several, of which a file that is named twice is read once
             (the files of a directory or glob by path, ``2.json`` before ``10.json``). The directory of a Delta table,
             or a local one of an Iceberg table, is read as that table at its current version, as by :meth:`from_delta`
             and :meth:`from_iceberg`. Other paths to files of a table are refused, because these still hold rows that
@@ -816,6 +824,8 @@ class StreamExecutionEnvironment(WithFormerMethods):
             integer_times=integer_times,
         )
         data = path_or_table if is_table else _data(path_or_table)
+        if filesystem is None and isinstance(data, str | list):
+            filesystem = self._stores
         return LogStream(self, EventLogSource(data, settings, format, format_options, filesystem, schema))
 
     def from_delta(
@@ -883,7 +893,9 @@ class StreamExecutionEnvironment(WithFormerMethods):
         if isinstance(version, bool) or not isinstance(version, int | str | datetime | None):
             raise ArgumentTypeError(f"version= is a number, or a time as text or datetime, not {version!r}")
         return self._from_lake_table(
-            DeltaTable(table, filesystem, (), version, storage_options),
+            DeltaTable(
+                table, self._stores if filesystem is None else filesystem, (), version, storage_options
+            ),
             timestamp=timestamp,
             arrival=arrival,
             split=split,
@@ -952,7 +964,7 @@ class StreamExecutionEnvironment(WithFormerMethods):
                 f"snapshot= is the id of a snapshot, the name of a branch or tag, or a datetime, not {snapshot!r}"
             )
         return self._from_lake_table(
-            IcebergTable(table, filesystem, (), snapshot),
+            IcebergTable(table, self._stores if filesystem is None else filesystem, (), snapshot),
             timestamp=timestamp,
             arrival=arrival,
             split=split,

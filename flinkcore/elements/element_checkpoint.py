@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any, Final, NamedTuple
 
+from flinkcore._internal.io.stores import stores_of
 from flinkcore._internal.show.times import dated
 from flinkcore._internal.values.timestamps import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.checkpoint import Checkpoint, OperatorPart, OperatorSnapshot, PendingCheckpoint
@@ -290,6 +291,7 @@ class ElementCheckpoints:
     ) -> None:
         self._configuration = configuration
         self._stop_path = settings.stop_with_checkpoint
+        self._stores = stores_of(settings.stores)
         self._time_characteristic = job.time_characteristic
         nodes = [node for vertex in vertices for node in vertex.nodes]
         refuse_what_has_none(nodes, configuration)
@@ -302,7 +304,7 @@ class ElementCheckpoints:
             self._open(settings.restore_from)
 
     def _open(self, path: Any) -> None:
-        self._checkpoint = checkpoint = Checkpoint.open(path)
+        self._checkpoint = checkpoint = Checkpoint.open(path, self._stores)
         if checkpoint.max_parallelism != self._max_parallelism:
             raise ConfigurationError(
                 f"the checkpoint {checkpoint.storage.path} has {checkpoint.max_parallelism} key groups, but the job "
@@ -620,7 +622,7 @@ class ElementCheckpoints:
         """
         found = self._stop_path if path is None else path
         assert found is not None
-        return PendingCheckpoint.begin(found, self._max_parallelism)
+        return PendingCheckpoint.begin(found, self._max_parallelism, self._stores)
 
     def complete(
         self,

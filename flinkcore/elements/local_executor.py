@@ -38,6 +38,7 @@ class LocalExecutor:
 
     name = "embedded"
     makes_dataframes = False
+    stores = None
 
     def __init__(self) -> None:
         self._directory = WorkingDirectory()

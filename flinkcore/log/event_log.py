@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from flinkcore._internal.io.stores import stores_of
 from flinkcore.common.split_origin import FILE, PARTITION
 from flinkcore.datastream.graph.arrow_data import ArrowData
 from flinkcore.datastream.graph.lake_tables import LakeTable, refuse_files_as_splits
@@ -76,8 +77,8 @@ class EventLog(LogSettings):
             A log whose paths name no partition is one split also with ``PARTITION``.
         format : str, optional
             "parquet", "arrow", "avro", "csv" or "json"; by default as the extension says.
-        filesystem : pyarrow.fs.FileSystem or fsspec filesystem, optional
-            The paths are within it.
+        filesystem : pyarrow.fs.FileSystem, fsspec filesystem or Stores, optional
+            Where the paths are: within this one, or with these settings.
         format_options : mapping, optional
             Of ``CsvFormat`` or ``ParquetFormat``.
         schema : pyarrow.Schema, pyspark.sql.types.StructType, str or mapping, optional
@@ -110,7 +111,8 @@ class EventLog(LogSettings):
             source = _table_or_files(data, split)
         elif isinstance(data, str | os.PathLike | Iterable):
             is_lenient = settings.on_bad_row != "fail"
-            files = log_of_paths(data, format, filesystem, format_options, schema, is_lenient)
+            stores = stores_of(filesystem)
+            files = log_of_paths(data, format, stores, format_options, schema, is_lenient)
             source = _table_or_files(files, split)
         else:
             raise ConfigurationError(

@@ -45,6 +45,7 @@ from flinkcore.spark.logs.spark_log import (
     logs_of_files,
 )
 from flinkcore.spark.sessions.session import check_session, default_parallelism, workers_interpreter
+from flinkcore.spark.sessions.session_stores import SessionStores
 from flinkcore.spark.shipping.sent_files import SentFiles
 
 
@@ -228,6 +229,7 @@ class SparkExecutor:
         check_session(spark)
         self._spark = spark
         self._cores: int | None = None
+        self.stores = SessionStores(spark)
 
     def execute(
         self,

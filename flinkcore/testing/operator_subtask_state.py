@@ -69,7 +69,7 @@ class OperatorSubtaskState:
         Parameters
         ----------
         path : path
-            Local, or a URI that pyarrow.fs knows.
+            Local, or a URI of a store.
         uid : str, optional
             Of the operator; required if the checkpoint has several.
 
@@ -133,7 +133,7 @@ class OperatorSubtaskState:
         Parameters
         ----------
         path : path
-            Local, or a URI that pyarrow.fs knows. It is created if it is missing; a checkpoint in it is replaced.
+            Local, or a URI of a store. It is created if it is missing; a checkpoint in it is replaced.
 
         Raises
         ------

@@ -753,7 +753,7 @@ def test_a_source_that_is_not_there_is_told_as_it_is(spark: Any) -> None:
 
     source = FileSource.for_record_stream_format(StreamFormat.text_line_format(), "/nonexistent").build()
     stream = on_spark(spark).from_source(source, WatermarkStrategy.no_watermarks(), "files")
-    with pytest.raises(SourceError, match="there is no file and no directory /nonexistent"):
+    with pytest.raises(SourceError, match="'/nonexistent' does not exist"):
         list(stream.execute_and_collect())
 
 

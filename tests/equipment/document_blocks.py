@@ -107,12 +107,11 @@ def outputs_of(page: str, name: str, names: Mapping[str, Any]) -> Iterator[tuple
         elif block.kind in ("python", "sh", "setup"):
             # On one processor: results of several threads come in no certain order.
             with contextlib.redirect_stdout(io.StringIO()) as written, patch("os.cpu_count", return_value=1):
+                text = block.text.replace("s3://", "s3/")
                 if block.kind == "sh":
-                    _run_commands(block.text)
+                    _run_commands(text)
                 else:
-                    code = "\n" * (block.line - 1) + block.text.replace(
-                        "s3://", "s3/"
-                    )  # errors name the line
+                    code = "\n" * (block.line - 1) + text  # errors name the line
                     exec(compile(code, name, "exec"), namespace)
                     namespace["code_before"] = block.text
             output = written.getvalue()

@@ -5,6 +5,8 @@ import os
 import shutil
 from pathlib import Path
 
+from flinkcore._internal.io.locations import is_local
+
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -29,10 +31,9 @@ def free_room(path: str | os.PathLike[str]) -> str:
 
     The text is empty where that is unknown: for a URI, or a folder that may not be looked into.
     """
-    name = os.fspath(path)
-    if "://" in name:
+    if not is_local(path):
         return ""
-    folder = Path(name)
+    folder = Path(path)
     try:
         while not folder.exists() and folder != folder.parent:
             folder = folder.parent

@@ -1,10 +1,16 @@
 """Paths as all processes of a job find them."""
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Final
 
 from flinkcore.errors import SourceError
+
+_ELSEWHERE: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+://|dbfs:/")
+_FILE: Final = re.compile(r"file:(//(?P<host>[^/]*))?(?P<path>.*)", re.DOTALL | re.IGNORECASE)
+_SECRETS: Final = re.compile(r"(?<=://)[^/@]*:[^/@]*@|\?[a-z_]+=.*", re.DOTALL)
 
 
 @contextmanager
@@ -24,17 +30,40 @@ def utf_8_paths() -> Iterator[None]:
 
 
 def absolute_location(path: str | os.PathLike[str]) -> str:
-    """Return a URI as it is, and a local path from the root: another process may have another working directory.
+    """Return a URI of a store as it is, and a local path from the root: another process may work in another directory.
+
+    ``file:`` URIs are local paths, and ``~`` is the home directory.
 
     Raises
     ------
     SourceError
-        If it is not UTF-8.
+        If it is not UTF-8, or a ``file:`` URI of another machine.
     """
     name = os.fspath(path)
     with utf_8_paths():
         name.encode()
-    return name if "://" in name else os.path.abspath(os.path.expanduser(name))
+    uri = _FILE.fullmatch(name)
+    if uri is not None:
+        if uri["host"] not in (None, "", "localhost"):
+            raise SourceError(
+                f"{name} is on the machine {uri['host']!r}. Write file:///PATH for a path of this machine"
+            )
+        from urllib.parse import unquote  # slow to load, and few locations are such URIs
+
+        name = unquote(uri["path"])
+    elif _ELSEWHERE.match(name):
+        return name
+    return os.path.abspath(os.path.expanduser(name))
+
+
+def is_local(path: str | os.PathLike[str]) -> bool:
+    """Return whether a location is a path of this machine, and not a URI of a store."""
+    return _ELSEWHERE.match(absolute_location(path)) is None
+
+
+def shown_location(location: str) -> str:
+    """Return a location as messages show it: without a password and without the settings in a URI's query."""
+    return _SECRETS.sub("", location) if _ELSEWHERE.match(location) else location
 
 
 def path_text(path: str) -> str:

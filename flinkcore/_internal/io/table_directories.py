@@ -11,6 +11,8 @@ from typing import Any, Final
 import pyarrow as pa
 from pyarrow import fs
 
+from flinkcore._internal.io.locations import is_local
+
 DELTA: Final = "Delta"
 ICEBERG: Final = "Iceberg"
 HUDI: Final = "Hudi"
@@ -112,9 +114,28 @@ def tables_among(paths: Iterable[str]) -> Iterator[TableDirectory]:
                 yield TableDirectory("/".join(names[:-2]), (ICEBERG,))
 
 
+def refusal_of_files(table: TableDirectory, given: str, how: str, as_files: str) -> str:
+    """Return the text of the refusal to read files of a table, with what to do.
+
+    Parameters
+    ----------
+    table : TableDirectory
+    given : str
+        Location that leads to the files.
+    how : str
+        How it does, such as ``lies in``.
+    as_files : str
+        How the files can be read as they are, as a sentence.
+    """
+    return (
+        f"{given!r} {how} {table.kind}, {table.path!r}, whose files still hold rows that were removed. Read the table "
+        f"with {how_to_read(table)}, and filter its rows. {as_files}"
+    )
+
+
 def how_to_read(table: TableDirectory) -> str:
     """Return the calls that read a table, and its name in commands."""
-    from_iceberg = "catalog.load_table(name)" if "://" in table.path else repr(table.path)
+    from_iceberg = repr(table.path) if is_local(table.path) else "catalog.load_table(name)"
     ways = {
         DELTA: f"from_delta({table.path!r}) (delta:{table.path} in commands)",
         ICEBERG: f"from_iceberg({from_iceberg}) (iceberg:CATALOG.TABLE in commands)",

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from flinkcore._internal.io.stores import ENVIRONMENT, Stores, stores_of
 from flinkcore._internal.values.timestamps import MIN_TIMESTAMP
 from flinkcore.checkpoint import Checkpoint, OperatorPart, OperatorSnapshot, PendingCheckpoint
 from flinkcore.checkpoint.checkpoint_table import TableKind
@@ -45,6 +46,8 @@ class JobCheckpoints:
         Those of the checkpoint, by log; none: the job begins with its logs.
     stop_path : path or None
         Where the job stops with a checkpoint.
+    stores : Stores
+        Settings of stores.
     waiting : tuple of tuple of WaitingRows
         For each log the events of paused splits that wait in the checkpoint: its first chunks.
     """
@@ -54,6 +57,7 @@ class JobCheckpoints:
     cuts: tuple[TimeCut, ...] = ()
     stop_path: str | PathLike[str] | None = None
     waiting: tuple[tuple[WaitingRows, ...], ...] = ()
+    stores: Stores = ENVIRONMENT
 
     @classmethod
     def of(cls, plan: JobPlan, settings: CheckpointSettings) -> JobCheckpoints:
@@ -68,11 +72,12 @@ class JobCheckpoints:
         """
         if settings.restore_from is None and settings.stop_with_checkpoint is None:
             return cls(plan)
+        stores = stores_of(settings.stores)
         for log in plan.logs:
             _refuse_what_is_not_carried(log)
         if settings.restore_from is None:
-            return cls(plan, stop_path=settings.stop_with_checkpoint)
-        checkpoint = Checkpoint.open(settings.restore_from)
+            return cls(plan, stop_path=settings.stop_with_checkpoint, stores=stores)
+        checkpoint = Checkpoint.open(settings.restore_from, stores)
         if checkpoint.max_parallelism != plan.max_parallelism:
             raise ConfigurationError(
                 f"the checkpoint {checkpoint.storage.path} has {checkpoint.max_parallelism} key groups, but the job "
@@ -91,7 +96,7 @@ class JobCheckpoints:
             WaitingRows.of(checkpoint.storage, checkpoint.waiting_rows(log.watermarks_uid), _paused(log, cut))
             for log, cut in zip(plan.logs, cuts, strict=True)
         )
-        return cls(plan, checkpoint, cuts, settings.stop_with_checkpoint, waiting)
+        return cls(plan, checkpoint, cuts, settings.stop_with_checkpoint, waiting, stores)
 
     @property
     def stops(self) -> bool:
@@ -125,7 +130,8 @@ class JobCheckpoints:
             )
         if self.stop_path is None:
             return StoppingJob(self.plan, None)
-        return StoppingJob(self.plan, PendingCheckpoint.begin(self.stop_path, self.plan.max_parallelism))
+        pending = PendingCheckpoint.begin(self.stop_path, self.plan.max_parallelism, self.stores)
+        return StoppingJob(self.plan, pending)
 
 
 class StoppingJob(AbstractContextManager["StoppingJob"]):

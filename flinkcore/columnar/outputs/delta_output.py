@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 
 from flinkcore._internal.io.locations import absolute_location
+from flinkcore._internal.io.stores import ENVIRONMENT, Stores
 from flinkcore._internal.io.table_directories import TableSearch
 from flinkcore._internal.python.extras import library
 from flinkcore.columnar.outputs.result_files import require_mode
@@ -35,7 +36,6 @@ from flinkcore.columnar.outputs.table_outputs import (
 )
 from flinkcore.columnar.outputs.table_types import delta_type, new_table_schema, require_fitting
 from flinkcore.errors import ConfigurationError, SourceError
-from flinkcore.log.files.log_files import file_system_of
 
 # The other features of writers ask for more than files; what some of these ask for is looked for in the columns.
 _WRITTEN: Final = frozenset(
@@ -70,8 +70,8 @@ class DeltaOutput(TableOutputs):
         Columns by which a new table is partitioned; of one that is there, those that it has, or none.
     storage_options
         Of deltalake.
-    filesystem
-        Of the data files; None: as the location says.
+    stores
+        File systems of the data files, and settings for deltalake.
 
     Raises
     ------
@@ -89,7 +89,7 @@ class DeltaOutput(TableOutputs):
         mode: str = "error",
         partition_by: str | Sequence[str] = (),
         storage_options: Mapping[str, str] | None = None,
-        filesystem: Any = None,
+        stores: Stores = ENVIRONMENT,
     ) -> None:
         self._library = library("deltalake", "delta", "write_delta")
         require_mode(mode, MODES)
@@ -97,13 +97,14 @@ class DeltaOutput(TableOutputs):
             raise ConfigurationError(f"write_delta takes the path of a table, not {location!r}")
         self._location = absolute_location(location)
         self._mode = mode
-        self._options = None if storage_options is None else dict(storage_options)
+        self._options = stores.deltalake_options(self._location) | dict(storage_options or {}) or None
         name = f"Delta table {self._location}"
         by = [partition_by] if isinstance(partition_by, str) else list(partition_by)
         self._table: Any = None
         if self._library.DeltaTable.is_deltatable(self._location, self._options):
             self._table = self._library.DeltaTable(self._location, storage_options=self._options)
-        filesystem, directory = file_system_of(self._location, filesystem)
+        place = stores.locate(self._location)
+        filesystem, directory = place.filesystem, place.path
         if self._table is None:
             schema = new_table_schema(results, delta_type, name)
             require_partition_columns(by, schema)

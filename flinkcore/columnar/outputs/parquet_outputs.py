@@ -12,14 +12,14 @@ from functools import cache
 from itertools import permutations
 from types import TracebackType
 from typing import Final
-from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 import pyarrow.fs as fs
 import pyarrow.parquet as pq
 
 from flinkcore._internal.arrow.required_values import null_fault, refused_null_of
-from flinkcore._internal.io.locations import absolute_location, utf_8_paths
+from flinkcore._internal.io.locations import utf_8_paths
+from flinkcore._internal.io.stores import ENVIRONMENT, Place, Stores, folders_of
 from flinkcore._internal.io.table_directories import TableSearch
 from flinkcore._internal.python.user_warnings import warn_user
 from flinkcore.columnar.outputs.result_files import PartNames, require_mode, writing_results
@@ -37,27 +37,6 @@ _REPLACED = "_replaced"
 _MOVES = "_moves"
 
 MODES: Final = ("error", "overwrite")
-
-
-def _locate(path: str) -> tuple[fs.FileSystem, str]:
-    if "://" in path:
-        filesystem, inner = fs.FileSystem.from_uri(path)
-        return filesystem, inner.rstrip("/")
-    return fs.LocalFileSystem(), path.rstrip("/")
-
-
-_SAME_STORE = {"s3a": "s3", "s3n": "s3", "gcs": "gs"}
-"""What Spark, Hadoop, pyarrow and fsspec call a store, and its scheme in URIs."""
-
-
-def _place(path: str) -> tuple[str, ...]:
-    # The folders on the way to a directory, from the root of its file system, links followed where they are local.
-    uri = urlsplit(path) if "://" in path else None
-    if uri is not None and uri.scheme != "file":
-        scheme = _SAME_STORE.get(uri.scheme, uri.scheme)
-        return scheme, uri.netloc, *filter(None, uri.path.split("/"))
-    local = unquote(uri.path) if uri is not None else path
-    return "file", "", *filter(None, os.path.realpath(local).split(os.sep))
 
 
 def _encodings(schema: pa.Schema, repeating: Collection[str]) -> tuple[list[str], dict[str, str]]:
@@ -99,7 +78,7 @@ class ParquetPart:
 
     def __init__(self, output: ParquetOutput, schema: pa.Schema, partition: int) -> None:
         self.name = f"part-{partition:05d}-{uuid.uuid4().hex}.parquet"
-        filesystem, directory = _locate(output.path)
+        filesystem, directory = output.place.filesystem, output.place.path
         dictionaries, encodings = _encodings(schema, output.repeating)
         self._output = output
         with output.writing():
@@ -154,8 +133,8 @@ class ParquetOutput:
 
     Parameters
     ----------
-    path
-        Directory: a local path or a URI that pyarrow.fs knows.
+    place
+        The directory.
     repeating
         Columns that have few values for their rows, such as keys.
     compression
@@ -164,26 +143,43 @@ class ParquetOutput:
         Whether Parquet files that are there already are replaced.
     """
 
-    path: str
+    place: Place
     repeating: tuple[str, ...] = ()
     compression: str = "snappy"
     replaces: bool = False
 
     @classmethod
     def at(
-        cls, path: str | os.PathLike[str], repeating: tuple[str, ...] = (), replaces: bool = False
+        cls,
+        path: str | os.PathLike[str],
+        repeating: tuple[str, ...] = (),
+        replaces: bool = False,
+        stores: Stores = ENVIRONMENT,
     ) -> ParquetOutput:
-        """The output at a path of this process: a worker's working directory may be another."""
+        """Return the output at a path of this process; tasks take its file system and settings from here.
+
+        Raises
+        ------
+        ConfigurationError
+            If it is not a path.
+        SourceError
+            If no library reaches it.
+        """
         if not isinstance(path, str | os.PathLike) or not os.fspath(path):
             raise ConfigurationError(
                 f"results are written to a directory, given by its path, not to {path!r}"
             )
-        return cls(absolute_location(path), repeating, replaces=replaces)
+        return cls(stores.locate(path), repeating, replaces=replaces)
+
+    @property
+    def path(self) -> str:
+        """Directory in messages and in checkpoints: a local path or a URI."""
+        return self.place.name
 
     def contains(self, other: ParquetOutput) -> bool:
-        """Whether the directory of the other is this one, or lies within it."""
-        place = _place(self.path)
-        return _place(other.path)[: len(place)] == place
+        """Return whether the directory of the other is this one, or lies within it."""
+        folders = folders_of(self.path)
+        return folders_of(other.path)[: len(folders)] == folders
 
     def prepare(self, owner: StagingOwner) -> list[str]:
         """Create the directory, and return the names of the files in it that the results replace.
@@ -203,7 +199,7 @@ class ParquetOutput:
             If it cannot be made.
         """
         with self.writing(), utf_8_paths():
-            filesystem, directory = _locate(self.path)
+            filesystem, directory = self.place.filesystem, self.place.path
             info = filesystem.get_file_info(directory)
             if info.type == fs.FileType.File:
                 raise ConfigurationError(f"{self.path} is a file; give a directory for the Parquet files")
@@ -233,7 +229,7 @@ class ParquetOutput:
     @property
     def staging(self) -> tuple[fs.FileSystem, str]:
         """File system and path of the staging folder."""
-        filesystem, directory = _locate(self.path)
+        filesystem, directory = self.place.filesystem, self.place.path
         return filesystem, f"{directory}/{_STAGING}"
 
     def _recover(self) -> bool:
@@ -306,23 +302,21 @@ class ParquetOutput:
         SourceError
             If one cannot be moved.
         """
-        filesystem, directory = _locate(self.path)
+        filesystem, directory = self.place.filesystem, self.place.path
         names = sorted(names)
         with self.writing():
             with filesystem.open_output_stream(f"{directory}/{_STAGING}/{_MOVES}") as file:
                 file.write(json.dumps({"names": names, "old": list(old)}).encode())
             if old:
                 filesystem.create_dir(f"{directory}/{_STAGING}/{_REPLACED}")
-            for name in old:
-                filesystem.move(f"{directory}/{name}", f"{directory}/{_STAGING}/{_REPLACED}/{name}")
-            for name in names:
-                filesystem.move(f"{directory}/{_STAGING}/{name}", f"{directory}/{_published(name)}")
+            self.place.move({name: f"{_STAGING}/{_REPLACED}/{name}" for name in old})
+            self.place.move({f"{_STAGING}/{name}": _published(name) for name in names})
 
     def read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Yield columns of all rows of the directory."""
         from pyarrow.dataset import dataset  # slow to load
 
-        filesystem, directory = _locate(self.path)
+        filesystem, directory = self.place.filesystem, self.place.path
         rows = dataset(directory, format="parquet", filesystem=filesystem)
         yield from rows.to_batches(columns=list(columns))
 
@@ -331,7 +325,7 @@ class ParquetOutput:
 
         Old files are put back.
         """
-        filesystem, directory = _locate(self.path)
+        filesystem, directory = self.place.filesystem, self.place.path
         staging = f"{directory}/{_STAGING}"
 
         def is_file(path: str) -> bool:
@@ -342,8 +336,7 @@ class ParquetOutput:
             is_old = name in old and name not in replaced
             if not is_old and is_file(f"{directory}/{name}"):
                 filesystem.delete_file(f"{directory}/{name}")
-        for name in replaced:
-            filesystem.move(f"{staging}/{_REPLACED}/{name}", f"{directory}/{name}")
+        self.place.move({f"{_STAGING}/{_REPLACED}/{name}": name for name in replaced})
         is_new = filesystem.get_file_info(f"{staging}/{_NEW}").type == fs.FileType.File
         filesystem.delete_dir(staging)
         if is_new and not filesystem.get_file_info(fs.FileSelector(directory)):
@@ -351,7 +344,7 @@ class ParquetOutput:
 
     def finish(self) -> None:
         """Remove everything that is still staged, and what was replaced."""
-        filesystem, directory = _locate(self.path)
+        filesystem, directory = self.place.filesystem, self.place.path
         filesystem.delete_dir(f"{directory}/{_STAGING}")
 
 
@@ -392,6 +385,7 @@ class ParquetOutputs:
         path: str | os.PathLike[str],
         side_outputs: Mapping[OutputTag, str | os.PathLike[str]] | None,
         mode: str,
+        stores: Stores = ENVIRONMENT,
     ) -> ParquetOutputs:
         """The directories that the user names for a plan's outputs.
 
@@ -407,11 +401,11 @@ class ParquetOutputs:
         _require_types(plan.result_schema())
         replaces = mode == "overwrite"
         directories: dict[str | None, ParquetOutput] = {
-            None: ParquetOutput.at(path, plan.stages[-1].repeating_columns, replaces)
+            None: ParquetOutput.at(path, plan.stages[-1].repeating_columns, replaces, stores)
         }
         for tag, directory in (side_outputs or {}).items():
             _require_types(plan.side_output_schema(tag))
-            directories[tag.tag_id] = ParquetOutput.at(directory, plan.keys, replaces)
+            directories[tag.tag_id] = ParquetOutput.at(directory, plan.keys, replaces, stores)
         return cls(directories)
 
     @property
@@ -437,11 +431,13 @@ class ParquetOutputs:
         ConfigurationError
             If one lies in a directory whose files are replaced, by itself or as what a link leads to.
         """
-        replaced = {_place(output.path): output for output in self.directories.values() if output.replaces}
-        folders = cache(_place)
+        replaced = {
+            folders_of(output.path): output for output in self.directories.values() if output.replaces
+        }
+        folders = cache(folders_of)
         for file in files if replaced else ():
             folder, _, name = file.rpartition("/")
-            for place in ((*folders(folder), name), _place(file)):
+            for place in ((*folders(folder), name), folders_of(file)):
                 output = next(
                     (replaced[place[:at]] for at in range(len(place)) if place[:at] in replaced), None
                 )

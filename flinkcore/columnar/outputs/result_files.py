@@ -9,6 +9,7 @@ from typing import Any, Protocol, TypeAlias
 import pyarrow as pa
 
 from flinkcore._internal.io.free_room import directory_remedy
+from flinkcore._internal.io.store_errors import store_remedy
 from flinkcore.errors import ConfigurationError, FlinkcoreError, SourceError
 
 PartNames: TypeAlias = Mapping[str | None, Iterable[str]]
@@ -80,8 +81,8 @@ def writing_results(place: str, directory: str, outcome: str) -> Iterator[None]:
     except FlinkcoreError:
         raise
     except (OSError, pa.ArrowException) as error:
-        reason = " ".join(str(error).split())
+        reason = " ".join(str(error).split()).rstrip(". ")
+        remedy = store_remedy(error) or f"Give {directory_remedy(directory, error)}"
         raise SourceError(
-            f"results cannot be written to {place}: {reason}. {outcome}; give {directory_remedy(directory, error)}",
-            file=directory,
+            f"results cannot be written to {place}: {reason}. {outcome}. {remedy}", file=directory
         ) from error

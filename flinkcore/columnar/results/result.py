@@ -14,6 +14,7 @@ from weakref import finalize, ref
 
 import pyarrow as pa
 
+from flinkcore._internal.io.stores import ENVIRONMENT, Stores, stores_of
 from flinkcore.columnar.outputs.output_rows import OutputRows, TakenRows
 from flinkcore.columnar.outputs.parquet_outputs import ParquetOutput, ParquetOutputs
 from flinkcore.columnar.outputs.result_files import PartNames, ResultFiles, TaskFiles
@@ -154,8 +155,7 @@ class JobResult(OutputRows):
         Parameters
         ----------
         path
-            A directory: a local path, on Spark one that driver and executors share, or
-            a URI of pyarrow.fs.
+            A directory: a local path, on Spark one that driver and executors share, or a URI of a store.
         side_outputs
             A directory for each side output that is wanted.
         mode
@@ -176,7 +176,7 @@ class JobResult(OutputRows):
             If Parquet has no type for a column.
         """
         self._untaken.detach()
-        outputs = ParquetOutputs.of(self._plan, path, side_outputs, mode)
+        outputs = ParquetOutputs.of(self._plan, path, side_outputs, mode, self._stores)
         outputs.require_apart_from(self._read_files())
         self._write(outputs)
         self._written = outputs.directories[None]
@@ -223,7 +223,8 @@ class JobResult(OutputRows):
 
         self._untaken.detach()
         schema = self._plan.result_schema()
-        self._write(DeltaOutput(path, schema, mode, partition_by, storage_options, filesystem))
+        stores = self._stores if filesystem is None else stores_of(filesystem)
+        self._write(DeltaOutput(path, schema, mode, partition_by, storage_options, stores))
         return self._last_report()
 
     def write_iceberg(self, table: Any, mode: str = "append") -> ReplayReport:
@@ -254,6 +255,11 @@ class JobResult(OutputRows):
         self._untaken.detach()
         self._write(IcebergOutput(table, self._plan.result_schema(), mode))
         return self._last_report()
+
+    @property
+    def _stores(self) -> Stores:
+        """File systems of locations, with their settings."""
+        return ENVIRONMENT
 
     def _read_files(self) -> Iterator[str]:
         """Paths or URIs of the files that the job reads."""

@@ -15,6 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from flinkcore._internal.io.locations import absolute_location, is_local
 from flinkcore.common.config_options import ConfigOption
 from flinkcore.common.configuration import Configuration
 from flinkcore.common.settings.setting_types import (
@@ -273,9 +274,9 @@ def check_cached_files(entries: Sequence[str]) -> None:
                 f"two cached files have the name {file['name']!r}: give each one of its own"
             )
         names.add(file["name"])
-        path = file["path"].removeprefix("file://")
-        if "://" not in path and not os.path.exists(path):
-            raise SourceError(f"there is no file {path} to be cached as {file['name']!r}")
+        path = absolute_location(file["path"])
+        if is_local(path) and not os.path.exists(path):
+            raise SourceError(f"there is no file {file['path']} to be cached as {file['name']!r}")
 
 
 def is_of_family(key: str) -> bool:

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Generic, NoReturn, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, Protocol, TypeVar
 
 from flinkcore._internal.python.missing_features import refuse_name
 from flinkcore.common.boundedness import Boundedness
@@ -15,6 +15,9 @@ from flinkcore.common.serializer import Serializer
 from flinkcore.common.typeinfo import TypeInformation, Types
 from flinkcore.common.watermark_generators import WatermarkOutput
 from flinkcore.errors import UnsupportedOperationError
+
+if TYPE_CHECKING:
+    from flinkcore._internal.io.stores import Stores
 
 T = TypeVar("T")
 T_in = TypeVar("T_in", contravariant=True)
@@ -236,6 +239,10 @@ class Source(ABC):
         parallelism : int
             How many subtasks read the source.
         """
+
+    def in_stores(self, stores: Stores) -> Source:
+        """Return the source that finds its locations in the stores of an executor; by default it has no locations."""
+        return self
 
     def create_reader(self, context: SourceReaderContext) -> SourceReader[Any, Any]:
         """Return a new reader, without splits; by default it emits the `elements` of its splits, which take turns."""

@@ -24,8 +24,8 @@ class LakeTable(LogData):
     ----------
     table : Any
         Where it is, or the table itself, as its library gives it.
-    filesystem : pyarrow.fs.FileSystem or None
-        Of the data files; None: as the table's location says.
+    filesystem : pyarrow.fs.FileSystem, Stores or None
+        File system of the data files, or the settings of stores; None: by the table's location and the environment.
     where : tuple of pyarrow.compute.Expression
         Conditions that are true of the rows; the others are no part of the log.
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, cast
 
@@ -26,6 +26,7 @@ from flinkcore.errors import ArgumentTypeError, ConfigurationError
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from flinkcore._internal.io.stores import Stores
     from flinkcore.datastream.graph.python_dependencies import PythonArchive
     from flinkcore.datastream.window import WindowAssigner
 
@@ -40,6 +41,8 @@ class CheckpointSettings:
         Checkpoint of a job over an earlier log, which this one restores.
     stop_with_checkpoint : path, optional
         Directory for a checkpoint with which the job stops: the end of its log then fires nothing.
+    stores : Stores, optional
+        Settings of stores, or None for those of the environment.
 
     Raises
     ------
@@ -53,6 +56,7 @@ class CheckpointSettings:
 
     restore_from: str | PathLike[str] | None = None
     stop_with_checkpoint: str | PathLike[str] | None = None
+    stores: Stores | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         for setting in ("restore_from", "stop_with_checkpoint"):
@@ -300,6 +304,10 @@ class PipelineExecutor(Protocol):
     @property
     def name(self) -> str:
         """Name as ``explain`` shows it: ``embedded``, ``spark``, ..."""
+
+    @property
+    def stores(self) -> Stores | None:
+        """File systems of locations with the settings of a session, or None for those of the environment."""
 
     @property
     def makes_dataframes(self) -> bool:

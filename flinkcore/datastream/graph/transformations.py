@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from flinkcore._internal.arrow.expressions import Expression
 from flinkcore._internal.arrow.schemas import Schema, require_row_schema
+from flinkcore._internal.io.locations import shown_location
 from flinkcore.common.boundedness import Boundedness
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.settings import flink_settings as settings
@@ -204,8 +205,10 @@ class EventLogSource(Transformation):
         Path, URI or glob, a list of these, `ArrowData`, or `LogData`.
     log : LogSettings
         Times, splits and order of its rows.
-    format, format_options, filesystem, schema
+    format, format_options, schema
         As given to :meth:`StreamExecutionEnvironment.from_event_log`.
+    filesystem : pyarrow.fs.FileSystem, fsspec filesystem, Stores or None
+        As given to :meth:`StreamExecutionEnvironment.from_event_log`, or the stores of the executor.
     """
 
     data: Any
@@ -224,13 +227,20 @@ class EventLogSource(Transformation):
         """That of the stream of which the log is the record."""
         return Boundedness.CONTINUOUS_UNBOUNDED
 
+    @property
+    def shown_data(self) -> str:
+        """Its data in plans: locations without credentials."""
+        if isinstance(self.data, str):
+            return shown_location(self.data)
+        return str(list(map(shown_location, self.data)) if isinstance(self.data, list) else self.data)
+
     def side_outputs(self) -> tuple[OutputTag, ...]:
         return (self.log.on_bad_row,) if isinstance(self.log.on_bad_row, OutputTag) else ()
 
     def __str__(self) -> str:
         order = self.data.order if isinstance(self.data, LogData) else None
         has_paths = not isinstance(self.data, ArrowData | LogData)
-        return f"event log {self.data}: {self.log.in_words(order, has_paths)}"
+        return f"event log {self.shown_data}: {self.log.in_words(order, has_paths)}"
 
 
 @dataclass(eq=False, repr=False)

@@ -13,6 +13,7 @@ from flinkcore._internal.arrow.expressions import Expression
 from flinkcore._internal.arrow.plain_columns import is_castable, plain_type
 from flinkcore._internal.arrow.stored_columns import StoredColumns
 from flinkcore._internal.arrow.unified_types import fields_beyond, fits
+from flinkcore._internal.io.store_errors import store_remedy
 from flinkcore._internal.io.text_files import COMPRESSED, OTHER_ENCODING
 from flinkcore.errors import DataError, FlinkcoreError, SchemaError, SourceError
 from flinkcore.log.files.log_files import LogFile
@@ -220,5 +221,6 @@ def source_faults(name: str, advice: str) -> Iterator[None]:
         raise
     except (pa.ArrowException, OSError, EOFError, ValueError) as error:
         reason = " ".join(str(error).split()).rstrip(". ")
-        advice = _REMEDIES.get(getattr(error, "errno", None) or 0) or remedy(error) or advice
+        of_system = _REMEDIES.get(getattr(error, "errno", None) or 0)
+        advice = store_remedy(error) or of_system or remedy(error) or advice
         raise SourceError(f"{name} cannot be read: {reason}. {advice}", file=name) from error

@@ -18,6 +18,7 @@ from flinkcore._internal.arrow.joined_batches import compacted, empty_table
 from flinkcore._internal.arrow.plain_columns import plain_schema
 from flinkcore._internal.arrow.schemas import repeated_names
 from flinkcore._internal.arrow.stored_columns import StoredColumns
+from flinkcore._internal.io.stores import ENVIRONMENT, Stores
 from flinkcore._native.arrow import CheckedStream, checked_batch
 from flinkcore.errors import ConfigurationError, DataError, FlinkcoreError, SchemaError, SourceError
 from flinkcore.log.files.log_files import LogFile, discover_files, files_now, partition_fields
@@ -69,7 +70,7 @@ class LogFiles:
         cls,
         paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
         format: str | None = None,
-        filesystem: Any = None,
+        stores: Stores = ENVIRONMENT,
         format_options: Mapping[str, Any] | None = None,
         schema: Any = None,
         of_tables: bool = False,
@@ -77,7 +78,7 @@ class LogFiles:
     ) -> "LogFiles":
         """Find the files; see `discover_files`, ``file_format`` and ``GivenSchema``."""
         given = GivenSchema.of(schema)
-        files = discover_files(paths, filesystem, of_tables)
+        files = discover_files(paths, stores, of_tables)
         return cls(files, file_format(files, format, format_options, given.types, is_lenient), given=given)
 
     @classmethod

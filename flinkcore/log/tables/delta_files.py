@@ -12,10 +12,11 @@ from pyarrow import fs
 
 from flinkcore._internal.arrow.arrays import Int64s
 from flinkcore._internal.arrow.stored_columns import StoredColumns
+from flinkcore._internal.io.stores import stores_of
 from flinkcore._internal.python.extras import library
 from flinkcore.datastream.graph.lake_tables import DeltaTable
 from flinkcore.errors import ConfigurationError, SourceError
-from flinkcore.log.files.log_files import LogFile, file_system_of
+from flinkcore.log.files.log_files import LogFile
 
 # The other features of readers change what the files of a table mean, or where they are.
 _READ = frozenset(
@@ -45,7 +46,8 @@ def delta_files(table: DeltaTable) -> tuple[list[LogFile], pa.Schema, StoredColu
     schema = pa.schema(opened.schema().to_arrow())
     stored = StoredColumns(_names_in_files(fields, opened.metadata().configuration))
     location = opened.table_uri.rstrip("/")
-    filesystem, root = file_system_of(location, table.filesystem)
+    place = stores_of(table.filesystem).locate(location)
+    filesystem, root = place.filesystem, place.path
     deleted = _deleted_rows(opened)
     actions = pa.table(opened.get_add_actions())
     partitions = opened.metadata().partition_columns
@@ -93,9 +95,9 @@ def opened_table(table: DeltaTable) -> Any:
         return table.table
     deltalake = library("deltalake", "delta", table.name)
     version = _number_or_instant(table.version)
-    options = None if table.storage_options is None else dict(table.storage_options)
+    options = stores_of(table.filesystem).deltalake_options(table.table) | dict(table.storage_options or {})
     try:
-        opened = deltalake.DeltaTable(table.table, storage_options=options)
+        opened = deltalake.DeltaTable(table.table, storage_options=options or None)
         if version is not None:
             opened.load_as_version(version)
     except (deltalake.exceptions.DeltaError, OSError, ValueError) as error:

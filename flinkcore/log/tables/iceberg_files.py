@@ -16,10 +16,12 @@ from pyarrow import fs
 
 from flinkcore._internal.arrow.arrays import Int64s
 from flinkcore._internal.arrow.stored_columns import StoredColumns
+from flinkcore._internal.io.locations import absolute_location, is_local
+from flinkcore._internal.io.stores import GivenFileSystem, Stores, stores_of
 from flinkcore._internal.python.extras import library
 from flinkcore.datastream.graph.lake_tables import IcebergTable
 from flinkcore.errors import SourceError
-from flinkcore.log.files.log_files import LogFile, file_system_of
+from flinkcore.log.files.log_files import LogFile
 
 _WITH_SPARK = "read it with Spark, and give from_event_log the DataFrame"
 _METADATA_FILE = re.compile(r"\.metadata\.json(\.gz)?$")
@@ -96,7 +98,7 @@ def opened_table(table: IcebergTable) -> Any:
         location = _newest_metadata(table, location)
     try:
         if "/" in location:
-            return _table_of_metadata(location)
+            return _table_of_metadata(location, stores_of(table.filesystem))
         return catalogs.load_catalog(table.catalog).load_table(location)
     except Exception as error:
         raise SourceError(
@@ -105,13 +107,13 @@ def opened_table(table: IcebergTable) -> Any:
         ) from error
 
 
-def _table_of_metadata(location: str) -> Any:
-    """The table of a metadata file, read with what the environment says of its file system.
+def _table_of_metadata(location: str, stores: Stores) -> Any:
+    """The table of a metadata file, read with the settings of the stores.
 
     Not by `StaticTable.from_metadata`: it loads and calls whatever class a property in the metadata names, and a file
     of a stranger's may name one that runs a program.
     """
-    io = _module("io").load_file_io(location=location)
+    io = _module("io").load_file_io(stores.pyiceberg_properties(location), location)
     return _module("table").StaticTable(
         identifier=("static-table", location),
         metadata=_module("serializers").FromInputFile.table_metadata(io.new_input(location)),
@@ -124,11 +126,11 @@ def _table_of_metadata(location: str) -> Any:
 def _newest_metadata(table: IcebergTable, location: str) -> str:
     """Return the newest metadata file of a local directory, as version-hint.text or the numbers of the files say."""
     way_out = "Name the metadata file, or the table in its catalog: from_iceberg(catalog.load_table(name))"
-    if "://" in location and not location.startswith("file://"):
+    if not is_local(location):
         raise SourceError(
             f"{table.name} is not in a local directory, and only its catalog knows which metadata it has. {way_out}"
         )
-    folder = Path(file_system_of(location)[1], "metadata")
+    folder = Path(absolute_location(location), "metadata")
     try:
         names = sorted(name for name in os.listdir(folder) if _METADATA_FILE.search(name))
         hint = folder / "version-hint.text"
@@ -163,12 +165,14 @@ def _module(name: str, needed_by: str = "from_iceberg") -> Any:
 def file_system_of_table(opened: Any, location: str, given: Any) -> tuple[Any, str]:
     """Return the file system of a location in a table, and the path in it: with the settings of the table's catalog."""
     io = library("pyiceberg.io.pyarrow", "iceberg", "an Iceberg table")
-    if given is None and isinstance(opened.io, io.PyArrowFileIO):
+    stores = stores_of(given)
+    if not isinstance(stores, GivenFileSystem) and isinstance(opened.io, io.PyArrowFileIO):
         scheme, netloc, path = opened.io.parse_location(location)
         if scheme != "file":
             return opened.io.fs_by_scheme(scheme, netloc), path
         return fs.LocalFileSystem(), path
-    return file_system_of(location, given)
+    place = stores.locate(location)
+    return place.filesystem, place.path
 
 
 def _scan(table: IcebergTable, opened: Any) -> Any:

@@ -10,6 +10,8 @@ import pyarrow as pa
 from flinkcore._internal.arrow.column_ops import Filter, output_schema
 from flinkcore._internal.arrow.plain_columns import plain_schema
 from flinkcore._internal.arrow.stored_columns import StoredColumns
+from flinkcore._internal.io.locations import is_local
+from flinkcore._internal.io.stores import ENVIRONMENT, GivenFileSystem, Stores, stores_of
 from flinkcore._internal.io.table_directories import DELTA, ICEBERG
 from flinkcore.datastream.graph.lake_tables import DeltaTable, IcebergTable, LakeTable
 from flinkcore.datastream.graph.transformations import EventLogSource, StreamGraph
@@ -49,7 +51,7 @@ def table_files(table: LakeTable) -> LogFiles:
 def log_of_paths(
     paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
     format: str | None = None,
-    filesystem: Any = None,
+    stores: Stores = ENVIRONMENT,
     format_options: Mapping[str, Any] | None = None,
     schema: Any = None,
     is_lenient: bool = False,
@@ -58,7 +60,7 @@ def log_of_paths(
 
     Parameters
     ----------
-    paths, format, filesystem, format_options, schema, is_lenient
+    paths, format, stores, format_options, schema, is_lenient
         As of `LogFiles.discover`. Files of a table that a list names one by one are read as files if there is a format.
 
     Raises
@@ -73,7 +75,7 @@ def log_of_paths(
         return LogFiles.discover(
             paths,
             format,
-            filesystem,
+            stores,
             format_options,
             schema,
             of_tables=is_list and format is not None,
@@ -87,18 +89,18 @@ def log_of_paths(
                 "out to read the table. To read files of it as they are, give from_event_log a list of them and their "
                 "format="
             ) from None
-        return table_at(of_table, filesystem)
+        return table_at(of_table, stores)
 
 
-def table_at(of_table: PathOfTable, filesystem: Any = None) -> LakeTable:
+def table_at(of_table: PathOfTable, stores: Stores = ENVIRONMENT) -> LakeTable:
     """Return the table that paths name, at its current version.
 
     Parameters
     ----------
     of_table : PathOfTable
         How they were refused.
-    filesystem : pyarrow.fs.FileSystem or fsspec filesystem, optional
-        File system of the paths, if it was given.
+    stores : Stores
+        File systems of the paths.
 
     Raises
     ------
@@ -107,10 +109,10 @@ def table_at(of_table: PathOfTable, filesystem: Any = None) -> LakeTable:
         local, a Delta table in a file system that was given.
     """
     table = of_table.table
-    is_local = "://" not in table.path
-    if table.formats == (DELTA,) and (is_local or filesystem is None):
-        return DeltaTable(table.path)
-    if table.formats == (ICEBERG,) and is_local:
+    found_anywhere = not isinstance(stores, GivenFileSystem)
+    if table.formats == (DELTA,) and (found_anywhere or is_local(table.path)):
+        return DeltaTable(table.path, stores if found_anywhere else None)
+    if table.formats == (ICEBERG,) and is_local(table.path):
         return IcebergTable(table.path)
     raise of_table
 
@@ -124,9 +126,10 @@ def shown_tables(graph: StreamGraph) -> list[str]:
         data = step.data
         with suppress(FlinkcoreError):  # a log that is refused is not read at all
             if isinstance(data, str | list):
-                data = log_of_paths(data, step.format, step.filesystem, step.format_options, step.schema)
+                stores = stores_of(step.filesystem)
+                data = log_of_paths(data, step.format, stores, step.format_options, step.schema)
             if isinstance(data, LakeTable):
                 order = "in order of arrival" if step.log.arrival is not None else f"in {data.order}"
                 order = "" if step.log.ordered_by or data is step.data else f", {order}"
-                lines.append(f"{step.data}: read as {table_files(data).table_name}{order}")
+                lines.append(f"{step.shown_data}: read as {table_files(data).table_name}{order}")
     return lines

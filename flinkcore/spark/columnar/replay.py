@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from flinkcore._internal.io.stores import Stores
 from flinkcore._internal.python.replay_threads import cores_here
 from flinkcore.checkpoint import OperatorPart, PendingCheckpoint
 from flinkcore.columnar.checkpoint.job_checkpoint import JobCheckpoints, StoppingJob
@@ -44,6 +45,7 @@ from flinkcore.spark.exchange.partitioning import chooses_partitions, to_partiti
 from flinkcore.spark.logs.log_input import FileInput
 from flinkcore.spark.logs.spark_log import SparkLog, UnreadDataFrame, UnreadLog, chunks_with_times_here
 from flinkcore.spark.sessions.session import short_job, spark_context
+from flinkcore.spark.sessions.session_stores import SessionStores
 from flinkcore.spark.sessions.spark_jobs import SparkJobs
 from flinkcore.spark.shipping.task_errors import task_errors_raised
 from flinkcore.spark.shipping.tasks import portable
@@ -104,6 +106,11 @@ class SparkReplay:
         self._times_here: EmbeddedPlannedJob | None = None
         if chunks is not None:
             self._times_here = EmbeddedPlannedJob(plan, cores_here(), self.checkpoints, chunks)
+
+    @property
+    def stores(self) -> Stores:
+        """File systems of locations, with the settings of the session."""
+        return SessionStores(self._spark)
 
     def files_of_dataframes(self) -> Iterator[str]:
         """Yield the URIs of the files that Spark reads for DataFrames."""

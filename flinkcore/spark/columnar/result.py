@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from flinkcore._internal.io.stores import Stores
 from flinkcore.columnar.checkpoint.job_checkpoint import StoppingJob
 from flinkcore.columnar.outputs.result_files import PartNames, ResultFiles
 from flinkcore.columnar.results.report import ReplayReport
@@ -45,6 +46,10 @@ class SparkResult(JobResult):
     def __init__(self, replay: SparkReplay) -> None:
         super().__init__(replay.plan, replay.again())
         self._replay = replay
+
+    @property
+    def _stores(self) -> Stores:
+        return self._replay.stores
 
     def _complete(self, rows: list[Any], stopping: StoppingJob) -> None:
         counts = [bytes(row.payload) for row in rows if row.kind == COUNTS]

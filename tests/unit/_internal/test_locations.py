@@ -55,10 +55,13 @@ def test_a_path_of_a_log_that_is_not_utf_8_is_told(odd: str, where: str) -> None
 
 @pytest.mark.parametrize("path", [lambda odd: odd, os.path.dirname])
 def test_a_path_of_a_file_source_that_is_not_utf_8_is_told(odd: str, path: Callable[[str], str]) -> None:
-    source = FileSource.for_record_stream_format(StreamFormat.text_line_format(), path(odd)).build()
-    stream = StreamExecutionEnvironment().from_source(source, WatermarkStrategy.no_watermarks(), "files")
+    def read() -> None:
+        source = FileSource.for_record_stream_format(StreamFormat.text_line_format(), path(odd)).build()
+        env = StreamExecutionEnvironment()
+        list(env.from_source(source, WatermarkStrategy.no_watermarks(), "files").execute_and_collect())
+
     with pytest.raises(SourceError, match=r"/logs/caf\S* is not UTF-8"):
-        list(stream.execute_and_collect())
+        read()
 
 
 def test_a_path_of_results_or_a_checkpoint_that_is_not_utf_8_is_told(odd: str) -> None:

@@ -91,6 +91,7 @@ def test_an_output_within_the_directory_of_another_is_refused_with_both_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, results: str, late: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://localhost:1")
     (tmp_path / "link").symlink_to("y")
     directories = {None: results, "late": late.format(here=tmp_path)}
     with pytest.raises(
@@ -102,7 +103,8 @@ def test_an_output_within_the_directory_of_another_is_refused_with_both_named(
     assert not (tmp_path / "y").exists()
 
 
-def test_outputs_side_by_side_are_taken() -> None:
+def test_outputs_side_by_side_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://localhost:1")
     for paths in (["y", "y2", "x/y"], ["s3://bucket/y", "s3://other/y", "/y", "s3://bucket/yy"]):
         assert ParquetOutputs({path: ParquetOutput.at(path) for path in paths}).directories.keys() == set(
             paths
@@ -294,7 +296,6 @@ class Killed(BaseException):
 
 def killed_write(folder: Path, monkeypatch: pytest.MonkeyPatch, at: str, owner: StagingOwner) -> None:
     """Write into the directories of `replacing`, and be killed at a step."""
-    outputs = replacing(folder)
     moves = iter(range(100))
 
     def run() -> dict[str | None, list[str]]:
@@ -316,12 +317,15 @@ def killed_write(folder: Path, monkeypatch: pytest.MonkeyPatch, at: str, owner: 
         pass
 
     Killing.move = move
+    outputs = ParquetOutputs(
+        {
+            tag_id: replace(output, place=replace(output.place, filesystem=Killing()))
+            for tag_id, output in replacing(folder).directories.items()
+        }
+    )
     with monkeypatch.context() as patched:
         patched.setattr(StagingOwner, "of_this_process", lambda: owner)
         patched.setattr(ParquetOutput, "withdraw", lambda *arguments: None)
-        patched.setattr(
-            "flinkcore.columnar.outputs.parquet_outputs._locate", lambda path: (Killing(), path.rstrip("/"))
-        )
         with pytest.raises(Killed):
             outputs.write(run, kill)
 
@@ -478,7 +482,7 @@ def test_a_disk_that_is_full_is_an_error_that_names_the_directory_and_leaves_not
     with pytest.raises(
         SourceError,
         match=rf"results cannot be written to {tmp_path}/(late|out): .*File too large.*"
-        r"Nothing of them stays; give a directory on a disk with more room \([0-9,]+ bytes are free in",
+        r"Nothing of them stays\. Give a directory on a disk with more room \([0-9,]+ bytes are free in",
     ):
         outputs.write(run)
     gc.collect()  # a writer that is forgotten does not try again
@@ -548,7 +552,8 @@ def test_a_log_that_the_job_reads_is_not_replaced(
     ParquetOutputs({None: ParquetOutput.at(out)}).require_apart_from(files)
 
 
-def test_a_log_in_a_store_is_not_replaced_either() -> None:
+def test_a_log_in_a_store_is_not_replaced_either(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://localhost:1")
     outputs = ParquetOutputs({None: ParquetOutput.at("s3://logs/clicks", replaces=True)})
     outputs.require_apart_from(["s3://logs/clicks2/a.parquet", "/logs/clicks/a.parquet"])
     for file in ("s3://logs/clicks/day=1/a.parquet", "s3a://logs/clicks/a.parquet"):

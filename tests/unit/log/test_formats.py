@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import fs
 
+from flinkcore._internal.io.stores import stores_of
 from flinkcore.errors import ConfigurationError, DataError, SchemaError, SourceError
 from flinkcore.log.files.log_files import discover_files
 from flinkcore.log.formats.columnar_formats import check_statistics
@@ -398,7 +399,7 @@ def test_encoded_columns_are_decoded_to_plain_types():
 
 
 def names(paths, **given):
-    return [file.name for file in discover_files(paths, **given)]
+    return [file.name for file in discover_files(paths, stores_of(given.get("filesystem")))]
 
 
 def test_numbers_in_paths_count_by_their_value(tmp_path):
@@ -482,7 +483,7 @@ def test_a_file_whose_name_looks_like_a_glob_is_found_by_its_name(tmp_path):
 def test_files_are_read_through_a_given_filesystem(tmp_path):
     pq.write_table(events(), tmp_path / "a.parquet", row_group_size=100)
     inside = fs.SubTreeFileSystem(str(tmp_path), fs.LocalFileSystem())
-    source = LogFiles.discover("a.parquet", filesystem=inside)
+    source = LogFiles.discover("a.parquet", stores=stores_of(inside))
     assert read_all(source, 2).combine_chunks() == events()
     assert [chunk.label for chunk in source.chunks(2)] == [
         "a.parquet (row groups 0-4)",
@@ -516,7 +517,7 @@ def test_what_is_no_path_is_an_error():
     with pytest.raises(ConfigurationError, match="at least one path"):
         discover_files([])
     with pytest.raises(ConfigurationError, match=r"filesystem is a pyarrow.fs.FileSystem"):
-        discover_files("a", filesystem="s3")
+        stores_of("s3")
 
 
 # ---- formats
@@ -756,13 +757,13 @@ def test_partition_directories_count_below_the_given_path_only(tmp_path, given, 
     folder = root / "day=3" / "hour=5"
     folder.mkdir(parents=True)
     pq.write_table(events(rows=2), folder / "a.parquet")
-    inside = {"filesystem": fs.SubTreeFileSystem(str(tmp_path), fs.LocalFileSystem())}
+    inside = fs.SubTreeFileSystem(str(tmp_path), fs.LocalFileSystem())
     for path, filesystem in (
-        (f"{root}/{given}", {}),
-        (f"file://{root}/{given}".replace("/./", "/").replace("/.", ""), {}),
+        (f"{root}/{given}", None),
+        (f"file://{root}/{given}".replace("/./", "/").replace("/.", ""), None),
         (f"user=nobody/log/{given}".replace("/./", "/").replace("/.", ""), inside),
     ):
-        source = LogFiles.discover(path, **filesystem)
+        source = LogFiles.discover(path, stores=stores_of(filesystem))
         assert [name for name, _ in source.files[0].partition] == partitions
         assert source.schema.names == [*events().schema.names, *partitions]
         assert read_all(source)["user"].to_pylist() == events(rows=2)["user"].to_pylist()

@@ -8,6 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import fs
 
+from flinkcore._internal.io.stores import stores_of
 from flinkcore.common import WatermarkStrategy
 from flinkcore.datastream import StreamExecutionEnvironment
 from flinkcore.datastream.connectors.file_system import FileSource, StreamFormat
@@ -149,7 +150,7 @@ def test_wrappers_of_the_local_file_system_follow_links_alike(log, wrapped):
             if not (log / link).is_symlink():
                 (log / link).symlink_to(target)
     (log / "link").symlink_to("../elsewhere")
-    files = discover_files("", wrapped(log))
+    files = discover_files("", stores_of(wrapped(log)))
     assert [file.path.strip("/") for file in files] == [*OWN, "link/d.txt", "link/within/c.txt"]
 
 

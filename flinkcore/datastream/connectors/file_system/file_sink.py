@@ -17,6 +17,7 @@ from typing import Any, BinaryIO, ClassVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from flinkcore._internal.io.free_room import directory_remedy
+from flinkcore._internal.io.locations import absolute_location, is_local
 from flinkcore.common.serialization import BulkWriter, BulkWriterFactory, Encoder
 from flinkcore.common.serializer import Serializer
 from flinkcore.common.typeinfo import TypeInformation
@@ -503,11 +504,9 @@ class FileSinkBuilder:
 
 
 def _folder(base_path: object) -> str:
-    if isinstance(base_path, str) and base_path.startswith("file://"):
-        base_path = base_path[len("file://") :]
-    if not isinstance(base_path, str | os.PathLike) or "://" in str(base_path):
+    if not isinstance(base_path, str | os.PathLike) or not is_local(base_path):
         raise ConfigurationError(f"a file sink writes into a local directory, not {base_path!r}")
-    return os.path.abspath(base_path)
+    return absolute_location(base_path)
 
 
 FileSink.BaseBuilder = FileSink.RowFormatBuilder = FileSink.BulkFormatBuilder = FileSinkBuilder

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import codecs
 import io
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, BinaryIO
+from dataclasses import dataclass, replace
+from typing import Any, BinaryIO, Final
 
-from flinkcore._internal.io.local_tree import local_tree
-from flinkcore._internal.io.locations import utf_8_paths
-from flinkcore._internal.io.table_directories import TABLE_FOLDERS, TableSearch, how_to_read, tables_among
+from flinkcore._internal.io.listing import listed_files
+from flinkcore._internal.io.locations import absolute_location, shown_location
+from flinkcore._internal.io.store_errors import reason_of
+from flinkcore._internal.io.stores import ENVIRONMENT, Place, Stores
+from flinkcore._internal.io.table_directories import TableSearch, refusal_of_files
 from flinkcore.common.typeinfo import TypeInformation, Types
 from flinkcore.datastream.connectors.base import Source, SourceSplit
 from flinkcore.errors import (
@@ -22,6 +23,8 @@ from flinkcore.errors import (
     SourceError,
     UnsupportedOperationError,
 )
+
+_AS_FILES: Final = "To read files of it as they are, give the source their paths one by one"
 
 
 class StreamFormat(ABC):
@@ -103,38 +106,41 @@ class FilesSplit(SourceSplit):
 
     Attributes
     ----------
-    files : tuple of (FileSystem, str)
+    files : tuple of Place
     format : StreamFormat
     """
 
     split_id: str
-    files: tuple[tuple[Any, str], ...]
+    files: tuple[Place, ...]
     format: StreamFormat
 
     def elements(self) -> Iterator[Any]:
         """Yield the elements of all files; raise SourceError if a file cannot be read."""
-        for filesystem, path in self.files:
+        for place in self.files:
             try:
-                with filesystem.open_input_stream(path, compression="detect") as file:
-                    yield from self.format.read(file, path)
+                with place.filesystem.open_input_stream(place.path, compression="detect") as file:
+                    yield from self.format.read(file, place.name)
             except OSError as failure:
-                raise SourceError(f"{path} cannot be read: {failure}", file=str(path)) from failure
+                raise SourceError(
+                    f"{place.name} cannot be read: {reason_of(failure)}", file=place.name
+                ) from failure
 
 
 class FileSource(Source):
     """The elements of files, and of all files in directories whose names do not begin with a dot or an underscore.
 
     Made by :meth:`for_record_stream_format` or :meth:`for_bulk_file_format`. Files are distributed round-robin to the
-    subtasks in the order of their names; a subtask reads its files one after the other.
+    subtasks in the order of their paths, numbers in them by their value; a subtask reads its files one after the other.
 
     Notes
     -----
     Follows ``pyflink.datastream.connectors.file_system.FileSource``.
     """
 
-    def __init__(self, format: StreamFormat, paths: Sequence[str]) -> None:
+    def __init__(self, format: StreamFormat, paths: Sequence[str], stores: Stores = ENVIRONMENT) -> None:
         self._format = format
         self._paths = paths
+        self._stores = stores
 
     @staticmethod
     def for_record_stream_format(stream_format: StreamFormat, *paths: str) -> FileSourceBuilder:
@@ -144,7 +150,7 @@ class FileSource(Source):
         ----------
         stream_format : StreamFormat
         *paths : str
-            Files and directories, at least one.
+            Files, directories, paths with wildcards, or URIs of these, at least one.
 
         Raises
         ------
@@ -159,8 +165,24 @@ class FileSource(Source):
         return FileSourceBuilder(bulk_format, paths)
 
     def create_splits(self, parallelism: int) -> Sequence[FilesSplit]:
-        """Return a split per subtask that has files; raise SourceError if a path does not exist."""
-        files = [file for path in self._paths for file in files_of(path)]
+        """Return a split per subtask that has files.
+
+        Raises
+        ------
+        SourceError
+            If a path does not exist or is not UTF-8, a link leads to nothing, a store cannot be reached, or a directory
+            is a table, lies in one or holds one.
+        """
+        locate, search = self._stores.locating(), TableSearch()
+        files: list[Place] = []
+        for path in self._paths:
+            place = locate(path)
+            listed = listed_files(
+                place, shown_location(path), search, as_files=_AS_FILES, takes_files_of_tables=True
+            )
+            for table in listed.tables:
+                raise SourceError(refusal_of_files(table, shown_location(path), "is", _AS_FILES))
+            files += (replace(place, path=info.path) for info in listed.files.values())
         return [
             FilesSplit(str(index), tuple(files[index::parallelism]), self._format)
             for index in range(min(parallelism, len(files)))
@@ -169,8 +191,11 @@ class FileSource(Source):
     def produced_type(self) -> TypeInformation:
         return self._format.produced_type()
 
+    def in_stores(self, stores: Stores) -> FileSource:
+        return FileSource(self._format, self._paths, stores)
+
     def __str__(self) -> str:
-        return f"of the files {', '.join(self._paths)}"
+        return f"of the files {', '.join(map(shown_location, self._paths))}"
 
 
 class FileSourceBuilder:
@@ -189,7 +214,7 @@ class FileSourceBuilder:
         if not paths or not all(isinstance(path, str) and path for path in paths):
             raise ConfigurationError(f"a file source needs the paths of files or directories, not {paths!r}")
         self._format = format
-        self._paths = [path if "://" in path else os.path.abspath(path) for path in paths]
+        self._paths = [absolute_location(path) for path in paths]
 
     def process_static_file_set(self) -> FileSourceBuilder:
         """Do nothing: a job always reads the files that exist when it starts."""
@@ -213,51 +238,3 @@ class FileSourceBuilder:
     def build(self) -> FileSource:
         """Return the source."""
         return FileSource(self._format, self._paths)
-
-
-def files_of(path: str) -> list[tuple[Any, str]]:
-    """Return the file of a path, or those of a directory in the order of their names, with their file system.
-
-    Local links are followed as those of event logs: see `local_tree`.
-
-    Raises
-    ------
-    SourceError
-        If the path does not exist or is not UTF-8, a link leads to nothing, or the directory is a table, lies in one
-        or holds one.
-    """
-    from pyarrow import fs
-
-    try:
-        with utf_8_paths():
-            filesystem, local = (
-                fs.FileSystem.from_uri(path) if "://" in path else (fs.LocalFileSystem(), path)
-            )
-            found = filesystem.get_file_info(local)
-            if found.type is fs.FileType.NotFound:
-                raise SourceError(f"there is no file and no directory {path}", file=str(path))
-            if found.type is fs.FileType.File:
-                return [(filesystem, local)]
-            if isinstance(filesystem, fs.LocalFileSystem):
-                tree = local_tree(local, lambda name: _is_hidden(name) and name not in TABLE_FOLDERS)
-                inside = filesystem.get_file_info([f"{local.rstrip('/')}/{entry.path}" for entry in tree])
-            else:
-                inside = filesystem.get_file_info(fs.FileSelector(local, recursive=True))
-            around = TableSearch().around(filesystem, found.path, is_file=False)
-            for table in (around, *tables_among(info.path for info in inside)):
-                if table is not None:
-                    raise SourceError(
-                        f"{path} has files of {table.kind}, {table.path}, which still hold rows that were removed. "
-                        f"Read the table with {how_to_read(table)}, or give the source the paths of files one by one",
-                        file=str(path),
-                    )
-            names = sorted(info.path for info in inside if info.type is fs.FileType.File)
-    except SourceError:
-        raise
-    except (OSError, ValueError) as failure:
-        raise SourceError(f"{path} cannot be read: {failure}", file=str(path)) from failure
-    return [(filesystem, name) for name in names if not _is_hidden(name[len(found.path) :])]
-
-
-def _is_hidden(path: str) -> bool:
-    return any(part.startswith((".", "_")) for part in path.split("/") if part)
