@@ -175,13 +175,13 @@ class KeyHistory:
         window : int, datetime, str or pair of these
             A time, in ms since the epoch, or as text in ISO 8601: the windows that it falls into. Two: the start and
             the end of one window; of sessions, all that overlap it, so that what it has grown from, and events that
-            were late for it, are told of as well. Rows that are no events have no windows, and are kept as far as
+            were late for it, are told of as well. Rows that are not events have no windows, and are kept as far as
             their time is not known, or lies within one.
 
         Raises
         ------
         ConfigurationError
-            If it is no time, or pair of times, or the history is that of a process function.
+            If it is not a time, or pair of times, or the history is that of a process function.
         """
         if self.kind == "function":
             raise ConfigurationError(NO_WINDOWS)
@@ -271,7 +271,7 @@ def asked_window(window: Any) -> AskedWindow:
     Raises
     ------
     ConfigurationError
-        If that is no time, or pair of times.
+        If that is not a time, or pair of times.
     """
     if isinstance(window, tuple | list):
         if len(window) != 2:

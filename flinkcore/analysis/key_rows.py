@@ -41,7 +41,7 @@ ARRIVAL: Final = f"{HIDDEN_PREFIX}arrival"
 SPLIT: Final = f"{HIDDEN_PREFIX}split"
 POSITION: Final = f"{HIDDEN_PREFIX}position"
 REASON: Final = f"{HIDDEN_PREFIX}reason"
-"""Columns behind those of the rows: null where a row never got one; a reason: why it is no event."""
+"""Columns behind those of the rows: null where a row never got one; a reason: why it is not an event."""
 
 PLACE_FIELDS: Final = (
     pa.field(TIMESTAMP, pa.int64()),
@@ -149,7 +149,7 @@ def _value(value: Any, field: pa.Field) -> pa.Array:
         return pa.array([value], field.type)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise ConfigurationError(
-            f"{value!r} is no value of the key column {field.name!r}, which is {field.type}: {error}"
+            f"{value!r} is not a value of the key column {field.name!r}, which is {field.type}: {error}"
         ) from error
 
 
@@ -278,7 +278,7 @@ class ReadKeyRows:
         batches = chunk.rows_where(self.key.conditions()).read(list(self.key.columns), self.batch_rows)
         return sum(int(np.count_nonzero(self.key.is_in(batch))) for batch in batches)
 
-    # ---- rows that are no events ----
+    # ---- rows that are not events ----
 
     def _lost(self, chunk: Chunk) -> pa.Table:
         """The rows of the key that a filter before the watermarks, or a fault, has taken out."""
@@ -312,7 +312,7 @@ class ReadKeyRows:
                 looked_at += [some.slice(n_rows // 2), some.slice(0, n_rows // 2)]
 
     def _without_place(self, chunk: Chunk, rows: pa.RecordBatch, reason: str) -> pa.RecordBatch:
-        """Rows that are no events, with what the log says of their times and splits."""
+        """Rows that are not events, with what the log says of their times and splits."""
         log, n_rows = self.plan.log, rows.num_rows
         name, ops = arrival_column(log)
         arrivals = pa.nulls(n_rows) if name is None else apply_ops(ops, rows)[0].column(name)

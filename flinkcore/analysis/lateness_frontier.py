@@ -394,7 +394,7 @@ class LatenessFrontier:
         Raises
         ------
         ConfigurationError
-            If it is no share, or these windows were not stated.
+            If it is not a share, or these windows were not stated.
         """
         if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
             raise ConfigurationError(f"the share of events that may be lost is from 0 to 1, not {share!r}")

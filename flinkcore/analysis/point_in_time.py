@@ -134,7 +134,7 @@ class PointInTimeJoin:
         Raises
         ------
         SchemaError
-            If the keys of both sides are values of different kinds, a time is no time, or `latest_by` has no order.
+            If the keys of both sides are values of different kinds, a time is not a time, or `latest_by` has no order.
         """
         for schema, name in ((questions, self.at), (features, self.emitted_at)):
             kind = schema.field(name).type
@@ -216,7 +216,7 @@ def as_of(
         If a column is missing, comes or would come twice, or the age is negative.
     SchemaError
         If the keys of both sides are values of different kinds (a text and a number, a timestamp with a zone and one
-        without), a time is no time, or `latest_by` has nested values.
+        without), a time is not a time, or `latest_by` has nested values.
     DataError
         If a time does not fit into 64 bits of milliseconds, or a key not into the type of both sides.
 

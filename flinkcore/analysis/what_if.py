@@ -274,7 +274,7 @@ def what_if(
     for name in names:
         if name not in schema.names:
             raise ConfigurationError(
-                f"keys names {name!r}, which is no column of the results: {', '.join(schema.names)}"
+                f"keys names {name!r}, which is not a column of the results: {', '.join(schema.names)}"
             )
     if ROW_KIND in schema.names:
         raise ConfigurationError("what_if compares results, and retracting() withdraws them: leave it out")

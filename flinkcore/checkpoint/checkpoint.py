@@ -69,9 +69,9 @@ class Checkpoint:
             if any(DATA_FOLDER.fullmatch(name.rstrip("/")) for name in names):
                 raise CheckpointError(f"{storage.path} has a checkpoint that was never completed")
             if not names:
-                raise CheckpointError(f"{storage.path} is no checkpoint: it does not exist, or is empty")
+                raise CheckpointError(f"{storage.path} is not a checkpoint: it does not exist, or is empty")
             raise CheckpointError(
-                f"{storage.path} is no checkpoint: there is no manifest-000001.json, or the like, in it"
+                f"{storage.path} is not a checkpoint: there is no manifest-000001.json, or the like, in it"
             )
         where = f"{storage.path}/{newest[1]}"
         try:

@@ -95,7 +95,7 @@ class CheckpointDirectory:
         FileNotFoundError
             If there is no such file.
         CheckpointError
-            If it is no regular file (opening a pipe would block), is longer, or cannot be read.
+            If it is not a regular file (opening a pipe would block), is longer, or cannot be read.
         """
         with self._reading(name):
             filesystem, directory = self._locate()
@@ -103,7 +103,7 @@ class CheckpointDirectory:
             if info.type == fs.FileType.NotFound:
                 raise FileNotFoundError(f"{self.path}/{name}")
             if info.type != fs.FileType.File:
-                raise CheckpointError(f"{self.path}/{name} is damaged: it is no regular file")
+                raise CheckpointError(f"{self.path}/{name} is damaged: it is not a regular file")
             if info.size > most_bytes:
                 raise CheckpointError(
                     f"{self.path}/{name} is damaged: it has {info.size:,} bytes, and {most_bytes:,} at most are right"

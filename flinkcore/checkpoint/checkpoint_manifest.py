@@ -35,14 +35,14 @@ class JsonObject:
     Raises
     ------
     DataError
-        If it is no object, lacks a member, or has an unknown one.
+        If it is not an object, lacks a member, or has an unknown one.
     """
 
     def __init__(
         self, content: Any, where: str, members: Collection[str], optional: Collection[str] = ()
     ) -> None:
         if type(content) is not dict:
-            raise DataError(f"{where} is no JSON object")
+            raise DataError(f"{where} is not a JSON object")
         for name in members:
             if name not in content:
                 raise DataError(f"{where} lacks {name!r}")
@@ -404,7 +404,7 @@ class CheckpointManifest:
         Raises
         ------
         CheckpointError
-            If it is no manifest, damaged, describes no complete checkpoint, or is of a newer version.
+            If it is not a manifest, damaged, describes no complete checkpoint, or is of a newer version.
         """
         try:
             if _values_at_most(data) > _MAX_MANIFEST_VALUES:
@@ -418,7 +418,7 @@ class CheckpointManifest:
                 f"{where} is damaged, or no manifest of a flinkcore checkpoint"
             ) from failure
         if not is_ours:
-            raise CheckpointError(f"{where} is no manifest of a flinkcore checkpoint")
+            raise CheckpointError(f"{where} is not a manifest of a flinkcore checkpoint")
         if version != VERSION:
             raise CheckpointError(
                 f"{where} is of the format version {version!r}, and this flinkcore reads version {VERSION}: "

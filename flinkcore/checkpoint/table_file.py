@@ -100,7 +100,7 @@ def read_table(storage: CheckpointDirectory, entry: TableFile) -> CheckpointTabl
         )
     if hashlib.sha256(data).hexdigest() != entry.sha256:
         raise CheckpointError(f"{where} is damaged: its checksum is not the one in the manifest")
-    with refused_as(f"{where} is no Arrow file of one batch"):
+    with refused_as(f"{where} is not an Arrow file of one batch"):
         batch = read_batch(data)
     if batch.num_rows != entry.n_rows:
         raise CheckpointError(f"{where} has {batch.num_rows} rows, not {entry.n_rows}")
@@ -184,8 +184,8 @@ def read_batch(data: pa.Buffer) -> pa.RecordBatch:
     Raises
     ------
     SchemaError, pyarrow.ArrowException
-        If it is no Arrow file with one batch, that batch contradicts itself, or takes too much memory for the size of
-        its file.
+        If it is not an Arrow file with one batch, that batch contradicts itself, or takes too much memory for the size
+        of its file.
     """
     if data.size < len(_MAGIC) or data.slice(0, len(_MAGIC)).to_pybytes() != _MAGIC:
         raise SchemaError("it does not begin as an Arrow file")

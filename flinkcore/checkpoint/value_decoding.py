@@ -104,7 +104,7 @@ def _expect_values(array: pa.Array, shape: Shape) -> None:
 
 
 def _objects(array: pa.Array) -> list[Any]:
-    # Several times as fast as to_pylist for what is no number.
+    # Several times as fast as to_pylist for what is not a number.
     values: list[Any] = array.to_numpy(zero_copy_only=False).tolist()
     return values
 

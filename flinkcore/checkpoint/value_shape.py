@@ -51,7 +51,7 @@ def check_shape(shape: Any, where: str, depth: int = 0) -> None:
     Raises
     ------
     DataError
-        If it is no shape, or nested too deep.
+        If it is not a shape, or nested too deep.
     """
     if depth > _MAX_SHAPE_DEPTH:
         raise DataError(f"{where} is nested more than {_MAX_SHAPE_DEPTH} deep")

@@ -83,7 +83,7 @@ def share_of(text: str) -> float:
     match = re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+)\s*(%?)", text)
     share = None if match is None else float(match[1]) / (100 if match[2] else 1)
     if share is None or share > 1:
-        raise ConfigurationError(f"--lose {text!r} is no share of the events; write 0.1% or 0.001")
+        raise ConfigurationError(f"--lose {text!r} is not a share of the events; write 0.1% or 0.001")
     return share
 
 

@@ -101,7 +101,7 @@ def _takes_no_arguments(supplier: WatermarkGeneratorSupplier) -> bool:
         signature(supplier).bind()
     except TypeError:
         return False
-    except ValueError:  # a builtin, which does not tell
+    except ValueError:  # a builtin, which does not show its signature
         pass
     return True
 
@@ -187,7 +187,7 @@ class CheckedWatermarkGenerator(WatermarkGenerator[Any]):
 
 
 class _CheckedOutput:
-    """Accepts watermarks only, and remembers the last error of the output behind it."""
+    """Accepts watermarks only, and remembers the last error of the output that it wraps."""
 
     def __init__(self, output: WatermarkOutput, name: str) -> None:
         self.output = output

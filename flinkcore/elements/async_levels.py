@@ -173,7 +173,7 @@ class AsyncLevels:
         return self._levels[0].clock
 
     def clock_of_task(self, task: int) -> TaskClock:
-        """Return the clock of the task of a number; what is no task of the job is at the level of sources."""
+        """Return the clock of the task of a number; what is not a task of the job is at the level of sources."""
         return self._levels[self._of_task.get(task, 0)].clock.of_task(task)
 
     def queue_of(self, task: int, capacity: int) -> PlacedQueue:

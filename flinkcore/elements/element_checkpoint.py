@@ -559,7 +559,7 @@ class ElementCheckpoints:
             if serializer is not None:
                 with refused_as(f"{self._checkpoint.storage.path}, operator {uid!r}"):
                     if not all(type(each) is bytes for each in committables):
-                        raise SchemaError("it has committables that are no bytes")
+                        raise SchemaError("it has committables that are not bytes")
                     committables = [serializer.deserialize(each) for each in committables]
             sink.commit(committables)
 

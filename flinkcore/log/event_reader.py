@@ -194,7 +194,7 @@ class EventReader:
     Raises
     ------
     SchemaError
-        If a column is missing, or is no time or split.
+        If a column is missing, or is not a time or split.
     """
 
     def __init__(

@@ -93,7 +93,7 @@ class PausedSplits:
     after_ms, up_to_ms : numpy.ndarray, shape (k,), int64
         Their events arrived after the one and up to the other; none can, where the split is not paused.
     rows : numpy.ndarray, shape (k,), int64
-        How many rows the split had in all, or -1 where positions are no numbers of rows.
+        How many rows the split had in all, or -1 where positions are not numbers of rows.
     """
 
     values: list[Any]

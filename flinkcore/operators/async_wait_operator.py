@@ -16,7 +16,7 @@ from flinkcore.operators.records.stream_elements import LatencyMarker, StreamRec
 from flinkcore.operators.stream_operator import OneInputStreamOperator
 
 MOST_WAITING: Final = 8192
-"""So much that is no call waits for calls at most."""
+"""So much that is not a call waits for calls at most."""
 
 Emit = Callable[[], None]
 """Emits what has waited."""

@@ -169,7 +169,7 @@ def test_an_unknown_operator_is_told_with_those_there_are(tmp_path: Path) -> Non
 @pytest.mark.parametrize("make", [lambda path: None, lambda path: path.mkdir(), lambda path: _foreign(path)])
 def test_a_directory_without_a_checkpoint_is_refused(tmp_path: Path, make: Callable[[Path], None]) -> None:
     make(tmp_path / "c")
-    with pytest.raises(SourceError, match="is no checkpoint"):
+    with pytest.raises(SourceError, match="is not a checkpoint"):
         Checkpoint.open(tmp_path / "c")
 
 

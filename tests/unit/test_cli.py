@@ -422,7 +422,7 @@ def test_older_results_are_replaced_if_the_command_says_so(
         (["delimiter"], "--format-option 'delimiter' is none; write NAME=VALUE, such as 'delimiter=;'"),
         (
             ["delimter=;"],
-            "--format-option: 'delimter' is no option of csv, which takes delimiter, null_values",
+            "--format-option: 'delimter' is not an option of csv, which takes delimiter, null_values",
         ),
         (["delimiter=;", "delimiter=,"], "--format-option 'delimiter=,': delimiter is given twice"),
         (["column_types=zip"], "--format-option 'column_types=zip': write column_types=zip:string,n:int64"),
@@ -770,14 +770,14 @@ def test_a_replay_goes_on_from_a_checkpoint(tmp_path: Path, capsys: pytest.Captu
     ]
     capsys.readouterr()
     assert replay(1, "--restore-from", str(tmp_path)) == 1
-    assert "is no checkpoint" in capsys.readouterr().err
+    assert "is not a checkpoint" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
         ({"input": "/nowhere/log.parquet"}, "does not exist"),
-        ({"--window": "tumbling"}, "is no window"),
+        ({"--window": "tumbling"}, "is not a window"),
         ({"--aggregate": "n=count(nothing)"}, "count takes no column|no column 'nothing'"),
         ({"--restore-from": "/nowhere/checkpoint"}, "/nowhere/checkpoint"),
     ],

@@ -85,12 +85,12 @@ def test_shares_are_written_as_people_do() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--lose", "2"], "--lose '2' is no share of the events"),
-        (["--delay", "soon"], "'soon' is no duration"),
+        (["--lose", "2"], "--lose '2' is not a share of the events"),
+        (["--delay", "soon"], "'soon' is not a duration"),
         (["--delay", "-4s"], "--delay '-4s' is negative"),
         (["--bound", "-1s"], "--bound '-1s' is negative"),
         (["--window", "session:1h"], "The command has no option for such calls of a program"),
-        (["--window", "daily"], "'daily' is no window"),
+        (["--window", "daily"], "'daily' is not a window"),
         (["--allowed-lateness", "1h"], "--allowed-lateness needs --window"),
         (["--split", "a", "--split-per-file"], "exclude each other"),
     ],

@@ -536,16 +536,16 @@ def test_unknown_formats_and_options_are_errors(tmp_path):
         ({"format": "orc"}, "format 'orc' is unknown; known are parquet"),
         (
             {"format_options": {"delimiter": ";"}},
-            "'delimiter' is no option of parquet, which takes int96_unit",
+            "'delimiter' is not an option of parquet, which takes int96_unit",
         ),
         (
             {"format": "avro", "format_options": {"delimiter": ";"}},
-            "'delimiter' is no option of avro, which takes none",
+            "'delimiter' is not an option of avro, which takes none",
         ),
         ({"format_options": {"int96_unit": "ms"}}, "int96_unit is 'us' or 'ns', not 'ms'"),
         (
             {"format": "csv", "format_options": {"quote": "'"}},
-            "'quote' is no option of csv, which takes delimiter, ",
+            "'quote' is not an option of csv, which takes delimiter, ",
         ),
         ({"format": ["csv"]}, r"format \['csv'\] is unknown"),
         ({"format_options": 5}, "format_options is a mapping of options to values, .* not 5"),

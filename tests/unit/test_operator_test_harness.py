@@ -469,7 +469,7 @@ def test_an_operator_with_keys_needs_a_keyed_harness(
 
 
 def test_a_subtask_is_one_of_its_operators() -> None:
-    with pytest.raises(ConfigurationError, match="of 2 subtasks there is none with the index 2"):
+    with pytest.raises(ConfigurationError, match="the subtask index 2 is out of range for the parallelism 2"):
         for_process_function(Body(), task=TaskInfo("body", parallelism=2, index=2))
 
 

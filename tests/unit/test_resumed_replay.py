@@ -533,7 +533,7 @@ def test_a_directory_with_other_files_is_refused(tmp_path: Path) -> None:
 
 
 def test_what_is_no_checkpoint_of_a_replay_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(SourceError, match="is no checkpoint"):
+    with pytest.raises(SourceError, match="is not a checkpoint"):
         windows(TODAY).execute(restore_from=tmp_path)
     with PendingCheckpoint.begin(tmp_path / "c", 128) as pending:
         pending.commit([pending.writer().write("window-1", 0, OperatorSnapshot((0, 127)))])

@@ -206,7 +206,7 @@ def test_rows_of_a_table_have_no_positions_and_its_files_are_no_splits(table: Pa
     by_path = log_of(table)
     by_call = StreamExecutionEnvironment().from_delta(table, timestamp="ts", arrival="ts")
     assert per_user(by_path).execute().to_arrow() == per_user(by_call).execute().to_arrow()
-    with pytest.raises(ConfigurationError, match="the files of a table are no splits"):
+    with pytest.raises(ConfigurationError, match="the files of a table are not splits"):
         times(table, split=FILE)
 
 

@@ -28,7 +28,7 @@ def require_row_schema(value: Schema, setting: str) -> None:
     Raises
     ------
     ConfigurationError
-        If it is no ``pyarrow.Schema``, has no column, two columns of one name, one whose type pyarrow cannot make of
+        If it is not a ``pyarrow.Schema``, has no column, two columns of one name, one whose type pyarrow cannot make of
         Python values or that nests too much, or a dictionary with indices of less than 32 bits: where batches of
         results come together, so do their dictionaries, and how many values these have would depend on the parallelism.
     """

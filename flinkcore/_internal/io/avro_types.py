@@ -92,7 +92,7 @@ class AvroTypes:
                     self._collect(inner)
 
     def _resolved(self, schema: Any) -> tuple[Any, bool]:
-        """Return a type that is no name and no union with null, and whether its values may be null."""
+        """Return a type that is neither a name nor a union with null, and whether its values may be null."""
         if isinstance(schema, list):
             branches = [branch for branch in schema if branch != "null"]
             if len(branches) != 1:

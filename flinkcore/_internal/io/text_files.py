@@ -28,7 +28,8 @@ def read_block(stream: Any, n_bytes: int) -> bytes:
 
 
 OTHER_ENCODING: Final = (
-    "it is no UTF-8, but UTF-16 or UTF-32, or no text: write it as UTF-8, such as by iconv -f UTF-16 -t UTF-8"
+    "it is not UTF-8, but UTF-16 or UTF-32, or not text: write it as UTF-8, such as by iconv "
+    "-f UTF-16 -t UTF-8"
 )
 
 
@@ -79,7 +80,7 @@ def text_blocks(stream: Any) -> Iterator[str]:
     Raises
     ------
     DataError
-        If it is no text.
+        If it is not a text.
     UnicodeDecodeError
         If it is not encoded as it says.
     """
@@ -124,7 +125,7 @@ class CsvRows:
     Raises
     ------
     pyarrow.ArrowInvalid
-        If the header is no row.
+        If the header is not a row.
     """
 
     closed = False  # of Python's files, for PythonFile
@@ -153,7 +154,7 @@ class CsvRows:
         try:
             return [name.encode("latin-1").decode(errors="replace") for name in next(filter(None, rows), ())]
         except csv.Error as error:
-            raise _invalid(f"its header is no row of CSV: {error}") from error
+            raise _invalid(f"its header is not a row of CSV: {error}") from error
 
     def read(self, n_bytes: int) -> bytes:
         """Return the next block, which has `n_bytes` at most; the last is the additional row."""

@@ -50,11 +50,11 @@ def integer_of(text: str, bits: int | None) -> int:
     Raises
     ------
     DataError
-        If the text is no whole number, or beyond the type.
+        If the text is not a whole number, or beyond the type.
     """
     digits = trimmed(text)
     if not (digits.isdecimal() or (digits[:1] in ("+", "-") and digits[1:].isdecimal())):
-        raise DataError(f"{text!r:.80} is no whole number")
+        raise DataError(f"{text!r:.80} is not a whole number")
     try:
         value = int(digits)
     except ValueError:  # thousands of digits, which Python refuses
@@ -84,7 +84,7 @@ def double_of(text: str) -> float:
             return float.fromhex(number.rstrip("fFdD") if number[-1] in "fFdD" else number)
         except OverflowError:
             return float("-inf" if number.startswith("-") else "inf")
-    raise DataError(f"{text!r:.80} is no number")
+    raise DataError(f"{text!r:.80} is not a number")
 
 
 def doubles_of(texts: Sequence[str]) -> list[float]:
@@ -102,7 +102,7 @@ def float_of(text: str) -> float:
 def decimal_of(text: str) -> Decimal:
     """Return the decimal of a text, as ``new BigDecimal(text)``; raise DataError if it is none."""
     if not _DECIMAL.fullmatch(text):
-        raise DataError(f"{text!r:.80} is no decimal")
+        raise DataError(f"{text!r:.80} is not a decimal")
     try:
         return Decimal(text)
     except InvalidOperation:
@@ -125,7 +125,7 @@ def date_of(text: str) -> datetime.date:
             return datetime.date(*map(int, found.groups()))
     except ValueError:
         pass
-    raise DataError(f"{text!r:.80} is no date such as '2020-01-31'")
+    raise DataError(f"{text!r:.80} is not a date such as '2020-01-31'")
 
 
 def sql_time_of(text: str) -> datetime.time:
@@ -136,7 +136,7 @@ def sql_time_of(text: str) -> datetime.time:
             return clock_time_of(found)
     except ValueError:
         pass
-    raise DataError(f"{text!r:.80} is no time such as '03:04:05'")
+    raise DataError(f"{text!r:.80} is not a time such as '03:04:05'")
 
 
 def local_time_of(text: str) -> datetime.time:
@@ -154,7 +154,7 @@ def local_time_of(text: str) -> datetime.time:
             return datetime.time(int(hour), int(minute), int(second), microseconds_of(fraction))
     except ValueError:
         pass
-    raise DataError(f"{text!r:.80} is no time such as '03:04:05'")
+    raise DataError(f"{text!r:.80} is not a time such as '03:04:05'")
 
 
 def timestamp_of(text: str) -> datetime.datetime:
@@ -173,7 +173,7 @@ def timestamp_of(text: str) -> datetime.datetime:
             return moment_of(found)
     except ValueError:
         pass
-    raise DataError(f"{text!r:.80} is no timestamp such as '2020-01-31 03:04:05'")
+    raise DataError(f"{text!r:.80} is not a timestamp such as '2020-01-31 03:04:05'")
 
 
 def moment_of(found: re.Match[str]) -> datetime.datetime:

@@ -17,7 +17,7 @@ def integer_text(value: Any, bits: int | None) -> str:
     try:
         return str(within(operator.index(value), bits))
     except TypeError:
-        raise DataError(f"{value!r:.80} is no whole number") from None
+        raise DataError(f"{value!r:.80} is not a whole number") from None
 
 
 def within(value: int, bits: int | None) -> int:

@@ -37,7 +37,7 @@ class CollectionSource(Source):
     Raises
     ------
     ConfigurationError
-        If it is no collection.
+        If it is not a collection.
     DataError
         If an element is of another type.
     """

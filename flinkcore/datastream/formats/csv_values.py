@@ -267,7 +267,7 @@ def _array_type(element: CsvValueType, separator: str, null_value: str | None) -
 
     def text_of(values: Any) -> str:
         if isinstance(values, str) or not hasattr(values, "__iter__"):
-            raise DataError(f"{values!r:.80} is no list")
+            raise DataError(f"{values!r:.80} is not a list")
         return separator.join(
             (null_value or "") if each is None else element.text_of(each) for each in values
         )
@@ -291,7 +291,7 @@ def _row_type(fields: Sequence[CsvValueType], separator: str, null_value: str | 
 
     def text_of(row: Any) -> str:
         if not isinstance(row, Row | tuple | list) or len(row) != len(fields):
-            raise DataError(f"{row!r:.80} is no row of {len(fields)} values")
+            raise DataError(f"{row!r:.80} is not a row of {len(fields)} values")
         return separator.join(
             (null_value or "") if value is None else field.text_of(value)
             for value, field in zip(row, fields, strict=True)
@@ -391,7 +391,7 @@ def row_writer(
 
     def line_of(values: Sequence[Any] | None) -> str:
         if values is None:
-            raise DataError("None is no row of CSV: drop it before")
+            raise DataError("None is not a row of CSV: drop it before")
         if len(values) != len(columns):
             raise DataError(f"{values!r:.200} has {len(values)} values, not {len(columns)}")
         texts = []

@@ -25,8 +25,8 @@ class IntervalJoinOperation:
     Raises
     ------
     ConfigurationError
-        If the lower bound is greater than the upper one, one is no integer of 64 bits, or another setting is of another
-        type.
+        If the lower bound is greater than the upper one, one is not an integer of 64 bits, or another setting has
+        another type.
 
     Notes
     -----

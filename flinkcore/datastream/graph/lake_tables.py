@@ -27,7 +27,7 @@ class LakeTable(LogData):
     filesystem : pyarrow.fs.FileSystem or None
         Of the data files; None: as the table's location says.
     where : tuple of pyarrow.compute.Expression
-        Conditions that are true of the rows; the others are no part of the log.
+        Conditions that are true of the rows; the others are not part of the log.
     """
 
     table: Any
@@ -107,5 +107,5 @@ def refuse_files_as_splits(split: object) -> None:
     """Raise a ConfigurationError if each file of a table would be a split."""
     if split is FILE:
         raise ConfigurationError(
-            "the files of a table are no splits, since compacting it changes them: name a column, or none"
+            "the files of a table are not splits, since compacting it changes them: name a column, or none"
         )

@@ -44,7 +44,7 @@ class CheckpointSettings:
     Raises
     ------
     ConfigurationError
-        If one is no path.
+        If one is not a path.
 
     Notes
     -----

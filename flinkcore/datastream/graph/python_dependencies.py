@@ -53,7 +53,7 @@ def python_file(file_path: str | PathLike[str]) -> Path:
     Raises
     ------
     ConfigurationError
-        If it is no path.
+        If it is not a path.
     SourceError
         If there is none, or it is none of these, or damaged.
     """
@@ -63,7 +63,7 @@ def python_file(file_path: str | PathLike[str]) -> Path:
             f"{path} brings no Python modules: take a .py file, a folder, or an archive ({', '.join(MODULE_ARCHIVES)})"
         )
     if path.is_file() and path.suffix in MODULE_ARCHIVES and not is_zipfile(path):
-        raise SourceError(f"{path} is no zip archive, or is damaged: build it, or copy it, once more")
+        raise SourceError(f"{path} is not a zip archive, or is damaged: build it, or copy it, once more")
     return path
 
 
@@ -73,7 +73,7 @@ def python_archive(archive_path: str | PathLike[str], target_dir: str | None) ->
     Raises
     ------
     ConfigurationError
-        If it is no path, or the target directory leads out of the working directory.
+        If it is not a path, or the target directory leads out of the working directory.
     SourceError
         If there is no such file, or it is neither a zip nor a tar archive, or damaged.
     """
@@ -85,7 +85,7 @@ def python_archive(archive_path: str | PathLike[str], target_dir: str | None) ->
         )
     is_archive = is_zipfile if path.name.endswith(ZIP_ARCHIVES) else tarfile.is_tarfile
     if path.is_dir() or not is_archive(path):
-        raise SourceError(f"{path} is no archive, or is damaged: pack it, or copy it, once more")
+        raise SourceError(f"{path} is not an archive, or is damaged: pack it, or copy it, once more")
     target = path.name if target_dir is None else target_dir
     if not isinstance(target, str) or not _is_within(target):
         raise ConfigurationError(

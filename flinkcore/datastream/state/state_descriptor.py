@@ -50,7 +50,7 @@ class StateDescriptor(ABC):
     Raises
     ------
     ConfigurationError
-        If the name is no text or empty, or the type is no type.
+        If the name is not a text or empty, or the type is not a type.
 
     Notes
     -----
@@ -85,7 +85,7 @@ class StateDescriptor(ABC):
         Raises
         ------
         ConfigurationError
-            If it is no StateTtlConfig.
+            If it is not a StateTtlConfig.
         """
         if ttl_config is not None and not isinstance(ttl_config, StateTtlConfig):
             raise ArgumentTypeError(

@@ -36,7 +36,7 @@ class StateTtlConfig:
     Raises
     ------
     ConfigurationError
-        If the time to live is no Time or Duration, or below 1 ms; or another setting is of another type.
+        If the time to live is not a Time or Duration, or below 1 ms; or another setting is of another type.
 
     Notes
     -----

@@ -177,7 +177,7 @@ class TimeEvictor(_BuiltInEvictor):
     Raises
     ------
     ConfigurationError
-        If the size is no whole number.
+        If the size is not a whole number.
 
     Notes
     -----

@@ -228,7 +228,7 @@ class CumulativeEventTimeWindows(EventTimeWindowAssigner):
     Raises
     ------
     ConfigurationError
-        If size or step are not above zero, the size is no multiple of the step, or the offset not smaller than it.
+        If size or step are not above zero, the size is not a multiple of the step, or the offset not smaller than it.
 
     Notes
     -----

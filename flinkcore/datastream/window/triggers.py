@@ -527,7 +527,7 @@ class PurgingTrigger(Trigger[Any, Window]):
     Raises
     ------
     ConfigurationError
-        If it is no trigger.
+        If it is not a trigger.
 
     Notes
     -----
@@ -587,7 +587,7 @@ class ProcessingTimeoutTrigger(Trigger[Any, Window]):
     Raises
     ------
     ConfigurationError
-        If the nested trigger is no trigger, or the timeout is negative.
+        If the nested trigger is not a trigger, or the timeout is negative.
 
     Notes
     -----

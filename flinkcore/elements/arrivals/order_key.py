@@ -63,6 +63,6 @@ def cause_of(key: bytes) -> tuple[int, bool]:
 
 
 def timer_task_of(key: bytes) -> int:
-    """Return the number of the task whose timers are the cause of a message; 0 if the cause is no timer."""
+    """Return the number of the task whose timers are the cause of a message; 0 if the cause is not a timer."""
     _, cause, number = _ROOT.unpack_from(key)
     return int(number) if cause == ChainCause.TIMER else 0

@@ -34,7 +34,7 @@ class LockedSourceContext(SourceContext[T]):
         return self._checkpoint_lock
 
     def close(self) -> None:
-        """End the emission, and cancel all timers; closing twice is no error."""
+        """End the emission, and cancel all timers; closing twice is not an error."""
 
     @property
     def watermark_ms(self) -> int:
@@ -210,7 +210,7 @@ class WatermarkContext(LockedSourceContext[T]):
             self._process_and_collect_with_timestamp(element, timestamp_ms)
 
     def emit_watermark(self, watermark: Watermark) -> None:
-        """Emit a watermark, if this context accepts it; otherwise it is no activity either."""
+        """Emit a watermark, if this context accepts it; otherwise it is not an activity either."""
         with self._checkpoint_lock:
             if self._allow_watermark(watermark):
                 self._note_activity()
@@ -518,7 +518,7 @@ def checked_context_state(
     Raises
     ------
     SchemaError
-        If it is no state of a context of this time characteristic.
+        If it is not a state of a context of this time characteristic.
     """
     expected = _STATES[time_characteristic]
     if len(state) != len(expected) or any(

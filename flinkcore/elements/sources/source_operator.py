@@ -382,7 +382,7 @@ class SourceOperator(Generic[SplitT]):
         self._check_alignment()
 
     def close(self) -> None:
-        """Stop all timers and close the reader; closing twice is no error."""
+        """Stop all timers and close the reader; closing twice is not an error."""
         if self._mode is _OperatingMode.CLOSED:
             return
         was_open = self._mode is not _OperatingMode.NOT_OPEN

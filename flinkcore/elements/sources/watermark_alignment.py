@@ -281,7 +281,7 @@ class SourceSplitMetrics:
     Notes
     -----
     Flink's ``org.apache.flink.runtime.metrics.groups.InternalSourceSplitMetricGroup``. Deliberate differences: there
-    are no times per second; the metrics of a split are kept after its end, for a report.
+    are not times per second; the metrics of a split are kept after its end, for a report.
     """
 
     def __init__(self, clock: RelativeClock) -> None:

@@ -70,7 +70,7 @@ class _Segment:
 
 
 class UnorderedStreamElementQueue(_Order):
-    """Calls as they are done, but none on the other side of a watermark, or of what else is no call.
+    """Calls as they are done, but none on the other side of a watermark, or of what else is not a call.
 
     Notes
     -----

@@ -409,7 +409,7 @@ def is_source_node(node: StreamNode) -> bool:
 
 
 def is_async(node: StreamNode) -> bool:
-    """Return whether a node emits results later than it takes elements; it is no part of a longer chain."""
+    """Return whether a node emits results later than it takes elements; it is not a part of a longer chain."""
     return not node.collects and isinstance(node.transformation, AsyncWaitTransformation)
 
 

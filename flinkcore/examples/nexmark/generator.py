@@ -155,7 +155,7 @@ class Generator:
     Raises
     ------
     ConfigurationError
-        If events out of order are no whole rounds of 50, or more than 2**20.
+        If events out of order are not whole rounds of 50, or more than 2**20.
     """
 
     events: int = 1_000_000

@@ -313,7 +313,7 @@ def file_system_of(location: str, given: Any = None) -> tuple[Any, str]:
     SourceError
         If pyarrow does not reach it.
     ConfigurationError
-        If what is given is no file system.
+        If what is given is not a file system.
     """
     if given is None:
         where, inside, _ = _locate(_S3A.sub("s3://", location), None)
@@ -334,7 +334,7 @@ def _locate(path: str, given: Any) -> tuple[Any, str, str]:
     scheme = _SCHEME.match(path)
     if scheme is None:
         return fs.LocalFileSystem(), os.path.abspath(os.path.expanduser(path)), ""
-    # A wildcard is no part of a URI ("?" would start its query): resolve what is before it, put the rest
+    # A wildcard is not a part of a URI ("?" would start its query): resolve what is before it, put the rest
     # back.
     wildcard = re.search(r"[*\[]", path)
     head = path if wildcard is None else path[: path.rindex("/", 0, wildcard.start())]

@@ -91,7 +91,7 @@ def file_format(
     for option in options or {}:
         if option not in known:
             raise ConfigurationError(
-                f"format_options: {option!r} is no option of {kind}, which takes {', '.join(known) or 'none'}"
+                f"format_options: {option!r} is not an option of {kind}, which takes {', '.join(known) or 'none'}"
             )
     return _FORMAT_TYPES[kind](**(options or {}))
 

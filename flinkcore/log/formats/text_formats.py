@@ -486,10 +486,10 @@ def _column_types(
             named = pa.type_for_alias(wanted) if isinstance(wanted, str) else wanted
         except ValueError as error:
             raise ConfigurationError(
-                f"column_types: {wanted!r} of column {name!r} is no Arrow type"
+                f"column_types: {wanted!r} of column {name!r} is not an Arrow type"
             ) from error
         if not isinstance(name, str) or not isinstance(named, pa.DataType):
-            raise ConfigurationError(f"column_types: {wanted!r} of column {name!r} is no Arrow type")
+            raise ConfigurationError(f"column_types: {wanted!r} of column {name!r} is not an Arrow type")
         types[name] = plain_type(named)
         try:
             read_as(types[name])
@@ -610,5 +610,5 @@ def _type_fault(file: LogFile, error: object, columns: ColumnsToRead) -> SchemaE
     return SchemaError(
         f"{file.name} has a value of another type: {error}. Its columns were read as {read_as}; "
         "give the type with format_options={'column_types': {column: type}} ('binary' of text that is not "
-        "UTF-8), or repair the value; a time column may be a 'string', and on_bad_row then covers what is no time"
+        "UTF-8), or repair the value; a time column may be a 'string', and on_bad_row then covers what is not a time"
     )

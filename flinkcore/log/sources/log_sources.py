@@ -357,7 +357,7 @@ class TableSource:
 
 @contextmanager
 def _import_faults(data: Any) -> Iterator[None]:
-    """Let an error of pyarrow's import tell what is wrong with data that is no table, or whose reading failed."""
+    """Let an error of pyarrow's import tell what is wrong with data that is not a table, or whose reading failed."""
     kind = getattr(data, "type", None)
     if isinstance(kind, pa.DataType) and not pa.types.is_struct(kind):
         raise SchemaError(

@@ -71,7 +71,7 @@ class TtlClocks:
     def advance_watermark(self, watermark_ms: int) -> bool:
         """Take a watermark; return whether it is the first one.
 
-        One that goes back is ignored, and so is the maximum: it marks the end of the input, and is no time.
+        One that goes back is ignored, and so is the maximum: it marks the end of the input, and is not a time.
         """
         if watermark_ms <= self.watermark_ms or watermark_ms == MAX_TIMESTAMP:
             return False

@@ -346,7 +346,7 @@ def ttl_state(
     Raises
     ------
     ConfigurationError
-        If it is no descriptor of a keyed state.
+        If it is not a descriptor of a keyed state.
     """
     name = descriptor.name
     check = value_check(name, "values", descriptor.type_info)

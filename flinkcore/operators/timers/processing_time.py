@@ -284,7 +284,7 @@ class ProcessingTimeService(ABC):
         return self._schedule.register_periodic(now_ms, callback, initial_delay_ms, fixed_delay_ms=delay_ms)
 
     def quiesce(self) -> None:
-        """Let no further callback begin; timers registered from now on never complete, and are no error."""
+        """Let no further callback begin; timers registered from now on never complete, and are not errors."""
         self._schedule.stop(ServiceStatus.QUIESCED)
 
     def shutdown_service(self) -> None:
@@ -424,7 +424,7 @@ class SystemProcessingTimeService(ProcessingTimeService):
     def quiesce(self) -> None:
         """Let no further callback begin, and wait for the one that runs, unless that one calls this.
 
-        Timers that are pending, or registered from now on, never complete, and are no error.
+        Timers that are pending, or registered from now on, never complete, and are not errors.
         """
         with self._changed:
             super().quiesce()

@@ -451,7 +451,7 @@ class WindowOperator(KeyedFunctionOperator[WindowFunctions], OneInputStreamOpera
 def _check_window(window: Window) -> None:
     """Raise an error for what cannot be a window, where a user's assigner gives it."""
     if not isinstance(window, Window):
-        raise TypeError(f"{shown(window)} is no Window")
+        raise TypeError(f"{shown(window)} is not a Window")
     hash(window)  # it is the namespace of its state
     if as_timestamp(window.max_timestamp()) is None:
         raise TypeError(

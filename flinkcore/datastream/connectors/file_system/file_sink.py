@@ -233,7 +233,7 @@ class PendingFileSerializer(Serializer):
     def deserialize(self, data: bytes) -> PendingFile:
         path = PurePath(data.decode(errors="replace"))
         if path.is_absolute() or ".." in path.parts or not path.name or "\0" in str(path):
-            raise DataError(f"{data!r:.80} is no file of a sink in {self._folder}")
+            raise DataError(f"{data!r:.80} is not a file of a sink in {self._folder}")
         return PendingFile.of(Path(self._folder, path))
 
 

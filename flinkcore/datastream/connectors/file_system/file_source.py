@@ -149,7 +149,7 @@ class FileSource(Source):
         Raises
         ------
         ConfigurationError
-            If it is no format, or there is no path.
+            If it is not a format, or there is no path.
         """
         return FileSourceBuilder(stream_format, paths)
 
