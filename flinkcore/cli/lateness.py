@@ -139,5 +139,5 @@ def _lateness(arguments: argparse.Namespace) -> None:
     if of_splits is not None and (share is not None or delay is not None):
         print(of_splits)
     if delay is not None:
-        # Last: where no bound does, the rest tells why.
+        # Last: if no bound is enough, the rest explains why.
         print(frontier.sentence_for_delay(Duration.of_millis(delay.to_milliseconds())))

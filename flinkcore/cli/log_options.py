@@ -199,7 +199,7 @@ _FORMAT_OPTIONS: Final[dict[str, tuple[Callable[[str], Any], str]]] = {
     "newlines_in_values": (lambda text: {"true": True, "false": False}[text.lower()], "true"),
     "block_bytes": (lambda text: int(text.replace(",", "")), "67108864"),
 }
-"""How values of options are read, and an example of each."""
+"""Parsers of the values of options, with an example of each."""
 
 
 def check_log_options(arguments: argparse.Namespace) -> None:

@@ -195,7 +195,7 @@ def _demo(arguments: argparse.Namespace) -> None:
 
 
 def _is_at_a_desktop() -> bool:
-    """Whether somebody sits at a terminal, and a browser would not take the place of it."""
+    """Return whether somebody sits at a terminal, and a browser would not replace it."""
     has_windows = sys.platform in ("darwin", "win32") or any(
         map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY"))
     )

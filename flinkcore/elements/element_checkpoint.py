@@ -369,7 +369,7 @@ class ElementCheckpoints:
 
     @property
     def stops(self) -> bool:
-        """Whether the job stops with a checkpoint."""
+        """Return whether the job stops with a checkpoint."""
         return self._stop_path is not None
 
     # ---- how the job goes on ----

@@ -603,7 +603,7 @@ class _AskedStop(NamedTuple):
 
 
 def _since_ms(time_ms: int) -> int:
-    """How long a time of the system clock is ago."""
+    """Return how long a time of the system clock is ago."""
     return max(0, time.time_ns() // 1_000_000 - time_ms)
 
 

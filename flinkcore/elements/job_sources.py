@@ -220,7 +220,7 @@ class JobSources:
 
 
 def _converted_to(step: Transformation) -> TypeInformation | None:
-    """What elements are made to be, unless the source has seen to that."""
+    """Return what elements are made to be, unless the source has seen to that."""
     if isinstance(step, SourceTransformation) and step.source.produced_type() is step.type_info:
         return None
     return step.element_type

@@ -55,7 +55,7 @@ class StartedJob(ABC):
 
     @abstractmethod
     def _late_records(self) -> Mapping[StreamNode, LateRecords]:
-        """The late records of each operator that drops such, once the job has ended."""
+        """Return the late records of each operator that drops such, once the job has ended."""
 
     @abstractmethod
     def _metrics(self) -> dict[str, Any]:

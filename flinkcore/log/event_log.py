@@ -236,24 +236,24 @@ class EventLog:
 
     @property
     def row_order(self) -> RowOrder:
-        """What orders the rows; there are columns that do."""
+        """Return what orders the rows; there are columns that do."""
         return RowOrder(self.ordered_by, self.split, self.source.schema)
 
     @property
     def by_arrival(self) -> bool:
-        """Whether arrival alone orders the rows of a split, and not where they lie."""
+        """Return whether arrival alone orders the rows of a split, and not where they lie."""
         return not self.has_positions and (self.arrival is not None or bool(self.ordered_by))
 
     @property
     def is_written_by_spark(self) -> bool:
-        """Whether its files have names as Spark gives them, which writes rows in no order."""
+        """Return whether its files have names as Spark gives them, which writes rows in no order."""
         return isinstance(self.source, LogFiles) and any(
             _SPARK_FILE.match(file.path.rsplit("/", 1)[-1]) for file in self.source.files
         )
 
     @property
     def split_origin(self) -> str | None:
-        """How the paths of its files split it, in words; None if they do not."""
+        """Return how the paths of its files split it, in words; None if they do not."""
         if self.split is not PARTITION or not isinstance(self.source, LogFiles):
             return None
         partitions = {file.split for file in self.source.files}
@@ -262,7 +262,7 @@ class EventLog:
 
     @property
     def order(self) -> str:
-        """What orders the events of a split, in words."""
+        """Return what orders the events of a split, in words."""
         position = ", then ".join(map(str, self.ordered_by)) or "position="
         if self.position is not None and self.arrival is None:
             return f"that of {position}, then of the content of the rows, for there is no arrival"
@@ -301,7 +301,7 @@ class EventLog:
         return isinstance(form, CsvFormat | JsonFormat) and column not in form.declared
 
     def _doubt_of_header(self) -> str:
-        """What may be wrong with the first line of a CSV file, to go on with."""
+        """Return what may be wrong with the first line of a CSV file, to go on with."""
         if not isinstance(self.source, LogFiles) or self.source.format.name != CsvFormat.name:
             return ""
         names = self.source.schema.names

@@ -58,7 +58,7 @@ class RejectedRows:
 
     @property
     def total(self) -> int:
-        """How many rows."""
+        """Return how many rows."""
         return sum(self.counts.values())
 
 
@@ -300,14 +300,14 @@ class EventReader:
         return (timed for (timed,) in read_together([self], chunk, batch_rows, warnings))
 
     def _batch(self, chunk: Chunk, counter: SplitCounter, first_row: int, read: pa.RecordBatch) -> TimedBatch:
-        """The next batch of a chunk, which may have more columns than this reader takes."""
+        """Return the next batch of a chunk, which may have more columns than this reader takes."""
         if read.schema.names != self._read:
             read = read.select(self._read)
         splits = self._number(chunk, counter, read)
         return self._timed(chunk, first_row, self._plain(read), splits)
 
     def _waiting(self, chunk: Chunk, waiting: WaitingBatch) -> TimedBatch:
-        """A batch of events that were read before a checkpoint, and waited in it."""
+        """Return a batch of events that were read before a checkpoint, and waited in it."""
         batch = waiting.batch
         if self._gives_columns:
             found = [(field.name, field.type) for field in batch.schema]
@@ -506,7 +506,7 @@ def _nulls(column: pa.Array) -> npt.NDArray[np.bool_] | None:
 
 
 def _outside(times_ms: npt.NDArray[np.int64], lowest: int, highest: int) -> npt.NDArray[np.bool_] | None:
-    """Which times are beyond these; also where the column is null."""
+    """Return which times are beyond these; also where the column is null."""
     if len(times_ms) == 0 or (lowest <= times_ms.min() and times_ms.max() <= highest):
         return None
     mask: npt.NDArray[np.bool_] = (times_ms < lowest) | (times_ms > highest)

@@ -78,7 +78,7 @@ class WaitingBatch:
 
     @property
     def rows_read(self) -> int:
-        """How many rows."""
+        """Return how many rows."""
         return len(self.positions)
 
 

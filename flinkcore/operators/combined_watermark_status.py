@@ -232,7 +232,7 @@ class IndexedCombinedWatermarkStatus:
 
     @property
     def is_idle(self) -> bool:
-        """Whether all inputs were idle at the last update."""
+        """Return whether all inputs were idle at the last update."""
         return self._combined.idle
 
     def update_watermark(self, index: int, timestamp_ms: int) -> bool:

@@ -264,7 +264,7 @@ class StreamGroupedReduce(OneInputFunctionOperator):
 
     @property
     def _collect_reduced(self) -> ElementCall:
-        """What takes each record with its reduced value."""
+        """Return what takes each record with its reduced value."""
         return self._output.collect
 
 

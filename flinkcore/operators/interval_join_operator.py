@@ -82,7 +82,7 @@ class _Side:
 
     @cached_property
     def kept_ms(self) -> int:
-        """How long after its timestamp an element may still join with another one."""
+        """Return how long after its timestamp an element may still join with another one."""
         return max(self.greatest_ms, 0)
 
 

@@ -262,7 +262,7 @@ class KeyedProcessOperator(KeyedFunctionOperator[KeyedProcessFunction], OneInput
 
     @property
     def process_element_of_key(self) -> KeyedElementCall:
-        """What processes a record whose key is known, as `process_element` does.
+        """Return what processes a record whose key is known, as `process_element` does.
 
         Raises
         ------

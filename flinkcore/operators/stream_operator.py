@@ -131,7 +131,7 @@ class OneInputStreamOperator(AbstractStreamOperator, ABC):
 
     @property
     def element_call(self) -> ElementCall:
-        """What processes a record as `process_element` does, in fewer calls; valid once the operator is open."""
+        """Return what processes a record as `process_element` does, in fewer calls; valid once the operator is open."""
         return self.process_element
 
 

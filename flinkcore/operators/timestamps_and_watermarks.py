@@ -87,7 +87,7 @@ class TimestampsAndWatermarksOperator(OneInputStreamOperator):
 
     @property
     def is_idle(self) -> bool:
-        """Whether the output is idle."""
+        """Return whether the output is idle."""
         return self._watermark_output.is_idle
 
     def snapshot_state(self) -> tuple[Any, int, bool]:

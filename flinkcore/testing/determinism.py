@@ -287,7 +287,7 @@ def _with_shown_times(rows: pa.Table) -> pa.Table:
 
 
 def _wanted(histories: Collection[str] | None) -> list[str]:
-    """The kinds of histories that are wanted."""
+    """Return the kinds of histories that are wanted."""
     if histories is None:
         return list(KINDS)
     if isinstance(histories, str):
@@ -406,7 +406,7 @@ class _Trials:
             return self._restarted(given, changed, history.restart_after_ms)
 
     def outcome(self, logs: Sequence[_Log], history: History) -> Outcome:
-        """The rows of results by key, or the error with which the job fails."""
+        """Return the rows of results by key, or the error with which the job fails."""
         try:
             return self.results(logs, history)
         except Exception as error:
@@ -547,13 +547,13 @@ class _Trials:
 
 
 def _operators(stream: DataStream) -> list[Transformation]:
-    """The windows and functions of a job, those before others first."""
+    """Return the windows and functions of a job, those before others first."""
     kinds = WindowTransformation | ProcessTransformation | TwoInputTransformation
     return [step for step in stream._transformation.in_order() if isinstance(step, kinds)]
 
 
 def _until(job: Job, operator: int) -> Job:
-    """A job up to one of its operators, by its number."""
+    """Return a job up to one of its operators, by its number."""
 
     @wraps(job)
     def until(*streams: DataStream) -> DataStream:

@@ -44,7 +44,7 @@ class LogTimes:
     names: list[str]
 
     def in_force(self) -> Int64s:
-        """The arrivals of a replay: the running maximum in each split."""
+        """Return the arrivals of a replay: the running maximum in each split."""
         assert self.arrival_ms is not None
         arrivals = self.arrival_ms.copy()
         for split in np.unique(self.split):

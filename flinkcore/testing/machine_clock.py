@@ -96,7 +96,7 @@ def on_another_day(job: object) -> Iterator[None]:
 
 
 def _globals_of_program(job_module: str) -> list[dict[str, Any]]:
-    """The globals of the modules of a program."""
+    """Return the globals of the modules of a program."""
     return [
         vars(module)
         for name, module in list(sys.modules.items())

@@ -76,7 +76,7 @@ class OperatorSubtaskState:
         Raises
         ------
         SourceError
-            If there is not a checkpoint, or it is damaged.
+            If the path is not a checkpoint, or it is damaged.
         ConfigurationError
             If it has no such operator, or several and none was named.
         """

@@ -60,7 +60,7 @@ class GeneratorSpec:
 
     @property
     def makes_steps(self) -> bool:
-        """Whether it puts out watermarks before the end of the log."""
+        """Return whether it puts out watermarks before the end of the log."""
         return self.out_of_orderness_ms is not None
 
 
@@ -81,7 +81,7 @@ class ArrivalRate:
 
 
 def arrivals_of(batch: TimedEvents, bases: Int64s, rate: ArrivalRate | None) -> Int64s:
-    """The arrivals of a batch as recorded, or by rate.
+    """Return the arrivals of a batch as recorded, or by rate.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ class TimesBySplit:
 
     @classmethod
     def of(cls, batch: TimedEvents, arrival_ms: Int64s, there: TimeColumns) -> "TimesBySplit":
-        """The times of a batch with these arrivals: in those columns, or if there is one split, as they are."""
+        """Return the times of a batch with these arrivals: in those columns, or if there is one split, as they are."""
         values, rows = batch.split_values, len(arrival_ms)
         if len(values) == 1:
             return cls(values, np.array([0, rows]), arrival_ms, batch.timestamp_ms)
@@ -187,7 +187,7 @@ class ChunkCounts:
         _count_rows(self.rows, batch)
 
     def to_ipc(self) -> bytes:
-        """The counts as an Arrow IPC stream."""
+        """Return the counts as an Arrow IPC stream."""
         rows = np.array(list(self.rows.values()), np.int64)
         return write_columns(
             "ChunkCounts", {"index": self.index}, {"split_values": list(self.rows), "rows": rows}
@@ -195,7 +195,7 @@ class ChunkCounts:
 
     @classmethod
     def from_ipc(cls, data: bytes) -> "ChunkCounts":
-        """The counts that `to_ipc` wrote; a DataError if these bytes are something else."""
+        """Return the counts that `to_ipc` wrote; a DataError if these bytes are something else."""
         header, columns = read_columns("ChunkCounts", data)
         values, rows = columns["split_values"].to_pylist(), columns["rows"].to_pylist()
         return cls(header["index"], dict(zip(values, rows, strict=True)))
@@ -327,7 +327,7 @@ class ChunkTimes:
         return replace(self, records=np.empty(0, np.int64), **own)
 
     def to_ipc(self) -> bytes:
-        """The summary as an Arrow IPC stream."""
+        """Return the summary as an Arrow IPC stream."""
         columns = {
             "split_values": self.split_values,
             "rows": self.rows,
@@ -342,7 +342,7 @@ class ChunkTimes:
 
     @classmethod
     def from_ipc(cls, data: bytes) -> "ChunkTimes":
-        """The summary that `to_ipc` wrote; a DataError if these bytes are something else."""
+        """Return the summary that `to_ipc` wrote; a DataError if these bytes are something else."""
         header, columns = read_columns("ChunkTimes", data)
         values, warnings = (columns.pop(name).to_pylist() for name in ("split_values", "warnings"))
         rows, bases, records, checksum = (
@@ -450,7 +450,7 @@ class ChunkTimesBuilder:
         return times
 
     def finish(self) -> ChunkTimes:
-        """The summary; no batch can be taken in afterwards."""
+        """Return the summary; no batch can be taken in afterwards."""
         _numbers(list(self._rows), self._numbers)
         self._summary.reserve(len(self._numbers))
         floor_rows, floor_arrivals = np.array(self._floors, np.int64).reshape(-1, 2).T

@@ -65,7 +65,7 @@ def combine(
     cut: TimeCut | None = None,
     stops: bool = False,
 ) -> TimePlane:
-    """The time plane of a log.
+    """Return the time plane of a log.
 
     Every split has a generator and an operator of its own, on its channel of one valve. All operators are
     opened one interval before the first tick that sees an event of the log, so that a split without events
@@ -313,14 +313,14 @@ class _LogTimes:
         return splits, np.zeros(len(splits), np.int64), np.full(len(splits), MIN_TIMESTAMP)
 
     def ends(self) -> tuple[int, int]:
-        """The first and the last arrival; there is an event, here or before."""
+        """Return the first and the last arrival; there is an event, here or before."""
         live, stopped = self.events > 0, self._before.last_arrival_ms
         firsts, lasts = self.first_arrival_ms[live].tolist(), self.last_arrival_ms[live].tolist()
         before = [] if stopped is None else [stopped]
         return min(firsts + before), max(lasts + before)
 
     def cut(self, merge: SplitMerge | None, replay_range: tuple[int, int] | None) -> TimeCut:
-        """The cut from which another log can be resumed; without a merge there was never an event."""
+        """Return the cut from which another log can be resumed; without a merge there was never an event."""
         before, values = self._before, self._values
         columns = {
             "rows": self._rows_before + self.rows,
@@ -372,7 +372,7 @@ def _times_in_order(
     generator: GeneratorSpec,
     interval_ms: int,
 ) -> _TimesBySplit:
-    """The times of all chunks of a log whose rows have no positions, as those of one chunk in order of arrival."""
+    """Return the times of all chunks of a log whose rows have no positions, as of one chunk in order of arrival."""
     cells = Cells()
     for chunk, splits in chunks:
         n_records = chunk.times.times["n_records"]

@@ -48,7 +48,7 @@ class PlacedTimes:
     timestamp_ms: Int64s
 
     def by_split(self) -> Iterator[tuple[int, PlacedTimes]]:
-        """The events of each split, by its number."""
+        """Yield the events of each split, by its number."""
         if len(self.split) == 0:
             return
         ordered = self
@@ -61,7 +61,7 @@ class PlacedTimes:
 
     @classmethod
     def concatenate(cls, parts: list[PlacedTimes]) -> PlacedTimes:
-        """All rows of the parts, one part after the other."""
+        """Return all rows of the parts, one part after the other."""
         none = cls(np.empty(0, np.int32), *(np.empty(0, np.int64) for _ in range(3)))
         held = [none, *parts]
         return cls(*(np.concatenate([getattr(part, column.name) for part in held]) for column in fields(cls)))
@@ -177,11 +177,11 @@ class ElementPass:
         yield from self._take()
 
     def states(self) -> SplitStates:
-        """Where the operators of these splits stand, if the job stops with a checkpoint; after `finish`."""
+        """Return where the operators of these splits stand, if the job stops with a checkpoint; after `finish`."""
         return SplitStates(list(self._states), list(self._states.values()))
 
     def _runs_after(self, split: int) -> list[Emissions]:
-        """What is held, if it is enough for a run now that this split may have emitted."""
+        """Return what is held, if it is enough for a run now that this split may have emitted."""
         n_held = len(self._operators[split].emissions)
         self._n_held += n_held - self._held.get(split, 0)
         self._held[split] = n_held
@@ -195,7 +195,7 @@ class ElementPass:
 
 
 def read_placed_times(timed_log: TimedLog, time_plane: TimePlane, chunk: Chunk) -> Iterator[PlacedTimes]:
-    """The times of a chunk's events, batch by batch.
+    """Yield the times of a chunk's events, batch by batch.
 
     Raises
     ------
@@ -217,7 +217,7 @@ def with_emissions(
     cut: TimeCut | None = None,
     states: Sequence[SplitStates] = (),
 ) -> TimePlane:
-    """The time plane of the columnar pass, with the timeline that the emissions of all splits make.
+    """Return the time plane of the columnar pass, with the timeline that the emissions of all splits make.
 
     Parameters
     ----------
@@ -257,7 +257,7 @@ def with_emissions(
 
 
 def _restored_states(cut: TimeCut, split_values: Sequence[Any]) -> list[SplitState | None]:
-    """Where the operators of these splits stood; None of a new one."""
+    """Return where the operators of these splits stood; None of a new one."""
     names = "unseen", "watermark_ms", "operator_idle"
     columns = [cut.column(name, split_values).tolist() for name in names]
     generators = dict(zip(cut.split_values, cut.generators or (), strict=False))

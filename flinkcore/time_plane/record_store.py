@@ -52,7 +52,7 @@ class RecordStore:
         return None if self._file is None else self._file.fileno()
 
     def place(self, number: int) -> Int64s | int:
-        """The array with this number, or its offset in the file in bytes."""
+        """Return the array with this number, or its offset in the file in bytes."""
         return self._places[number]
 
     def values(self, number: int, start: int, stop: int) -> Int64s:

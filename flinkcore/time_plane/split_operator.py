@@ -64,7 +64,7 @@ class SplitStates:
 
     @classmethod
     def concatenate(cls, parts: Sequence[SplitStates]) -> SplitStates:
-        """The operators of all parts, by number."""
+        """Return the operators of all parts, by number."""
         found = sorted(
             ((split, state) for part in parts for split, state in zip(part.splits, part.states, strict=True)),
             key=lambda entry: entry[0],
@@ -73,7 +73,7 @@ class SplitStates:
 
     @property
     def generators(self) -> list[Any]:
-        """What the generators hold."""
+        """Return what the generators hold."""
         return [state.generator for state in self.states]
 
     @property
@@ -86,7 +86,7 @@ class SplitStates:
         }
 
     def to_ipc(self) -> bytes:
-        """The states as an Arrow IPC stream.
+        """Return the states as an Arrow IPC stream.
 
         Raises
         ------
@@ -107,7 +107,7 @@ class SplitStates:
 
     @classmethod
     def from_ipc(cls, data: bytes) -> SplitStates:
-        """The states that `to_ipc` wrote."""
+        """Return the states that `to_ipc` wrote."""
         with pa.ipc.open_stream(data) as reader:
             batch = reader.read_next_batch()
         table = CheckpointTable(batch, json.loads(batch.schema.metadata[_SHAPES]), {})
@@ -291,6 +291,6 @@ def own_generator(
     split: str | None = None,
     held: HeldGenerators | None = None,
 ) -> WatermarkGenerator[Any]:
-    """A generator of a copy of the strategy, without its idleness; parameters as of `create_watermark_generator`."""
+    """Return a generator of a copy of the strategy without its idleness; parameters of `create_watermark_generator`."""
     own = copied_strategy(replace(strategy, idleness_ms=None, timestamp_column=None))
     return own.create_watermark_generator(clock, split, held)

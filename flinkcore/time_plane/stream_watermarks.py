@@ -58,7 +58,7 @@ class Stream:
 
     @property
     def is_watermark(self) -> npt.NDArray[np.bool_]:
-        """Which are watermarks; shape (n,)."""
+        """Return which are watermarks; shape (n,)."""
         return np.asarray(self.kind == WATERMARK_KIND)
 
     @property
@@ -104,7 +104,7 @@ class LogStreams:
         first_splits: Sequence[int],
         starts: Sequence[StreamStart | None],
     ) -> LogStreams:
-        """What logs emit, but for what they have emitted before, and the end of time.
+        """Return what logs emit, but for what they have emitted before, and the end of time.
 
         Parameters
         ----------
@@ -151,7 +151,7 @@ def _emitted(
 
 
 def merged_by_valve(channels: Sequence[Stream], restored_ms: int = MIN_TIMESTAMP) -> Stream:
-    """What a union of streams has: each is a channel of one valve.
+    """Return what a union of streams has: each is a channel of one valve.
 
     Parameters
     ----------
@@ -176,7 +176,7 @@ def merged_by_valve(channels: Sequence[Stream], restored_ms: int = MIN_TIMESTAMP
 
 
 def combined_by_operator(inputs: Sequence[Stream], restored_ms: int = MIN_TIMESTAMP) -> Stream:
-    """What an operator with several inputs has, and passes on: the least watermark of those that are not idle.
+    """Return what an operator with several inputs has, and passes on: the least watermark of those that are not idle.
 
     Parameters
     ----------
@@ -218,7 +218,7 @@ def combined_by_operator(inputs: Sequence[Stream], restored_ms: int = MIN_TIMEST
 def _merged(
     streams: Sequence[Stream], restored_ms: int
 ) -> tuple[Stream, npt.NDArray[np.int32], tuple[list[int], list[bool]]]:
-    """What all streams emit by its cause, of one cause by stream; the number of the stream of each; their starts."""
+    """Return what all streams emit, sorted by cause and then by stream; the stream of each; and their starts."""
     number = np.repeat(np.arange(len(streams), dtype=np.int32), [len(stream.cause) for stream in streams])
     cause = np.concatenate([stream.cause for stream in streams])
     order = np.argsort(cause, kind="stable")

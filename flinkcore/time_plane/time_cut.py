@@ -109,12 +109,12 @@ class TimeCut:
 
     @classmethod
     def of_no_split(cls) -> dict[str, Int64s]:
-        """The columns of a log without splits, but for what its operator holds."""
+        """Return the columns of a log without splits, but for what its operator holds."""
         return cls.before_all().columns_of([None])
 
     @property
     def has_splits(self) -> bool:
-        """Whether there was a row of a split, also one that was filtered out."""
+        """Return whether there was a row of a split, also one that was filtered out."""
         return self.split_values != [None] or bool(self.columns["rows"].any())
 
     @property
@@ -125,11 +125,11 @@ class TimeCut:
         return self.last_arrival_ms - 1, self.watermark_ms
 
     def is_idle(self, split_values: Sequence[Any]) -> bool:
-        """Whether all of these splits are idle; new ones are active."""
+        """Return whether all of these splits are idle; new ones are active."""
         return bool(self.column("channel_idle", split_values or [None]).all())
 
     def column(self, name: str, split_values: Sequence[Any]) -> Int64s:
-        """A column for these splits, of which some may be new."""
+        """Return a column for these splits, of which some may be new."""
         numbers = {value: number for number, value in enumerate(self.split_values)}
         # A new channel stands where the valve stands, and so holds it back.
         new = self.watermark_ms if name == "channel_ms" else _NEW[name]
@@ -139,11 +139,11 @@ class TimeCut:
         )
 
     def columns_of(self, split_values: Sequence[Any]) -> dict[str, Int64s]:
-        """All columns, for these splits."""
+        """Return all columns, for these splits."""
         return {name: self.column(name, split_values) for name in _NEW}
 
     def operators(self, split_values: Sequence[Any]) -> dict[str, Any]:
-        """What `restore_split_merge` takes, for these splits; there was an event."""
+        """Return what `restore_split_merge` takes, for these splits; there was an event."""
         return self.columns_of(split_values) | {"opened_ms": self.opened_ms, "output_ms": self.watermark_ms}
 
     def check_goes_on(self, split_values: Sequence[Any], least_arrival_ms: Int64s, events: Int64s) -> None:
@@ -181,14 +181,14 @@ class TimeCut:
             )
 
     def _last_split(self, split_values: Sequence[Any]) -> int:
-        """The first split that may have an event at the last arrival."""
+        """Return the first split that may have an event at the last arrival."""
         if self.beside_last:
             return 0 if self.beside_last > 0 else len(split_values)
         ends = self.column("last_arrival_ms", split_values)
         return int(np.flatnonzero(ends == self.last_arrival_ms)[-1])
 
     def to_table(self) -> CheckpointTable:
-        """The cut as a table of a checkpoint.
+        """Return the cut as a table of a checkpoint.
 
         Raises
         ------
@@ -215,7 +215,7 @@ class TimeCut:
 
     @classmethod
     def of_table(cls, table: CheckpointTable) -> TimeCut:
-        """The cut of a table.
+        """Return the cut of a table.
 
         Raises
         ------
@@ -301,7 +301,7 @@ class TimeCut:
 
 
 def cuts_of_one_replay(cuts: Sequence[TimeCut]) -> tuple[TimeCut, ...]:
-    """The cuts of all logs of a replay, in their order, each of which knows where the last event is.
+    """Return the cuts of all logs of a replay, in their order, each of which knows where the last event is.
 
     Raises
     ------

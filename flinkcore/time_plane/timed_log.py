@@ -40,7 +40,7 @@ class TimedLog:
 
     @property
     def is_by_element(self) -> bool:
-        """Whether the strategy has a generator of its own, which is called event by event."""
+        """Return whether the strategy has a generator of its own, which is called event by event."""
         return self.strategy.generator_supplier is not None
 
     def reader(self, columns: Sequence[str] | Literal["all"] | None, is_placed: bool = True) -> EventReader:

@@ -55,7 +55,7 @@ class Statuses:
 
     @classmethod
     def none(cls) -> Statuses:
-        """The log was always active."""
+        """Return the statuses of a log that was always active."""
         return cls(*(np.empty(0, np.int64) for _ in range(5)))
 
     @classmethod
@@ -89,7 +89,7 @@ class Holders:
         return cls(*np.empty((3, 0), np.int64))
 
     def at(self, arrival_ms: Int64s) -> Int64s:
-        """The split at each arrival; -1: none, or none yet."""
+        """Return the split at each arrival; -1: none, or none yet."""
         return np.concatenate((np.array([-1]), self.split))[np.searchsorted(self.clock_ms, arrival_ms)]
 
 
@@ -127,12 +127,12 @@ class Timeline:
 
     @property
     def has_steps_of_events(self) -> bool:
-        """Whether some steps were made by events, and not by ticks."""
+        """Return whether some steps were made by events, and not by ticks."""
         return bool((self.split != AFTER_ALL_SPLITS).any())
 
     @classmethod
     def to_end_of_time(cls, clock_ms: Int64s, watermark_ms: Int64s, *places: Int64s) -> Timeline:
-        """The timeline of what generators have emitted, and of the end of the log after it.
+        """Return the timeline of what generators have emitted, and of the end of the log after it.
 
         Parameters
         ----------
@@ -153,7 +153,7 @@ class Timeline:
         first_step: tuple[int, int] | None,
         stops: bool,
     ) -> Timeline:
-        """The timeline of what generators have emitted after a cut and up to another one.
+        """Return the timeline of what generators have emitted after a cut and up to another one.
 
         Parameters
         ----------
@@ -197,7 +197,7 @@ class Timeline:
         return f"{table}<small>{steps:,} step{'s' * (steps != 1)} before the end of the log</small>"
 
     def steps_done(self, restored_arrival_ms: int | None) -> int:
-        """How many steps were done before the log, which is resumed from a checkpoint after this arrival."""
+        """Return how many steps were done before the log, which is resumed from a checkpoint after this arrival."""
         if restored_arrival_ms is None:
             return 0
         return int(np.searchsorted(self.clock_ms[:1], restored_arrival_ms, side="left"))
@@ -209,7 +209,7 @@ class Timeline:
         position: Int64s,
         rows: npt.NDArray[np.uint32] | None = None,
     ) -> Int64s:
-        """How many steps lie before events in the total order.
+        """Return how many steps lie before events in the total order.
 
         Parameters
         ----------
@@ -226,12 +226,12 @@ class Timeline:
         return steps_before(self.clock_ms, self.split, self.position, arrival_ms, split, position, rows)
 
     def steps_before_timers(self, time_ms: Int64s) -> Int64s:
-        """How many steps lie before the processing-time timers due at these times: no tick of the same time does."""
+        """Return how many steps lie before the processing-time timers due at these times; ticks of that time do not."""
         split = np.full(len(time_ms), AFTER_ALL_SPLITS, np.int32)
         return self.steps_before(time_ms, split, np.zeros(len(time_ms), np.int64))
 
     def watermark_after(self, steps: Int64s) -> Int64s:
-        """The watermark in force after so many steps; -2**63 before the first."""
+        """Return the watermark in force after so many steps; -2**63 before the first."""
         return self._watermark_after[steps]
 
     def rises(self) -> Int64s:
@@ -246,7 +246,7 @@ class Timeline:
 
     @property
     def steps_before_end(self) -> int:
-        """How many steps come before the end of the log, which is the step after them unless the job stops."""
+        """Return how many steps come before the end of the log, which is the step after them unless the job stops."""
         return len(self.clock_ms) - int(MAX_TIMESTAMP in self.clock_ms[-1:])
 
     @property
@@ -255,7 +255,7 @@ class Timeline:
         return int(self._watermark_after[self.steps_before_end])
 
     def end_ms(self, last_arrival_ms: int) -> int:
-        """What the replay clock shows at the end of a log with this last arrival, when all steps before it are done."""
+        """Return the replay clock at the end of a log with this last arrival, when all steps before it are done."""
         before = self.steps_before_end
         return max(last_arrival_ms, int(self.clock_ms[before - 1])) if before else last_arrival_ms
 
@@ -306,7 +306,7 @@ class SplitTimes:
         return int(self.first_arrival_ms[live].min()), int(self.last_arrival_ms[live].max())
 
     def idle_spans(self, split: int) -> list[tuple[int, int]]:
-        """When the split of this number was idle: (from, to) in ms of the replay clock."""
+        """Return when the split of this number was idle: (from, to) in ms of the replay clock."""
         spans = np.flatnonzero(self.idle_split == split)
         return list(zip(self.idle_from_ms[spans].tolist(), self.idle_to_ms[spans].tolist(), strict=True))
 
@@ -340,7 +340,7 @@ class ChunkStarts:
     arrival_ms: Int64s
 
     def entries(self, chunk_index: int) -> slice:
-        """The entries of a chunk; a DataError if there is no such chunk."""
+        """Return the entries of a chunk; a DataError if there is no such chunk."""
         at = int(np.searchsorted(self.chunks, chunk_index))
         if at == len(self.chunks) or self.chunks[at] != chunk_index:
             raise DataError(
@@ -366,7 +366,7 @@ class ArrivalFloors:
     arrival_ms: Int64s
 
     def after(self, chunk: int, rows: int) -> int | None:
-        """The earliest arrival still to come once so many rows of a chunk are read; None if nothing comes."""
+        """Return the earliest arrival still to come once so many rows of a chunk are read; None if nothing comes."""
         first = int(np.searchsorted(self.chunk, chunk, side="left"))
         last = int(np.searchsorted(self.chunk, chunk, side="right"))
         at = first + int(np.searchsorted(self.rows[first:last], rows, side="right"))
@@ -441,7 +441,7 @@ class TimePlane:
         return int(self.starts.rows_read.sum())
 
     def for_reading(self) -> TimePlane:
-        """What a task needs to place the events of a chunk; timeline and idle spans may be the larger part by far."""
+        """Return what a task needs to place the events of a chunk; timeline and idle spans may be by far the most."""
         none = np.empty(0, np.int64)
         return replace(
             self,
@@ -478,7 +478,7 @@ class TimePlane:
         return self.starts.checksums[2 * at : 2 * at + 2]
 
     def enter(self, chunk_index: int) -> ChunkClock:
-        """The clock of a chunk's events, from its first batch on.
+        """Return the clock of a chunk's events, from its first batch on.
 
         Parameters
         ----------
@@ -505,7 +505,7 @@ class TimePlane:
         )
 
     def to_ipc(self) -> bytes:
-        """The time plane as an Arrow IPC stream."""
+        """Return the time plane as an Arrow IPC stream."""
         columns = {
             f"{part}.{member.name}": getattr(getattr(self, part), member.name)
             for part, kind in _PARTS.items()
@@ -521,7 +521,7 @@ class TimePlane:
 
     @classmethod
     def from_ipc(cls, data: bytes) -> TimePlane:
-        """The time plane that `to_ipc` wrote; a DataError if these bytes are something else."""
+        """Return the time plane that `to_ipc` wrote; a DataError if these bytes are something else."""
         header, columns = read_columns("TimePlane", data)
         parts: dict[str, Any] = {
             part: kind(

@@ -51,17 +51,17 @@ class LogEvents:
         return type(self)(batch, *(rows(getattr(self, column.name)) for column in fields(self)[1:]))
 
     def take(self: EventsT, rows: RowNumbers) -> EventsT:
-        """The given rows, copied in the given order."""
+        """Return the given rows, copied in the given order."""
         # numpy converts other index types anew for each column.
         at = rows.astype(np.intp)
         return self._of_rows(taken(self.batch, rows), lambda column: column.take(at))
 
     def slice(self: EventsT, start: int, stop: int) -> EventsT:
-        """A range of rows, without copying."""
+        """Return a range of rows, without copying."""
         return self._of_rows(self.batch.slice(start, stop - start), lambda column: column[start:stop])
 
     def pieces(self: EventsT, rows: RowNumbers | None, most_rows: int) -> Iterator[EventsT]:
-        """The given rows in the given order (None: all, as they lie), so many at a time."""
+        """Yield the given rows in the given order (None: all, as they lie), so many at a time."""
         n_rows = len(self.arrivals) if rows is None else len(rows)
         for start in range(0, n_rows, most_rows):
             stop = min(start + most_rows, n_rows)
@@ -96,7 +96,7 @@ class LogEvents:
         return int(self.batch.nbytes) + 28 * len(self.timestamps)
 
     def in_timeline(self, timeline: Timeline, rows: RowNumbers | None = None) -> Events:
-        """The events with the steps of a timeline before each.
+        """Return the events with the steps of a timeline before each.
 
         Parameters
         ----------
@@ -123,7 +123,7 @@ class Events(LogEvents):
 
 
 def concatenate(parts: list[LogEvents]) -> LogEvents:
-    """All rows of the parts, one part after the other."""
+    """Return all rows of the parts, one part after the other."""
     return LogEvents(
         joined([part.batch for part in parts]),
         np.concatenate([part.timestamps for part in parts]),

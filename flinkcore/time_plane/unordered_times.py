@@ -146,7 +146,7 @@ def cells_of(splits: Int32s, n_records: Int64s, records: Int64s) -> tuple[Int64s
 def records_in_order(
     cells: Cells, n_splits: int, interval_ms: int, idleness_ms: int | None, steps: bool
 ) -> tuple[Int64s, Int64s]:
-    """What a chunk of all events, in order of arrival, would have recorded: numbers of records by split, and records.
+    """Return what a chunk of all events, in order of arrival, would record: numbers of records by split, and records.
 
     Parameters
     ----------

@@ -859,7 +859,7 @@ def test_a_record_without_a_field_that_parquet_needs_is_an_error(
     ],
 )
 def test_none_is_no_row_of_a_file_of_columns(writers: Any) -> None:
-    with pytest.raises(DataError, match=r"None is no (row|record) of"):
+    with pytest.raises(DataError, match=r"None is not a (row|record) of"):
         writers.create(io.BytesIO()).add_element(None)
 
 

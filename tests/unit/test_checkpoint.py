@@ -283,7 +283,7 @@ def test_a_manifest_of_no_complete_checkpoint_is_refused(
     [
         (lambda t: t.update(n_rows=7), "has 2 rows, not 7"),
         (lambda t: t["attributes"].update(type="heap"), "no kind known here"),
-        (lambda t: t["attributes"].update(type="list"), "no list"),
+        (lambda t: t["attributes"].update(type="list"), "other than list"),
         (lambda t: t["attributes"].update(ttl_time="Lunar"), "no kind known here"),
         (lambda t: t["shapes"].update(value="int"), "should hold 'int' is large_string"),
         (lambda t: t["shapes"].update(value="quaternion"), "this version does not know"),

@@ -78,7 +78,7 @@ def test_figures_are_not_written_over_others(tmp_path: Path, capsys: pytest.Capt
 def test_shares_are_written_as_people_do() -> None:
     assert [share_of(text) for text in ("0.1%", "0.001", "100 %", "0", ".5")] == [0.001, 0.001, 1.0, 0.0, 0.5]
     for text in ("", "2", "-1%", "0.1%%", "one"):
-        with pytest.raises(ConfigurationError, match="no share"):
+        with pytest.raises(ConfigurationError, match="not a share"):
             share_of(text)
 
 

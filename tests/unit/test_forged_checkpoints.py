@@ -223,9 +223,9 @@ def long_file(path: Path) -> None:
 @pytest.mark.parametrize(
     ("make", "told"),
     [
-        (pipe, "no regular file"),
-        (device, "no regular file"),
-        (Path.mkdir, "no regular file"),
+        (pipe, "not a regular file"),
+        (device, "not a regular file"),
+        (Path.mkdir, "not a regular file"),
         (long_file, "1,099,511,627,776 bytes"),
     ],
 )
@@ -321,7 +321,12 @@ def written_state(path: Path, value: Any, **kind: Any) -> None:
     ("value", "kind", "forged", "message"),
     [
         ([1], {"type": StateDescriptor.Type.LIST}, [[]], "entry without a value"),
-        (5, {"ttl_time": StateTtlConfig.TtlTimeCharacteristic.EventTime}, None, "no pair"),
+        (
+            5,
+            {"ttl_time": StateTtlConfig.TtlTimeCharacteristic.EventTime},
+            None,
+            "without the time of its last access",
+        ),
         (
             [(5, 1)],
             {

@@ -195,9 +195,9 @@ def test_keys_that_are_floats_are_equal_as_in_a_replay(key: float) -> None:
 @pytest.mark.parametrize(
     ("key", "message"),
     [
-        (("k", "a"), "no value of the key column 'key'"),
+        (("k", "a"), "not a value of the key column 'key'"),
         (None, "no event has null as its key"),
-        (1, "no value of the key column 'key'"),
+        (1, "not a value of the key column 'key'"),
     ],
 )
 def test_what_is_no_key_is_refused(key: Any, message: str) -> None:

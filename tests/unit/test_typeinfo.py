@@ -120,7 +120,7 @@ SCORES = Types.MAP(Types.STRING(), Types.LIST(Types.DOUBLE()))
         (SCORES, {"ann": [1], 5: []}, "key 5: 5 is not of type String"),
         (Types.MAP(Types.DOUBLE(), Types.INT()), {"5": 5}, "key '5': '5' is not of type Double"),
         (Types.MAP(Types.LIST(Types.INT()), Types.INT()), {(1, 2): 5}, r"key \(1, 2\): .*unhashable"),
-        (Types.MAP(Types.STRING(), Types.INT()), {"a": 1, "b": 1.5}, "key 'b': 1.5 is not of type Integer"),
+        (Types.MAP(Types.STRING(), Types.INT()), {"b": 1.5}, "value of the key 'b': 1.5 is not of type Integer"),
         (Types.OBJECT_ARRAY(SCORES), [{}, {"a": 5}], "item 1: value of the key 'a': 5 is not of type ListTypeInfo"),
     ],
 )  # fmt: skip

@@ -60,7 +60,7 @@ def _codes_of_signal_handlers() -> set[CodeType]:
 
 
 def _was_given_interrupted_frame(frame: FrameType) -> bool:
-    """Whether a function was given the frame that it interrupted, as signal handlers are, also those of before."""
+    """Return whether a function was given the frame that it interrupted, as signal handlers are, now or before."""
     code = frame.f_code
     given = [frame.f_locals.get(name) for name in code.co_varnames[: code.co_argcount]]
     if code.co_flags & CO_VARARGS:

@@ -276,7 +276,7 @@ def _to_the_second(value: Any) -> Any:
     if value is None:
         return None
     if not isinstance(value, datetime.time):
-        raise DataError(f"{value!r} is not a TimeTypeInfo")
+        raise DataError(f"{value!r} is not of type TimeTypeInfo")
     offset = value.utcoffset()
     if offset is not None:
         value = (datetime.datetime.combine(datetime.date(2000, 1, 2), value) - offset).time()

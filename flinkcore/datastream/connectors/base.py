@@ -152,7 +152,7 @@ class SourceReader(ABC, Generic[T, SplitT]):
 
     @property
     def is_at_end(self) -> bool:
-        """Whether the next poll is known to be the end, which then comes 1 ms after the last record."""
+        """Return whether the next poll is known to be the end, which then comes 1 ms after the last record."""
         return False
 
     @abstractmethod
@@ -224,7 +224,7 @@ class Source(ABC):
 
     @property
     def boundedness(self) -> Boundedness:
-        """Whether the source ends by itself; an unbounded one cannot run in batch mode."""
+        """Return whether the source ends by itself; an unbounded one cannot run in batch mode."""
         return Boundedness.BOUNDED
 
     @abstractmethod

@@ -63,7 +63,7 @@ class _OpenSplit(ABC):
     @property
     @abstractmethod
     def has_element(self) -> bool:
-        """Whether there is an element to take."""
+        """Return whether there is an element to take."""
 
     def has_left(self, count: int) -> bool:
         """Return whether it is known that there are so many elements left; at least one."""
@@ -72,7 +72,7 @@ class _OpenSplit(ABC):
     @property
     @abstractmethod
     def is_at_end(self) -> bool:
-        """Whether there will be no further element; raises what the split raised after its last one."""
+        """Return whether there will be no further element; raises what the split raised after its last one."""
 
     @abstractmethod
     def take(self) -> Any:

@@ -237,7 +237,7 @@ def _basic_type(type_info: TypeInformation, declared: object, null_value: str | 
 
 
 def _decimal_text(declared: DecimalType, null: str, value: Any) -> str:
-    """A decimal as Flink's ``RowData`` has it, without zeros at its end."""
+    """Return a decimal as Flink's ``RowData`` has it, without zeros at its end."""
     rounded = declared.rounded(of_class(value, Decimal, "decimal"))
     return null if rounded is None else str(rounded.normalize(Context(prec=declared.precision)))
 

@@ -178,7 +178,7 @@ class KeyedBatchProcessFunction(Function):
         @property
         @abstractmethod
         def time_domain(self) -> TimeDomain:
-            """Whether they are event-time or processing-time timers."""
+            """Return whether they are event-time or processing-time timers."""
 
         @property
         @abstractmethod

@@ -118,7 +118,7 @@ class SourceFunction(Function):
 
     @property
     def boundedness(self) -> Boundedness:
-        """Whether the function ends by itself; an unbounded one cannot run in batch mode."""
+        """Return whether the function ends by itself; an unbounded one cannot run in batch mode."""
         return Boundedness.CONTINUOUS_UNBOUNDED
 
     @abstractmethod

@@ -73,7 +73,7 @@ class SourceTransformation(_WithDeclaredType):
 
     @property
     def boundedness(self) -> Boundedness:
-        """Whether the source ends by itself."""
+        """Return whether the source ends by itself."""
         return self.source.boundedness
 
     def __str__(self) -> str:
@@ -99,7 +99,7 @@ class LegacySourceTransformation(_WithDeclaredType):
 
     @property
     def boundedness(self) -> Boundedness:
-        """Whether the function ends by itself."""
+        """Return whether the function ends by itself."""
         return self.function.boundedness
 
     def __str__(self) -> str:

@@ -51,7 +51,7 @@ class LakeTable(LogData):
     @property
     @abstractmethod
     def name(self) -> str:
-        """What messages call the table, with its version where one is asked for."""
+        """Return what messages call the table, with its version where one is asked for."""
 
 
 @dataclass(eq=False, repr=False)

@@ -96,7 +96,7 @@ class ElementJob:
 
     @property
     def is_bounded(self) -> bool:
-        """Whether all sources end by themselves; an event log is the record of a stream, which does not."""
+        """Return whether all sources end by themselves; an event log is the record of a stream, which does not."""
         return all(
             step.boundedness is Boundedness.BOUNDED
             for step in self.transformations()
@@ -202,7 +202,7 @@ class LatenessFigures(Protocol):
 
     @property
     def doubts(self) -> tuple[str, ...]:
-        """What looks wrong of the times, and would make the figures those of another log."""
+        """Return what looks wrong of the times, and would make the figures those of another log."""
 
     @property
     def tables(self) -> tuple[str, ...]:
@@ -280,7 +280,7 @@ class KeyStory(Protocol):
 
     @property
     def notes(self) -> list[str]:
-        """What is not known, and why."""
+        """Return what is not known, and why."""
 
     def to_html(self, path: str | PathLike[str], title: str | None = None) -> None:
         """Write it as a page with a picture, which is one file and needs no network."""
@@ -303,7 +303,7 @@ class PipelineExecutor(Protocol):
 
     @property
     def makes_dataframes(self) -> bool:
-        """Whether results support ``to_dataframe``."""
+        """Return whether results support ``to_dataframe``."""
 
     def execute(
         self,

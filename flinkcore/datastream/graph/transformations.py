@@ -505,7 +505,7 @@ class WindowProcessTransformation(ProcessTransformation):
 
     @property
     def gives_rows(self) -> bool:
-        """Whether results have the columns of the input."""
+        """Return whether results have the columns of the input."""
         operation = self.function
         return operation.window_function is None and isinstance(operation.pre_aggregation, ReduceFunction)
 
@@ -536,7 +536,7 @@ class StreamGraph:
 
     @property
     def needs_rows(self) -> bool:
-        """Whether the job runs element by element."""
+        """Return whether the job runs element by element."""
         return any(step.needs_rows for step in self.transformations())
 
     def transformations(self) -> tuple[Transformation, ...]:

@@ -97,12 +97,12 @@ class Origin(Arrivals):
 
     @property
     def has_ended(self) -> bool:
-        """Whether the end has come."""
+        """Return whether the end has come."""
         return self.next_arrival_ms is None
 
     @property
     def comes_to_end(self) -> bool:
-        """Whether there is nothing but the end to come, as far as that is known without waiting."""
+        """Return whether there is nothing but the end to come, as far as that is known without waiting."""
         return self.at_end
 
     def stop(self) -> None:
@@ -110,12 +110,12 @@ class Origin(Arrivals):
 
     @property
     def has_stopped(self) -> bool:
-        """Whether it is at such a place, after `stop`."""
+        """Return whether it is at such a place, after `stop`."""
         return True
 
     @property
     def continuation(self) -> tuple[int, int] | None:
-        """When an element would arrive behind those that there are, and the number of the origin; None: any time."""
+        """Return the arrival and the origin of the next element to be added, or None if unknown."""
         return None
 
     def goes_beyond(self, place: tuple[int, int]) -> bool:
@@ -317,7 +317,7 @@ class OrderedArrivals(Arrivals):
 
     @property
     def has_stopped(self) -> bool:
-        """Whether all origins can go on from where they are."""
+        """Return whether all origins can go on from where they are."""
         return all(origin.has_stopped for origin in self._origins)
 
     def emit_all(self, clock: JobClock) -> Iterator[None]:

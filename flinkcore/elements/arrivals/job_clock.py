@@ -110,7 +110,7 @@ class TaskClock(ReplayClock):
 
     @property
     def now_ms(self) -> int:
-        """What the clock of the job shows."""
+        """Return what the clock of the job shows."""
         return self._job.now_ms
 
     @now_ms.setter

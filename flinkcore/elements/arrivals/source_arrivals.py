@@ -95,7 +95,7 @@ class SourceArrivals(Origin):
 
     @property
     def _round_goes_on(self) -> bool:
-        """Whether splits are left of the last round of polls, and something in them."""
+        """Return whether splits are left of the last round of polls, and something in them."""
         return 0 < self._polls < self._operator.readable_splits and not self._operator.is_at_end
 
     def _schedule_next(self, now_ms: int, status: InputStatus) -> None:

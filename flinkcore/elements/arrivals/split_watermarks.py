@@ -100,7 +100,7 @@ class RestoredSplits(NamedTuple):
 
     @property
     def is_idle(self) -> bool:
-        """Whether all splits were idle, of which there was one at least."""
+        """Return whether all splits were idle, of which there was one at least."""
         known = [split for split in self.splits if split is not None]
         return bool(known) and all(is_idle for _, is_idle in (split.channel for split in known))
 
@@ -167,7 +167,7 @@ class SplitWatermarks:
 
     @property
     def is_idle(self) -> bool:
-        """Whether all splits are."""
+        """Return whether all splits are."""
         return all(is_idle for _, is_idle in self._valve.state()[0])
 
     def snapshot(self) -> tuple[list[SplitWatermark], int]:

@@ -43,7 +43,7 @@ class LockedSourceContext(SourceContext[T]):
 
     @property
     def is_idle(self) -> bool:
-        """Whether its source is."""
+        """Return whether its source is."""
         return False
 
     def snapshot_state(self) -> list[int | None]:

@@ -124,7 +124,7 @@ class _EmissionQueue:
 
     @property
     def is_available(self) -> bool:
-        """Whether `take` would not wait."""
+        """Return whether `take` would not wait."""
         with self._changed:
             return self.ended or bool(self._emissions)
 
@@ -141,7 +141,7 @@ class _EmissionQueue:
 
     @property
     def has_ended(self) -> bool:
-        """Whether nothing follows what is there."""
+        """Return whether nothing follows what is there."""
         return self.ended or self._cancelled
 
     def _is_done_waiting(self) -> bool:
@@ -393,17 +393,17 @@ class StreamSource:
 
     @property
     def context(self) -> LockedSourceContext[Any]:
-        """What its emissions go to."""
+        """Return what its emissions go to."""
         return self._context
 
     @property
     def slept_ms(self) -> int:
-        """How long the function has slept in all, in ms, once it has ended."""
+        """Return how long the function has slept in all, in ms, once it has ended."""
         return self._function_context.slept_ms
 
     @property
     def is_available(self) -> bool:
-        """Whether `next_emission` would not wait; the first call starts the function's thread."""
+        """Return whether `next_emission` would not wait; the first call starts the function's thread."""
         self._start()
         return bool(self._taken) or self._queue.is_available
 
@@ -444,7 +444,7 @@ class StreamSource:
 
     @property
     def has_ended(self) -> bool:
-        """Whether nothing follows."""
+        """Return whether nothing follows."""
         return not self._taken and self._queue.has_ended
 
     def wake(self) -> None:

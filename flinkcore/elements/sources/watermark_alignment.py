@@ -328,32 +328,32 @@ class SourceSplitMetrics:
 
     @property
     def is_paused(self) -> bool:
-        """Whether the split is paused."""
+        """Return whether the split is paused."""
         return self._paused.is_measuring
 
     @property
     def is_idle(self) -> bool:
-        """Whether the split is idle."""
+        """Return whether the split is idle."""
         return self._idle.is_measuring
 
     @property
     def pauses(self) -> int:
-        """How often the split was paused."""
+        """Return how often the split was paused."""
         return self._pauses
 
     @property
     def paused_time_ms(self) -> int:
-        """How long the split was paused, until now."""
+        """Return how long the split was paused, until now."""
         return self._paused.accumulated_time_ms
 
     @property
     def idle_time_ms(self) -> int:
-        """How long the split was idle, until now."""
+        """Return how long the split was idle, until now."""
         return self._idle.accumulated_time_ms
 
     @property
     def active_time_ms(self) -> int:
-        """How long the split was neither paused nor idle, until now or its end."""
+        """Return how long the split was neither paused nor idle, until now or its end."""
         return max(0, self._lifetime.accumulated_time_ms - self.paused_time_ms - self.idle_time_ms)
 
     def register(self, group: TaskMetricGroup) -> None:

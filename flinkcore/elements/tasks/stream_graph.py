@@ -99,7 +99,7 @@ class StreamNode:
 
     @property
     def passes_results_on(self) -> bool:
-        """Whether its results go to the next function of the chain alone, which takes them as they are.
+        """Return whether its results go to the next function of the chain alone, which takes them as they are.
 
         Notes
         -----
@@ -110,7 +110,7 @@ class StreamNode:
 
     @property
     def is_printed_as_given(self) -> bool:
-        """Whether its results go to `print` alone, in the same chain, which shows the fields of a Row as they are.
+        """Return whether results go to `print` alone, in the same chain, which shows the fields of a Row as they are.
 
         Notes
         -----
@@ -130,7 +130,7 @@ class StreamNode:
 
     @property
     def asks_for_keys(self) -> bool:
-        """Whether its operator asks for the keys of keyed elements; that of a plain function has no use for them."""
+        """Return whether its operator asks for the keys of keyed elements, which plain functions do not use."""
         step = self.transformation
         if isinstance(step, MapTransformation | FlatMapTransformation | ChoiceTransformation):
             return isinstance(step.function, Function)
@@ -182,12 +182,12 @@ class StreamEdge:
 
     @property
     def is_pointwise(self) -> bool:
-        """Whether a subtask sends to some subtasks of the target only."""
+        """Return whether a subtask sends to some subtasks of the target only."""
         return self.partitioning in (Partitioning.FORWARD, Partitioning.RESCALE)
 
     @property
     def partitioning(self) -> Partitioning | None:
-        """How elements are distributed, if that does not depend on them."""
+        """Return how elements are distributed, if that does not depend on them."""
         if isinstance(self.partition, RepartitionTransformation):
             return self.partition.partitioning
         if isinstance(self.partition, BroadcastTransformation):

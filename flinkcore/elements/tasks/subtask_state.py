@@ -152,7 +152,7 @@ class RestoredSubtasks:
         return own and stream_state(subtask, {})[1]
 
     def _states(self, setup: OperatorSetup) -> tuple[Mapping[str, OperatorStateSnapshot], int]:
-        """The states of an operator's subtask, and how many subtasks it had."""
+        """Return the states of an operator's subtask, and how many subtasks it had."""
         uid = self.uids[setup.node]
         states = self.checkpoint.operator_states(uid, setup.node.parallelism)[setup.index]
         return states, self.checkpoint.parallelism(uid)

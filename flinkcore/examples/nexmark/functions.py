@@ -340,7 +340,7 @@ def _times(column: pa.Array) -> Ids:
 
 
 def _ranks(groups: Ids) -> Ids:
-    """The places of rows in their groups, from 0 on; the rows of a group follow each other."""
+    """Return the places of rows in their groups, from 0 on; the rows of a group follow each other."""
     begins = np.flatnonzero(np.diff(groups, prepend=-1))
     ranks: Ids = np.arange(len(groups)) - np.repeat(begins, np.diff(begins, append=len(groups)))
     return ranks

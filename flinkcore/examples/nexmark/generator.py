@@ -240,7 +240,7 @@ class Generator:
         return self.people_before + number // EVENTS_PER_ROUND
 
     def _cold(self, random: Hashes, last_person: Numbers) -> Numbers:
-        """One of the active people, or of the next ones."""
+        """Return one of the active people, or of the next ones."""
         active = np.minimum(last_person + 1, self.active_people)
         return last_person + 1 - active + _below(random, active + ID_LEAD)
 
@@ -309,7 +309,7 @@ class Generator:
 
     @property
     def longest_auction_ms(self) -> int:
-        """How long auctions last at most: twice the time in which as many are opened as are in flight."""
+        """Return how long auctions last at most: twice the time in which as many are opened as are in flight."""
         events = AUCTIONS_IN_FLIGHT * EVENTS_PER_ROUND // AUCTIONS_PER_ROUND
         return max(2 * (events * 1_000 // self.events_per_second), 1)
 
@@ -367,7 +367,7 @@ def _taken(texts: list[str] | tuple[str, ...], index: Numbers) -> pa.Array:
 
 
 def _lengths(texts: list[pa.Array]) -> Numbers:
-    """How long some texts of each event are together."""
+    """Return how long some texts of each event are together."""
     total: Numbers = sum(pc.binary_length(column).to_numpy().astype(np.int64) for column in texts)
     return total
 

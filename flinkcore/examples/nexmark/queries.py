@@ -141,7 +141,7 @@ def q3(streams: Streams) -> DataStream:
 
 
 def winning_bids(streams: Streams) -> DataStream:
-    """The highest bid of each auction while it was open, the earliest of several, when it expires."""
+    """Return the highest bid of each auction while it was open, the earliest of several, when it expires."""
     bids = streams.bids.select(
         "auction", "bidder", "price", bid_date_time=pc.field("date_time"), bid_extra=pc.field("extra")
     )

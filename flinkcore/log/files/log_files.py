@@ -353,7 +353,7 @@ def _locate(path: str, given: Any) -> tuple[Any, str, str]:
 def _expand(
     where: Any, path: str, given: str, search: TableSearch, of_tables: bool
 ) -> tuple[str, dict[str, Any], list[TableDirectory]]:
-    """The directory below which directories are partitions, files by their paths without links, and tables."""
+    """Return the directory below which directories are partitions, files by their paths without links, and tables."""
     try:
         info = where.get_file_info(path)
         base = path if info.type == fs.FileType.Directory else path.rpartition("/")[0]
@@ -397,7 +397,7 @@ def _expand(
 
 
 def _natural(path: str) -> tuple[list[str | int], str]:
-    """What paths are sorted by, so that numbers in them count by their value."""
+    """Return what paths are sorted by, so that numbers in them count by their value."""
     parts = _NUMBER.split(path)
     return [int(part) if at % 2 else part for at, part in enumerate(parts)], path
 
@@ -405,7 +405,7 @@ def _natural(path: str) -> tuple[list[str | int], str]:
 def _named_tables(
     where: Any, matches: Sequence[Any], given: str, search: TableSearch
 ) -> dict[str, TableDirectory]:
-    """The tables that matches of a path are, by their paths; raise a SourceError if one only lies in a table."""
+    """Return the tables that matches of a path are, by their paths; raise a SourceError if one only lies in a table."""
     named = {}
     for match in matches:
         store, _, inside = _in_store(where, match.path)
@@ -476,7 +476,7 @@ def _once(where: Any, base: str, files: Iterable[Any]) -> dict[str, Any]:
 
 
 def _below_base(path: str, base: str) -> list[str]:
-    """The names on the way from a directory to what is below it."""
+    """Return the names on the way from a directory to what is below it."""
     return path.strip("/")[len(base.strip("/")) :].strip("/").split("/")
 
 
@@ -507,7 +507,7 @@ def _glob(where: Any, base: str, names: Sequence[str]) -> list[Any]:
 
 
 def _within(where: Any, directory: str) -> list[Any]:
-    """What is in a directory, local links that lead to nothing included."""
+    """Return what is in a directory, local links that lead to nothing included."""
     _, store, path = _in_store(where, directory)
     if store in _LOCAL:
         return list(where.get_file_info([f"{directory.rstrip('/')}/{name}" for name in os.listdir(path)]))
@@ -539,7 +539,7 @@ def _name_expression(name: str) -> str:
 
 
 def _partition(names: Sequence[str]) -> tuple[tuple[str, str | None], ...]:
-    """The partitions that the names of directories give; the last name is the file's."""
+    """Return the partitions that the names of directories give; the last name is the file's."""
     pairs = [part.split("=", 1) for part in names[:-1] if "=" in part.strip("=")]
     return tuple(
         (unquote(name), None if value == NULL_PARTITION else unquote(value)) for name, value in pairs

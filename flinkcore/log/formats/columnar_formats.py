@@ -191,7 +191,7 @@ def _leaves(column: pa.Array) -> Iterator[pa.Array]:
 
 
 def _row_in_file(metadata: Any, run: Sequence[int], row: int) -> int:
-    """The number in the file of a row, which is counted within row groups."""
+    """Return the number in the file of a row, which is counted within row groups."""
     rows: list[int] = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
     for group in run:
         if row < rows[group]:
@@ -226,7 +226,7 @@ def _of_instants(kind: pa.DataType, leaves: Iterator[str]) -> pa.DataType:
 def _as_in_table(
     batch: pa.RecordBatch, wanted: pa.Schema, located: Mapping[str, str | None]
 ) -> pa.RecordBatch:
-    """A batch with the columns of a table by its names for them."""
+    """Return a batch with the columns of a table by its names for them."""
     arrays = [
         pa.nulls(batch.num_rows, column.type)
         if (stored := located[column.name]) is None
@@ -281,7 +281,7 @@ def check_statistics(file: LogFile, groups: Iterable[int], names: Sequence[str])
 
 
 def _is_ordered(arrow_type: pa.DataType) -> bool:
-    """Whether the least and the greatest value tell where all values lie; with floats, NaN lies anywhere."""
+    """Return whether the least and the greatest value tell where all values lie; with floats, NaN lies anywhere."""
     types = pa.types
     return bool(
         types.is_integer(arrow_type)
@@ -326,7 +326,7 @@ def _check_columns(metadata: Any, groups: Sequence[int], flat: Sequence[int]) ->
 
 
 def _kept_rows(metadata: Any, groups: Sequence[int], deleted: Int64s) -> pa.BooleanArray:
-    """Which rows of row groups are not among the deleted ones, which are counted in the whole file."""
+    """Return which rows of row groups are not among the deleted ones, which are counted in the whole file."""
     ends = np.cumsum([metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)])
     kept = []
     for group in groups:
@@ -396,7 +396,7 @@ class ArrowFormat:
 
     @staticmethod
     def _streamed(file: LogFile, source: Any, reader: Any, warnings: list[str]) -> Iterator[pa.RecordBatch]:
-        """All batches of a stream, which has no list of them: its end is looked at."""
+        """Yield all batches of a stream, which has no list of them: its end is looked at."""
         read = source.tell()
         for batch in reader:
             yield batch

@@ -190,7 +190,7 @@ class CsvFormat:
                             raise _rounded(file, name, text, "'string'")
 
     def _row_fault(self, error: pa.ArrowInvalid) -> pa.ArrowInvalid:
-        """The error of a row that does not fit into a block, in the terms of the log's settings."""
+        """Return the error of a row that does not fit into a block, in the terms of the log's settings."""
         if "straddl" not in str(error):
             return error
         return pa.ArrowInvalid(
@@ -468,7 +468,7 @@ def _line_blocks(stream: Any, block_bytes: int) -> Iterator[tuple[int, bytes]]:
 
 
 def _is_compressed(path: str) -> bool:
-    """Whether Arrow decompresses the file, as its name says."""
+    """Return whether Arrow decompresses the file, as its name says."""
     return path.endswith((".br", ".bz2", ".gz", ".lz4", ".zst"))
 
 
@@ -554,7 +554,7 @@ def _with_inferred_types(
 
 
 def _may_be_uint64(column: pa.Array | pa.ChunkedArray) -> bool:
-    """Whether some numbers are beyond those of int64, as hashes are."""
+    """Return whether some numbers are beyond those of int64, as hashes are."""
     most = pc.max(column).as_py() if pa.types.is_float64(column.type) else None
     return most is not None and 2.0**63 <= most <= 2.0**64
 
@@ -577,7 +577,7 @@ def _inferred_floats(columns: ColumnsToRead, given: Mapping[str, pa.DataType]) -
 
 
 def _may_be_rounded(column: pa.Array | pa.ChunkedArray) -> bool:
-    """Whether some numbers are so large that not every whole number is a float64."""
+    """Return whether some numbers are so large that not every whole number is a float64."""
     if pa.types.is_float64(column.type):
         return (pc.max(pc.abs(column)).as_py() or 0.0) >= 2.0**53
     if pa.types.is_struct(column.type):

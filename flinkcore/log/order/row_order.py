@@ -127,7 +127,7 @@ def ranks_of_sorted(columns: Sequence[npt.NDArray[Any]], first_rank: int = 0) ->
 
 
 def _changes(columns: Sequence[npt.NDArray[Any]]) -> npt.NDArray[np.bool_]:
-    """Whether each row but the first one differs from that before it."""
+    """Return whether each row but the first one differs from that before it."""
     changes = np.zeros(max(0, len(columns[0]) - 1), np.bool_)
     for column in columns:
         changes |= column[1:] != column[:-1]
@@ -180,7 +180,7 @@ class LogRanks:
         return np.split(ranks, ends[:-1])
 
     def _ranked(self, order: RowOrder) -> tuple[Ranks, list[int], bool]:
-        """The ranks of all rows, where those of each chunk end, and whether rows compare equal."""
+        """Return the ranks of all rows, where those of each chunk end, and whether rows compare equal."""
         batches: list[pa.RecordBatch] = []
         ends, rows = [], 0
         for chunk in self._chunks:
@@ -291,7 +291,7 @@ def _compared_type(kind: pa.DataType) -> pa.DataType:
 
 
 def _compared(column: pa.Array, is_descending: bool) -> list[pa.Array]:
-    """Whether there is a value, and values in whose order those of a column come; a null comes first, as the least."""
+    """Return whether there is a value, and values that sort as those of a column do; nulls sort first."""
     is_set = column.is_valid()
     if _is_integral(column.type):
         integers = _integers(column)

@@ -71,12 +71,12 @@ class Chunk(ABC):
 
     @property
     def is_columnar(self) -> bool:
-        """Whether some columns are read without decoding the others."""
+        """Return whether some columns are read without decoding the others."""
         return True
 
     @property
     def is_checked(self) -> bool:
-        """Whether reading it again may give other rows unnoticed by `read`, so that a replay compares them."""
+        """Return whether reading it again may give other rows unnoticed by `read`, so that a replay compares them."""
         return False
 
     def read(

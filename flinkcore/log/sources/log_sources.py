@@ -400,7 +400,7 @@ def _refuse_repeated(names: Iterable[str], where: str) -> None:
 
 
 def _may_meet(conditions: Iterable[Expression], file: LogFile, schema: pa.Schema) -> bool:
-    """Whether conditions over partition columns are all true of a file; others are not looked at."""
+    """Return whether conditions over partition columns are all true of a file; others are not looked at."""
     values = {name: pa.array([value], schema.field(name).type) for name, value in file.partition}
     batch = pa.RecordBatch.from_pydict(values) if values else None
     for condition in conditions if batch is not None else ():

@@ -105,7 +105,7 @@ def opened_table(table: IcebergTable) -> Any:
 
 
 def _table_of_metadata(location: str) -> Any:
-    """The table of a metadata file, read with what the environment says of its file system.
+    """Return the table of a metadata file, read with what the environment says of its file system.
 
     Not by `StaticTable.from_metadata`: it loads and calls whatever class a property in the metadata names, and a file
     of a stranger's may name one that runs a program.
@@ -208,7 +208,7 @@ def _refuse_what_files_do_not_tell(table: IcebergTable, opened: Any, projected: 
 
 
 def arrow_schema(projected: Any) -> pa.Schema:
-    """The columns in Arrow's types, with offsets of 32 bits, also in nested ones."""
+    """Return the columns in Arrow's types, with offsets of 32 bits, also in nested ones."""
     arrow = projected.as_arrow()
     return pa.schema([(field.name, _small(field.type)) for field in arrow])
 
@@ -238,7 +238,7 @@ def _stored_columns(opened: Any, projected: Any) -> StoredColumns:
 
 
 def _constant_columns(spec: Any, projected: Any, schema: pa.Schema) -> list[tuple[int, str, pa.DataType]]:
-    """The columns whose value a partition of this spec has: its place there, the column's name and type."""
+    """Return the columns whose value a partition of this spec has: its place there, the column's name and type."""
     names = {field.field_id: field.name for field in projected.fields}
     return [
         (at, names[field.source_id], schema.field(names[field.source_id]).type)
@@ -248,14 +248,14 @@ def _constant_columns(spec: Any, projected: Any, schema: pa.Schema) -> list[tupl
 
 
 def _value(value: Any, kind: pa.DataType) -> Any:
-    """A value of a partition, as metadata have it, as its column has it."""
+    """Return a value of a partition, as metadata have it, as its column has it."""
     if isinstance(value, int) and pa.types.is_temporal(kind):
         return pa.array([value], f"int{kind.bit_width}").view(kind)[0].as_py()
     return value
 
 
 def _deleted_rows(table: IcebergTable, opened: Any, deletes: Iterable[Any]) -> Mapping[str, Int64s]:
-    """The deleted rows by the location of their data file."""
+    """Return the deleted rows by the location of their data file."""
     found: dict[str, list[Int64s]] = {}
     for location, delete in {str(each.file_path): each for each in deletes}.items():
         if delete.content.name != "POSITION_DELETES":

@@ -55,7 +55,7 @@ class TimerGauge:
 
     @property
     def is_measuring(self) -> bool:
-        """Whether it is measuring."""
+        """Return whether it is measuring."""
         return self._started_ms is not None
 
     @property

@@ -63,12 +63,12 @@ class ScheduledTimer:
 
     @property
     def is_cancelled(self) -> bool:
-        """Whether `cancel` came in time."""
+        """Return whether `cancel` came in time."""
         return self._cancelled
 
     @property
     def is_done(self) -> bool:
-        """Whether it has run, or was cancelled; a periodic timer is done only when it is cancelled."""
+        """Return whether it has run, or was cancelled; a periodic timer is done only when it is cancelled."""
         return self._cancelled or self._finished
 
     def finish(self) -> None:
@@ -97,7 +97,7 @@ class TimerSchedule:
 
     @property
     def status(self) -> ServiceStatus:
-        """Whether timers run, are kept forever, or are refused."""
+        """Return whether timers run, are kept forever, or are refused."""
         return self._status
 
     def register(
@@ -293,7 +293,7 @@ class ProcessingTimeService(ABC):
 
     @property
     def is_terminated(self) -> bool:
-        """Whether `shutdown_service` was called."""
+        """Return whether `shutdown_service` was called."""
         return self._schedule.status is ServiceStatus.SHUT_DOWN
 
 

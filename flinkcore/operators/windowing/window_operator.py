@@ -220,7 +220,7 @@ class WindowOperator(KeyedFunctionOperator[WindowFunctions], OneInputStreamOpera
 
     @property
     def process_element_of_key(self) -> KeyedElementCall:
-        """What processes a record whose key is known, as `process_element` does."""
+        """Return what processes a record whose key is known, as `process_element` does."""
         return self._process_known_key
 
     def _process_by_key(self, record: StreamRecord[Any]) -> None:
