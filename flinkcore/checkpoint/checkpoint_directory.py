@@ -141,7 +141,7 @@ class CheckpointDirectory:
         Parameters
         ----------
         name : str
-            Of the file or folder; "" is the directory itself.
+            Name of the file or folder; "" is the directory itself.
 
         Raises
         ------

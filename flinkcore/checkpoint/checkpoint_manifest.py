@@ -228,13 +228,13 @@ class OperatorPart:
     Parameters
     ----------
     uid : str
-        Of the operator.
+        Identifier of the operator.
     subtask : int
         Index of the subtask.
     key_group_range : (int, int) or None
         First and last key group, inclusive; None for an operator without keys.
     watermark_ms : int
-        Of the operator, in ms since the epoch.
+        Watermark of the operator, in ms since the epoch.
     tables : tuple of TableFile
     """
 

@@ -58,7 +58,7 @@ class CheckpointWriter:
         Parameters
         ----------
         uid : str
-            Of the operator, by which it finds its state again.
+            Identifier of the operator, by which it finds its state again.
         subtask : int
             Index of the subtask.
         snapshot : OperatorSnapshot
@@ -200,7 +200,7 @@ class PendingCheckpoint:
     ----------
     storage : CheckpointDirectory
     folder : str
-        Of its files, within the directory.
+        Folder of its files, within the directory.
     number : int
         Greater than that of the previous checkpoint.
     max_parallelism : int

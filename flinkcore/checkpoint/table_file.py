@@ -22,13 +22,13 @@ class TableFile:
     ----------
     kind : TableKind
     name : str
-        Of the state or the timer service, or the number of a table of rows that wait; empty for other kinds.
+        Name of the state or the timer service, or the number of a table of rows that wait; empty for other kinds.
     file : str
         Relative to the checkpoint's directory.
     size : int
         In bytes.
     sha256 : str
-        Of the whole file.
+        Digest of the whole file.
     n_rows : int
     shapes : dict of str to Shape
     attributes : dict of str to object

@@ -160,7 +160,7 @@ class EventLog:
         filesystem : pyarrow.fs.FileSystem or fsspec filesystem, optional
             The paths are within it.
         format_options : mapping, optional
-            Of ``CsvFormat``, ``JsonFormat`` or ``ParquetFormat``.
+            Options of ``CsvFormat``, ``JsonFormat`` or ``ParquetFormat``.
 
         Returns
         -------

@@ -186,9 +186,9 @@ class EventReader:
     Attributes
     ----------
     schema : pyarrow.Schema
-        Of each batch.
+        Schema of each batch.
     rejected_schema : pyarrow.Schema
-        Of the rejected rows: the columns read, and ``reason`` (string; underscores follow if the log has that
+        Schema of the rejected rows: the columns read, and ``reason`` (string; underscores follow if the log has that
         name).
 
     Raises
@@ -279,7 +279,7 @@ class EventReader:
         Parameters
         ----------
         chunk : Chunk
-            Of the log that the reader was made for.
+            Chunk of the log that the reader was made for.
         batch_rows : int
             Rows of a batch at most; results do not depend on it.
         warnings : list of str, optional
@@ -468,7 +468,7 @@ def read_together(
     Parameters
     ----------
     readers : sequence of EventReader
-        Of one log, with its arrival, split and rate; timestamps and operations may differ.
+        Readers of one log, with its arrival, split and rate; timestamps and operations may differ.
     chunk, batch_rows, warnings
         As of :meth:`EventReader.read`, which also says what is raised.
     """

@@ -23,7 +23,7 @@ Emit = Callable[[], None]
 
 
 class AsyncElementQueue(ABC):
-    """What waits in an operator to be emitted: elements for the results of their calls, all others for their turn."""
+    """Queue of an operator: elements wait for the results of their calls, all others for their turn."""
 
     @abstractmethod
     def make_room(self) -> None:

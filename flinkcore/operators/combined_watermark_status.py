@@ -80,7 +80,7 @@ class CombinedWatermarkStatus:
     Attributes
     ----------
     watermark : int
-        The combined watermark of the last update, in ms since the epoch; -2**63 if there is none yet.
+        The combined watermark of the last update, in ms since the epoch; -2**63 before the first.
     idle : bool
         Whether all outputs were idle at the last update.
 
@@ -209,7 +209,7 @@ class IndexedCombinedWatermarkStatus:
         Parameters
         ----------
         watermarks_ms : sequence of int
-            By input, in ms since the epoch; -2**63 if there was none.
+            By input, in ms since the epoch; -2**63 before the first.
         idle : sequence of bool
             By input.
         watermark_ms : int
@@ -227,7 +227,7 @@ class IndexedCombinedWatermarkStatus:
 
     @property
     def combined_watermark(self) -> int:
-        """The combined watermark in ms since the epoch; -2**63 if there is none yet."""
+        """The combined watermark in ms since the epoch; -2**63 before the first."""
         return self._combined.watermark
 
     @property

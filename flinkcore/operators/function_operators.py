@@ -43,7 +43,7 @@ STATE_NAME = "_op_state"
 
 @dataclass(frozen=True)
 class KeyedInput:
-    """How the key of an element is found, and the state that belongs to it.
+    """Keyed input of an operator: finds the key of an element, and the state that belongs to it.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""The results of user functions on their way to the output, and the errors of functions that fail."""
+"""Results of user functions before they reach the output, and errors of functions that fail."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class FunctionResults(ResultCollector):
         Named in errors.
     output : Output
     key_context : KeyContext, optional
-        Of a keyed operator: its current key is named in errors.
+        Key context of a keyed operator: its current key is named in errors.
 
     Notes
     -----

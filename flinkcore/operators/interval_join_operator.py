@@ -36,7 +36,7 @@ class JoinContext(ProcessJoinFunction.Context):
     Attributes
     ----------
     timestamps : (int, int) or None
-        Of the left and the right element, in ms since the epoch; set by the operator during each call.
+        Timestamps of the left and the right element, in ms since the epoch; set by the operator during each call.
     """
 
     timestamps: tuple[int, int] | None = None
@@ -68,7 +68,7 @@ class _Side:
     least_ms, greatest_ms : int
         Bounds of the other element's timestamp minus this one's.
     namespace : str
-        Of the timers that drop the buffered elements.
+        Namespace of the timers that drop the buffered elements.
     late_tag : OutputTag or None
     """
 

@@ -50,8 +50,8 @@ class AbstractStreamOperator:
     Attributes
     ----------
     latency_stats : LatencyStats or None
-        Measures the latency markers that pass, which a `SourceOperator` with a latency tracking interval emits. By
-        default None: markers are only forwarded.
+        Measures the latency markers that pass, which a `SourceOperator` with a latency tracking interval emits. With
+        None, the default, markers are only forwarded.
 
     Notes
     -----

@@ -21,7 +21,7 @@ class TaskInfo:
     name : str
     parallelism, max_parallelism : int
     index : int
-        Of the subtask.
+        Index of the subtask.
     attempt_number : int
         The number of previous attempts.
     job_parameters : mapping of str to str
@@ -46,7 +46,7 @@ class StreamingRuntimeContext(AbstractKeyedStateStore, RuntimeContext):
     ----------
     task : TaskInfo
     keyed_state_store : AbstractKeyedStateStore, optional
-        That of a keyed operator; without it, asking for keyed state is a ConfigurationError.
+        State store of a keyed operator; without it, asking for keyed state is a ConfigurationError.
     metric_group : MetricGroup, optional
         By default a group of its own, which is not reported.
 

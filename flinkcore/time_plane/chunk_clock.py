@@ -36,7 +36,7 @@ class ChunkClock:
     rate : ArrivalRate or None
     paused : PausedSpans
     checksum : TimesChecksum
-        Of the events so far.
+        Checksum of the events so far.
     by_arrival : bool
         Whether the rows of the log have no positions, and the batches come in any order.
 

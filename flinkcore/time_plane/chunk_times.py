@@ -209,7 +209,7 @@ def position_bases(
     Parameters
     ----------
     counts : iterable of ChunkCounts
-        Of all chunks, in any order.
+        Counts of all chunks, in any order.
     rows_before : mapping of split value to int, optional
         Rows of splits before the log, which is resumed from a checkpoint.
 
@@ -305,7 +305,7 @@ class ChunkTimes:
     warnings : list of str
         What was suspicious of the chunk's file.
     checksum : numpy.ndarray of uint64, shape (2,)
-        Of the events, as `TimesChecksum` makes it; zeros: there is none.
+        Checksum of the events, as `TimesChecksum` makes it; zeros if there is no event.
     """
 
     index: int

@@ -78,7 +78,7 @@ def combine(
     Parameters
     ----------
     chunks : iterable of ChunkTimes
-        Of all chunks of the log, in any order, built with the same generator and rate, and with the interval that
+        Times of all chunks of the log, in any order, built with the same generator and rate, and with the interval that
         `summary_interval_ms` gives; those with indices below 0 are of what waits in the checkpoint. Memory is bounded
         by the timeline, the idle and paused spans, and the splits of all chunks, if they are made one by one.
     generator : GeneratorSpec

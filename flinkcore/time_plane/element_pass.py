@@ -80,7 +80,7 @@ class ElementPass:
     interval_ms : int
         The auto-watermark interval.
     time_plane : TimePlane
-        Of the columnar pass; there is an event in the replay.
+        Time plane of the columnar pass; there is an event in the replay.
     splits : iterable of int
         Numbers of the splits.
     run_rows : int
@@ -226,7 +226,7 @@ def with_emissions(
     cut : TimeCut or None
         Where the log is resumed from a checkpoint; None: it starts anew.
     states : sequence of SplitStates
-        Of all splits, if the job stops with a checkpoint.
+        States of all splits, if the job stops with a checkpoint.
     """
     splits = len(time_plane.split_values)
     merged = ValveTimeline(max(1, splits))
@@ -289,7 +289,7 @@ def run_element_pass(
     timed : TimedLog
         Its strategy has a generator of its own.
     time_plane : TimePlane
-        Of the columnar pass.
+        Time plane of the columnar pass.
     chunks : iterable of Chunk
         All chunks, in log order.
     cut : TimeCut or None

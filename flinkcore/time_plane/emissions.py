@@ -41,7 +41,7 @@ class SplitEmissions:
     clock_ms : int
         What the replay clock shows: the arrival of the event, the tick, the last arrival.
     position : int
-        Of the event in its split; 0 where no event is the cause.
+        Position of the event in its split; 0 if no event is the cause.
     """
 
     def __init__(self) -> None:
@@ -194,7 +194,7 @@ class EmissionRuns:
     Parameters
     ----------
     memory_bytes : int
-        Of runs that are kept in memory; if there are more they go to a temporary file.
+        Size of the runs that are kept in memory; further runs go to a temporary file.
     buffer_rows : int
         Emissions that are read from that file at once, of all runs together.
     """

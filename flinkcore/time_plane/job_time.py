@@ -93,7 +93,7 @@ class ReplayTime:
     timeline : Timeline
         The watermarks of all inputs combined.
     last_arrival_ms : int or None
-        Of all logs; None: there is no event.
+        Last arrival of all logs, or None without events.
     first_splits : list of int
         Number of the first split of each log.
     second_from : int
@@ -114,7 +114,7 @@ class JobTime:
     streams
         Which logs and operators come to each operator.
     time_planes
-        Of each log, as `combine_logs` makes them.
+        Time planes of each log, as `combine_logs` makes them.
     cuts
         Where each log is resumed from a checkpoint; none: they start anew.
 
@@ -123,7 +123,7 @@ class JobTime:
     first_splits : list of int
         Number of the first split of each log, and how many splits there are in all.
     last_arrival_ms : int or None
-        Of all logs; None: there is no event.
+        Last arrival of all logs, or None without events.
     """
 
     def __init__(

@@ -67,7 +67,7 @@ class Stream:
 
     @property
     def final_watermark_ms(self) -> int:
-        """The last watermark; -2**63 if there was none."""
+        """The last watermark; -2**63 before the first."""
         watermarks = self.watermark_ms[self.is_watermark]
         return int(watermarks[-1]) if len(watermarks) else self._started_ms
 
@@ -89,7 +89,7 @@ class LogStreams:
         The places of all watermarks and statuses, as those of the steps of a timeline, with splits numbered over all
         logs. Those of several logs at one tick come in the order of the logs.
     streams : list of Stream
-        Of each log.
+        Streams of each log.
     """
 
     clock_ms: Int64s
@@ -109,11 +109,11 @@ class LogStreams:
         Parameters
         ----------
         time_planes
-            Of each log.
+            Time planes of each log.
         first_splits
             Number of the first split of each log.
         starts
-            Of each log.
+            Starts of each log.
         """
         emitted = [
             _emitted(time_plane, first_split, start)

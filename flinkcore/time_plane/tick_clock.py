@@ -18,7 +18,7 @@ class TickClock:
     interval_ms : int
         The auto-watermark interval; 0: no ticks.
     first_arrival_ms, last_arrival_ms : int
-        Of all splits.
+        First and last arrival of all splits.
     restored_opened_ms, stopped_ms : int or None
         Where the log is resumed from a checkpoint: its opening, and the last arrival before. Ticks up to there are
         done, but not one at that arrival.

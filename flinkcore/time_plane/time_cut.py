@@ -154,7 +154,7 @@ class TimeCut:
         split_values : sequence of object
             In split order.
         least_arrival_ms, events : numpy.ndarray of int64, shape (n_splits,)
-            Of the next log: the least of the recorded arrivals of a split, and how many events it has.
+            Least recorded arrival of each split in the next log, and its number of events.
 
         Raises
         ------

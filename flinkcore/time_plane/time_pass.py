@@ -134,7 +134,7 @@ class TimePass:
         Parameters
         ----------
         times
-            Of all chunks of the log.
+            Times of all chunks of the log.
         replay_range
             The first and the last arrival of a replay of several logs, once the logs have been combined alone.
 
@@ -184,7 +184,7 @@ def summarised_together(
     passes
         Over the log, one for each way.
     chunk
-        Of the log.
+        A chunk of the log.
     bases
         For each pass, as of `TimePass.summarise`.
     kept
@@ -221,7 +221,7 @@ def time_planes_of(
     Parameters
     ----------
     logs
-        Of the job.
+        Logs of the job.
     chunks
         All chunks of each log.
     threads
@@ -264,9 +264,9 @@ def combine_logs(passes: Sequence[TimePass], times: Sequence[Iterable[ChunkTimes
     Parameters
     ----------
     passes
-        Of each log.
+        Time pass of each log.
     times
-        Of all chunks of each log.
+        Times of all chunks of each log.
     """
     time_planes = _combined(passes, times)
     for time_pass, time_plane in zip(passes, time_planes, strict=True):

@@ -73,7 +73,7 @@ class Holders:
     clock_ms : numpy.ndarray of int64, shape (n_changes,)
         Increasing; from the tick on that comes after all events with arrival ≤ its clock.
     split : numpy.ndarray of int64, shape (n_changes,)
-        Of the splits that count, one with the least watermark; -1: none counts, for all are idle.
+        A split with the least watermark among those that count, or -1 if all are idle.
     lead_ms : numpy.ndarray of int64, shape (n_changes,)
         How much higher the least watermark of the others that count is, in the mean over the time until the next
         change; a split that has no watermark yet lags by the time since the log began.
@@ -251,7 +251,7 @@ class Timeline:
 
     @property
     def watermark_before_end(self) -> int:
-        """The watermark in force when the log ends or the job stops; -2**63 if there was none."""
+        """The watermark in force when the log ends or the job stops; -2**63 before the first."""
         return int(self._watermark_after[self.steps_before_end])
 
     def end_ms(self, last_arrival_ms: int) -> int:
@@ -279,7 +279,7 @@ class SplitTimes:
     min_timestamp_ms, max_timestamp_ms : numpy.ndarray of int64, shape (n_splits,)
         2**63 - 1 for the first and least, -2**63 for the last and greatest of a split without events.
     final_watermark_ms : numpy.ndarray of int64, shape (n_splits,)
-        The split's own last watermark before the end of time; -2**63 if there was none.
+        The split's own last watermark before the end of time; -2**63 before the first.
     idle_split, idle_from_ms, idle_to_ms : numpy.ndarray of int64, shape (n_spans,)
         Which split was idle when, by split and clock; one that is idle at the end is so up to the last
         arrival.

@@ -101,7 +101,7 @@ class LogEvents:
         Parameters
         ----------
         timeline
-            Of the operator to which they come.
+            Timeline of the operator to which they come.
         rows
             Those that come to it, in total order; None: all, as they lie.
         """
@@ -142,7 +142,7 @@ class TotalOrderMerge:
     Parameters
     ----------
     timeline
-        Of the operator to which the events come.
+        Timeline of the operator to which the events come.
     """
 
     def __init__(self, timeline: Timeline) -> None:

@@ -151,7 +151,7 @@ def records_in_order(
     Parameters
     ----------
     cells : Cells
-        Of all chunks, with the numbers of their splits in the log.
+        Cells of all chunks, with the numbers of their splits in the log.
     n_splits : int
     interval_ms, idleness_ms, steps
         As of `TimeSummary`.

@@ -60,7 +60,7 @@ class ColumnOp(Protocol):
         Parameters
         ----------
         batch : pyarrow.RecordBatch
-            Of n rows.
+            Batch of n rows.
 
         Returns
         -------
@@ -283,7 +283,7 @@ def shown_column(name: str, ops: Iterable[ColumnOp]) -> tuple[str, bool]:
     Parameters
     ----------
     name : str
-        Of a column that the ops give.
+        Name of a column that the ops return.
     ops : iterable of ColumnOp
         Among them the one that makes the column, if it is a hidden one.
 
@@ -334,7 +334,7 @@ def expressions_behind(names: Iterable[str], ops: Iterable[ColumnOp]) -> str:
     Parameters
     ----------
     names : iterable of str
-        Of columns that the ops give.
+        Names of columns that the ops return.
     ops : iterable of ColumnOp
         Filters among them do not count, nor does what only they read, nor a column that is computed as itself.
     """

@@ -28,7 +28,7 @@ def column_values(column: pa.Array, name: str) -> list[Any]:
     Parameters
     ----------
     column : pyarrow.Array
-        Of any type but extension types. A struct is a dict, a map a list of pairs.
+        Column of any type but extension types. A struct is a dict, a map a list of pairs.
     name : str
         For messages.
 

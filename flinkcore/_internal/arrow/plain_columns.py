@@ -138,7 +138,7 @@ def plain_column(column: pa.Array, target: pa.DataType) -> pa.Array:
     Parameters
     ----------
     column : pyarrow.Array
-        Of any type whose plain type is ``target``, or of type null.
+        Column of any type whose plain type is ``target``, or of type null.
     target : pyarrow.DataType
         A plain type.
 

@@ -40,7 +40,7 @@ class StoredColumns:
         wanted : pyarrow.Schema
             Columns of the table, with plain types.
         found : pyarrow.Schema
-            Of the file, encoded or not.
+            Schema of the file, encoded or not.
         found_in : str
             The file's name, for messages.
 

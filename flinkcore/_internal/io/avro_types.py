@@ -63,7 +63,7 @@ class AvroTypes:
     Parameters
     ----------
     schema : object
-        Of :func:`~flinkcore._internal.io.avro_files.parsed_schema`.
+        Schema as returned by :func:`~flinkcore._internal.io.avro_files.parsed_schema`.
     takes_unions : bool
         Whether a union of several types is a struct with the fields member0, member1, ..., all but one null, as in
         Parquet; otherwise it is a ConfigurationError. One with types whose values have a Python class in common, such

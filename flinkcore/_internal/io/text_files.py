@@ -114,7 +114,7 @@ class CsvRows:
     Attributes
     ----------
     names : list of str
-        Of the columns, from the header.
+        Names of the columns, from the header.
     is_empty : bool
         Whether the file has nothing but line breaks, which Arrow refuses.
     ends_within_line : bool
@@ -271,7 +271,7 @@ def csv_contents(
     ----------
     rows : CsvRows
     read_options, parse_options, convert_options
-        Of ``pyarrow.csv``; the handler of invalid rows is set here, and nobody else is to keep the options.
+        Options of ``pyarrow.csv``. The handler of invalid rows is set here, so the caller must not keep the options.
     """
     import pyarrow as pa
     from pyarrow import csv

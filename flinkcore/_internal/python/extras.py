@@ -14,7 +14,7 @@ def library(module: str, extra: str, needed_by: str) -> ModuleType:
     module : str
         Full name.
     extra : str
-        Of this package.
+        Extra of this package.
     needed_by : str
         What asks for it, for the message.
 

@@ -156,7 +156,7 @@ class AvroInputFormat(StreamFormat, InputFormat):
     Parameters
     ----------
     path : str
-        Of a file, or a directory of files.
+        Path of a file, or a directory of files.
     schema : AvroSchema
         Records are read as such, by Avro's rules of resolution. Anything else is a ConfigurationError.
 

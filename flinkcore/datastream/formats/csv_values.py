@@ -64,13 +64,13 @@ class CsvDialect:
     Parameters
     ----------
     separator : str
-        Of columns; one character.
+        Separator of columns; one character.
     quote_char, escape_char : str or None
         One character; None: there is none.
     null_value : str or None
         The text of a null. None: no text is read as a null, and an empty one is written.
     line_separator : str
-        Of rows that are written.
+        Separator of rows that are written.
     allow_comments : bool
         Whether lines that begin with "#" are skipped.
     """
@@ -313,7 +313,7 @@ def row_reader(
     Parameters
     ----------
     names : sequence of str
-        Of the columns.
+        Names of the columns.
     types : sequence of CsvValueType
     null_value : str or None
     takes_more : bool

@@ -207,7 +207,7 @@ class ExponentialBackoffDelayRetryStrategy(_LimitedRetryStrategy[OUT], Generic[O
     initial_delay, max_retry_delay : int
         The first time and the longest, in ms, at least 1.
     multiplier : float
-        Of each time to the next one, above 0; fractions of a ms are cut off.
+        Ratio of each time to the previous one, above 0; fractions of a ms are cut off.
     result_predicate, exception_predicate : callable or None
         As of :class:`RetryPredicate`.
 

@@ -17,7 +17,7 @@ class FunctionSnapshotContext:
     Parameters
     ----------
     checkpoint_id : int
-        Of the checkpoint; a job takes one, when it stops.
+        Id of the checkpoint; a job takes one when it stops.
 
     Notes
     -----

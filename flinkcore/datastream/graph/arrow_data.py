@@ -43,8 +43,8 @@ class ArrowData:
         Raises
         ------
         Exception
-            Of the import. That of an iterator is raised each time, for its first rows may be gone; other data is
-            imported anew.
+            Any error of the import. That of an iterator is raised each time, for its first rows may be gone; other data
+            is imported anew.
         DataError
             If the import of an iterator was interrupted.
         """

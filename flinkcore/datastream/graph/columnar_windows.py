@@ -124,7 +124,7 @@ def columnar_trigger(
     Parameters
     ----------
     assigner : WindowAssigner
-        Of a class of :mod:`flinkcore.datastream.window`.
+        Assigner, of a class of :mod:`flinkcore.datastream.window`.
     trigger : Trigger or None
         None: the default trigger of the windows.
 

@@ -25,7 +25,7 @@ class LakeTable(LogData):
     table : Any
         Where it is, or the table itself, as its library gives it.
     filesystem : pyarrow.fs.FileSystem or None
-        Of the data files; None: as the table's location says.
+        File system of the data files, or None if the table's location determines it.
     where : tuple of pyarrow.compute.Expression
         Conditions that are true of the rows; the others are not part of the log.
     """
@@ -65,7 +65,7 @@ class DeltaTable(LakeTable):
     version : int, datetime, str or None
         Number, or the time as of which the table is read; None: the latest.
     storage_options : mapping or None
-        Of deltalake.
+        Options of deltalake.
     """
 
     version: Any = None

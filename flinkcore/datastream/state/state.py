@@ -170,7 +170,7 @@ class _WritableMap(_ReadableMap[K, V]):
         Parameters
         ----------
         dict_value : mapping, or iterable of pairs
-            Of a key that comes twice, the last value counts.
+            New entries; of a key that comes twice, the last value counts.
         """
 
     @abstractmethod

@@ -91,7 +91,7 @@ class ColumnTimestampExtractorAdapter(AssignerWithPeriodicWatermarksAdapter):
     Parameters
     ----------
     extractor : ColumnTimestampExtractor
-        Of one split.
+        Extractor of one split.
     """
 
     def __init__(self, extractor: ColumnTimestampExtractor) -> None:

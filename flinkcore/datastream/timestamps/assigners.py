@@ -22,7 +22,7 @@ class _AssignerWithWatermarks(TimestampAssigner):
         Returns
         -------
         object
-            Of the types that `WatermarkGenerator.snapshot_state` may return.
+            State of the types that `WatermarkGenerator.snapshot_state` may return.
 
         Raises
         ------

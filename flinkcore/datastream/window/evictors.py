@@ -210,7 +210,7 @@ class DeltaEvictor(_BuiltInEvictor):
     ----------
     threshold : float
     delta_function : DeltaFunction or callable
-        Of an element and the last one.
+        Function of an element and the last one.
     do_evict_after : bool
         True: elements are removed after the window function was called; False: before.
 

@@ -478,7 +478,7 @@ class DeltaTrigger(_BuiltInTrigger):
     ----------
     threshold : float
     delta_function : DeltaFunction or callable
-        Of the old element and the new one.
+        Function of the old element and the new one.
 
     Raises
     ------

@@ -84,7 +84,7 @@ class SourceOperator(Generic[SplitT]):
     subtask_index, parallelism : int
         Index of the subtask, and the number of subtasks.
     conversion : callable, optional
-        Of each record to its declared type, before its timestamp is assigned.
+        Conversion of each record to its declared type, before its timestamp is assigned.
     operator_id : str
         The source's name in latency markers.
     latency_tracking_interval_ms : int
@@ -92,7 +92,7 @@ class SourceOperator(Generic[SplitT]):
     holds_end : bool
         Whether the end of the input waits for `end_input`.
     downtime_ms : int
-        How long the source did not run before it was restored: by so much its clock is ahead of that of idleness.
+        Time for which the source did not run before it was restored: the lead of its clock over that of idleness.
 
     Raises
     ------

@@ -112,12 +112,12 @@ class WatermarkSampler:
 
     @property
     def latest(self) -> int:
-        """The last watermark, in ms since the epoch; -2**63 if there was none."""
+        """The last watermark, in ms since the epoch; -2**63 before the first."""
         return self._latest
 
     @property
     def oldest_sample(self) -> int:
-        """The watermark `capacity` samplings ago, in ms since the epoch; -2**63 if there was none."""
+        """The watermark `capacity` samplings ago, in ms since the epoch; -2**63 before the first."""
         return self._samples[0] if self._samples else self._latest
 
 
@@ -323,7 +323,7 @@ class SourceSplitMetrics:
 
     @property
     def current_watermark(self) -> int:
-        """The split's watermark in ms since the epoch; -2**63 if there was none."""
+        """The split's watermark in ms since the epoch; -2**63 before the first."""
         return self.watermark_gauge.value
 
     @property

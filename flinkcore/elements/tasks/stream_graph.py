@@ -121,7 +121,7 @@ class StreamNode:
 
     @property
     def _only_follower(self) -> Transformation | None:
-        """The step in the same chain that alone takes its results; None: there is no such step."""
+        """The step in the same chain that alone takes its results, or None."""
         if len(self.outputs) != 1 or self.collects:
             return None
         (edge,) = self.outputs
@@ -160,7 +160,7 @@ class StreamEdge:
     ----------
     source, target : StreamNode
     partition : Partition or Partitioning
-        How elements are distributed to subtasks.
+        Distribution of elements to subtasks.
     output_tag : OutputTag or None
         The side output that is read; None for the main output.
     chained : bool
@@ -197,7 +197,7 @@ class StreamEdge:
 
 @dataclass(frozen=True)
 class _Read:
-    """What a step reads: an operator, which of its outputs, and how elements are distributed."""
+    """Input of a step: an operator, one of its outputs, and the distribution of elements."""
 
     node: StreamNode
     partition: Partition | None = None

@@ -116,7 +116,7 @@ class Subtask:
             if self.is_head:
                 restored.restore_inputs(self.setup, self.input_processors)
             if restored.is_idle(self):
-                # What reads the output is idle, too, and has to hear when that ends.
+                # Readers of the output are idle, too, and must be notified when that ends.
                 self.operator.announce_idleness()
 
     @property
@@ -303,7 +303,7 @@ class StreamTask:
         ----------
         function : SourceFunction
         states : mapping of str to OperatorStateSnapshot, optional
-            What it goes on from, if it has states.
+            States from which it resumes, if it has any.
         """
         setup = self._source_setup
         assert setup is not None

@@ -137,7 +137,7 @@ class Generator:
     Attributes
     ----------
     events : int
-        Of all kinds.
+        Number of events of all kinds.
     seed : int
     events_per_second : int
         In event time, and in arrivals.
@@ -148,7 +148,7 @@ class Generator:
     people_before : int
         Persons who registered before the log.
     hot_bidders_of_1024 : int
-        Of 1,024 bids, so many are of the hot bidder of the moment.
+        Number of bids of each 1,024 that are of the current hot bidder.
     base_ms : int
         Event time of the first event.
 

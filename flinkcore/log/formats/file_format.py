@@ -80,7 +80,7 @@ class ColumnsToRead:
         Parameters
         ----------
         found : pyarrow.Schema
-            Of the file, encoded or not.
+            Schema of the file, encoded or not.
         found_in : str
             The file's name, for the message.
 

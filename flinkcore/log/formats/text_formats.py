@@ -534,7 +534,7 @@ def _with_inferred_types(
     given : mapping
         Types that were not inferred.
     rows : pyarrow.RecordBatch or pyarrow.Table, optional
-        Of the first block, None if there are none.
+        Rows of the first block, None if there are none.
     read : callable
         Reads the first block once more, with other types of some columns.
     """

@@ -206,7 +206,7 @@ class RankedChunk(Chunk):
     chunk : Chunk
         The rows.
     order : RowOrder
-        Of the log.
+        Order of the log.
     ranks : callable
         Gives the rank of each row of the chunk.
     """

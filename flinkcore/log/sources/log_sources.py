@@ -42,7 +42,7 @@ class LogFiles:
     files : tuple of LogFile
         In log order.
     format : FileFormat
-        Of all the files.
+        Format of all the files.
     table : LogSchema or None
         The columns of the table whose files these are; None: those of the first file.
     where : tuple of pyarrow.compute.Expression

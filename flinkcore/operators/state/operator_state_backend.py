@@ -179,7 +179,7 @@ class OperatorStateBackend(OperatorStateStore):
         Raises
         ------
         ConfigurationError
-            If there is none of this name, or it is another one.
+            If no state of this name was declared, or it was declared by another descriptor.
         """
         name = state_descriptor.name
         if self._modes.get(name) is not DistributionMode.BROADCAST:

@@ -84,7 +84,7 @@ def deserialization(state_name: str, what: str, type_info: StateType | None) -> 
     ----------
     state_name : str
     what : str
-        What the values are in the state, in the plural: "elements".
+        Name of the values in the state, in the plural: "elements".
     type_info : StateType or None
         As declared.
 

@@ -87,7 +87,7 @@ class TtlClocks:
 
 
 class TtlLife:
-    """When the values of a state expire, and which of them are visible.
+    """Time to live of a state: when values expire, and which of them are visible.
 
     Parameters
     ----------
@@ -148,9 +148,9 @@ class IncrementalCleanup:
     Parameters
     ----------
     table : StateTable
-        Of a state with a time to live.
+        Table of a state with a time to live.
     cleanup_size : int
-        How many places a call looks at.
+        Number of places that a call looks at.
     life : TtlLife
 
     Notes

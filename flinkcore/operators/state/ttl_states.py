@@ -217,7 +217,7 @@ class TtlReduce:
     function : ReduceFunction
     life : TtlLife
     check : ValueCheck or None
-        Of the reduced values.
+        Check of the reduced values.
 
     Notes
     -----
@@ -272,7 +272,7 @@ class TtlAggregateFunction(AggregateFunction[IN, Stamped | None, OUT], Generic[I
     function : AggregateFunction
     life : TtlLife
     check : ValueCheck or None
-        Of the accumulators.
+        Check of the accumulators.
 
     Notes
     -----

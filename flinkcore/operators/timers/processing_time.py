@@ -21,7 +21,7 @@ ProcessingTimeCallback = Callable[[int], object]
 
 
 class ServiceStatus(Enum):
-    """What a service does with timers: run them, keep them forever, or refuse them."""
+    """Status of a service: it runs timers, keeps them forever, or refuses them."""
 
     ALIVE = "alive"
     QUIESCED = "quiesced"
@@ -116,7 +116,7 @@ class TimerSchedule:
             In ms since the epoch; may be negative. A time after 2**63 - 1 is never reached.
         callback : callable
         fixed_rate_ms, fixed_delay_ms : int or None
-            How the timer repeats.
+            Rate or delay at which the timer repeats.
 
         Raises
         ------
@@ -166,7 +166,7 @@ class TimerSchedule:
                 self._push(now_ms + timer.fixed_delay_ms, timer)
 
     def next_timestamp(self) -> int | None:
-        """Return the time of the first timer in ms since the epoch; None if there is none."""
+        """Return the time of the first timer in ms since the epoch, or None."""
         with self.lock:
             self._drop_cancelled_head()
             return self._heap[0][0] if self._heap else None
@@ -377,7 +377,7 @@ class DrivenProcessingTimeService(ProcessingTimeService):
             self._advancing = False
 
     def next_timestamp(self) -> int | None:
-        """Return the time of the first pending timer in ms since the epoch; None if there is none."""
+        """Return the time of the first pending timer in ms since the epoch, or None."""
         return self._schedule.next_timestamp()
 
     @property
@@ -439,7 +439,7 @@ class SystemProcessingTimeService(ProcessingTimeService):
         Parameters
         ----------
         timeout_ms : int
-            How long to wait at most.
+            Longest time to wait.
 
         Returns
         -------

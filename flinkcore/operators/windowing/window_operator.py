@@ -72,7 +72,7 @@ class WindowOperator(KeyedFunctionOperator[WindowFunctions], OneInputStreamOpera
     operation : WindowOperation
         Without an evictor.
     key_selector : callable or None
-        From an element to its key. None: elements come with their keys, to `process_element_of_key` only.
+        Function from an element to its key, or None if elements come with their keys, to `process_element_of_key` only.
     output : Output
     keyed_state_backend : KeyedStateBackend
         The operator's own, with its key context; windows are its namespaces.

@@ -219,7 +219,7 @@ class PendingFileSerializer(Serializer):
     Parameters
     ----------
     folder : str
-        Of the sink; files elsewhere are refused.
+        Folder of the sink; files elsewhere are refused.
     """
 
     name: ClassVar[str] = "pending file"
