@@ -539,6 +539,6 @@ def _refuse_key_group_gaps(uid: str, ranges: Sequence[tuple[int, int]], max_para
 
 
 def newest_manifest(names: Iterable[str]) -> tuple[int, str] | None:
-    """Return number and name of the newest manifest of a directory; None if there is none."""
+    """Return number and name of the newest manifest of a directory, or None."""
     numbers = [(int(match[1]), name) for name in names if (match := MANIFEST_NAME.fullmatch(name))]
     return max(numbers, default=None)

@@ -16,7 +16,7 @@ from flinkcore.errors import SchemaError
 
 
 class TableKind(Enum):
-    """What a table contains."""
+    """Kind of a table's content."""
 
     TIMERS = "timers"
     KEYED_STATE = "keyed_state"

@@ -322,7 +322,7 @@ class PendingCheckpoint:
             self._remove_others({table.file for part in manifest.parts for table in part.tables})
 
     def may_be_complete(self) -> bool:
-        """Return whether the checkpoint was committed, or that cannot be told."""
+        """Return whether the checkpoint was, or may have been, committed."""
         try:
             return self._is_complete()
         except CheckpointError:

@@ -169,10 +169,10 @@ _HEADER, _DATA, _COMPRESSION = 2, 1, 3
 """Numbers of fields in Arrow's Message.fbs: of a Message, a DictionaryBatch and a RecordBatch."""
 
 MOST_FREE_OBJECTS = 1 << 20
-"""How many structs and lists a batch may have, in addition to one for each byte of its file."""
+"""Most structs and lists of a batch, in addition to one for each byte of its file."""
 
 MOST_FREE_NULLS = 1 << 24
-"""How many values may take no byte, in addition to one for each byte of the file."""
+"""Most values that take no byte, in addition to one for each byte of the file."""
 
 
 def read_batch(data: pa.Buffer) -> pa.RecordBatch:
@@ -283,7 +283,7 @@ def _is_compressed(message: pa.ipc.Message) -> bool:
     data = memoryview(message.metadata)
 
     def field(table: int, number: int) -> int:
-        """Return the offset of a field of a table; 0 if there is none."""
+        """Return the offset of a field of a table, or 0 if it is missing."""
         (back,) = struct.unpack_from("<i", data, table)
         vtable = table - back
         size, _ = struct.unpack_from("<HH", data, vtable)

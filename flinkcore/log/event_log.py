@@ -46,7 +46,7 @@ class EventLog:
         events per second from ``arrival_start_ms``.
     split : str, SplitOrigin or None
         Column (integer, string, binary, bool, date) whose value names the split; ``FILE``: each file is one;
-        ``PARTITION``: each partition that the paths of all files name; None: the whole log is one.
+        ``PARTITION``: each partition that the paths of all files name; None if the whole log is one.
     rate : float
         Events per second and split, if there is no arrival column.
     arrival_start_ms : int
@@ -57,18 +57,18 @@ class EventLog:
     position : str, optional
         Column of integers, from 0 to 2**59 - 1, by which ties go instead of the content.
     ordered_by : tuple of SortKey
-        What orders the rows of a split behind their arrival, where they lie in no order: then `has_positions` is False,
+        Sort keys of the rows of a split after their arrival, if they have no order: then `has_positions` is False,
         and `position` the hidden column that `chunks` gives them.
     timestamp_unit, arrival_unit : {"s", "ms", "us", "ns"} or None
-        Unit of the numbers that ``timestamp`` and ``arrival`` hold. None: of integers ms, as far as these look like it.
+        Unit of the numbers in ``timestamp`` and ``arrival``; with None integers are ms if they look like it.
     integer_times : bool
         Whether the times of results are integers in ms, not Arrow timestamps.
     checked_units : tuple of str
         Settings for whose columns it is an error if integers without a unit cannot be milliseconds.
     on_bad_row : "fail", "drop" or OutputTag
-        What happens to a row whose timestamp, arrival or split is null, whose timestamp or arrival is text that is
-        no time, whose window would not fit into 64 bits of milliseconds, or whose arrival is further than 2**61 ms from
-        the epoch: an error that names it, a count per reason, or the side output with this tag.
+        Treatment of a row whose timestamp, arrival or split is null, whose timestamp or arrival is text that is
+        not a time, whose window would not fit into 64 bits of milliseconds, or whose arrival is further than 2**61 ms
+        from the epoch: an error that names it, a count per reason, or the side output with this tag.
 
     Raises
     ------
@@ -282,7 +282,7 @@ class EventLog:
 
     @property
     def size_bytes(self) -> int:
-        """Of its files, as far as that is known, or of the table in memory."""
+        """The size of its files, as far as it is known, or of the table in memory."""
         return self.source.size_bytes
 
     def require(self, column: str, wanted_by: str) -> pa.DataType:

@@ -37,7 +37,7 @@ ARRIVAL: Final = f"{HIDDEN_PREFIX}arrival"
 """Hidden column with the arrival, where an expression gives it."""
 
 _RUN_POSITIONS: Final = 1 << 56
-"""More than there are positions in a run, where columns give them: those of the next run count anew, and come later."""
+"""More than the positions of a run, if columns give them: the next run counts again from 0, but comes later."""
 
 
 @dataclass(frozen=True)
@@ -63,15 +63,15 @@ class RejectedRows:
 
 
 class Fault(NamedTuple):
-    """What can be wrong with rows of a batch.
+    """Fault of rows of a batch.
 
     Parameters
     ----------
     reason : str
     column : str
-        What messages call the column.
+        Name of the column in messages.
     rows : numpy.ndarray, shape (n,), bool, or None
-        The rows with this fault; None if there is none.
+        Rows with this fault, or None.
     unreadable : pyarrow.Array, optional
         The column, if the values are the fault.
     why_unreadable : callable, optional
@@ -173,7 +173,7 @@ class EventReader:
     before : sequence of ColumnOp
         Operations between the source and the timestamp assigner.
     columns : sequence of str, "all" or None
-        Columns needed downstream, in this order, as they are after ``before``; "all": every one; None: only
+        Columns needed downstream, in this order, as they are after ``before``; "all" for every one, None for only
         the timestamp. The operations are narrowed to what gives these.
     timestamp_range : tuple of int
         Lowest and highest timestamp, in ms, that the job has windows for; other rows are bad rows, as are those with

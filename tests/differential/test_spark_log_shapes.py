@@ -481,7 +481,7 @@ SHAPES: dict[str, Shape] = {
         growing_structs,
         lambda spark, path: spark.read.option("mergeSchema", True).parquet(str(path)),
         refused(
-            r"column 'click' is struct.* in .*1\.parquet but struct.* in .*2\.parquet; write the files anew"
+            r"column 'click' is struct.* in .*1\.parquet but struct.* in .*2\.parquet; write the files again"
         ),
         {"position": "ts"},
         Aggregate("last", "click"),

@@ -1216,7 +1216,7 @@ def test_a_file_that_is_cut_while_it_is_read_is_an_error(tmp_path, name):
     next(batches)
     with (tmp_path / name).open("r+b") as file:
         file.truncate(10_000)
-    with pytest.raises(SourceError, match=rf"{name} has been written anew .* 10,000 bytes"):
+    with pytest.raises(SourceError, match=rf"{name} was overwritten .* 10,000 bytes"):
         list(batches)
 
 

@@ -187,7 +187,7 @@ def test_a_parquet_struct_that_grows_is_refused_by_file_and_column(tmp_path):
     pq.write_table(pa.table({"payload": [{"a": 1, "b": 2}]}), tmp_path / "2.parquet")
     message = (
         r"column 'payload' is struct<a: int64> in .*1\.parquet but struct<a: int64, b: int64> in .*2\.parquet; "
-        "write the files anew with one type, or replay them as separate logs"
+        "write the files again with one type, or replay them as separate logs"
     )
     with pytest.raises(SchemaError, match=message):
         read_all(LogFiles.discover(tmp_path))

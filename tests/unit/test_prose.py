@@ -45,7 +45,7 @@ PATTERNS = {
     "gives": Pattern("docstring", r"\A\s*Gives?\b", "write Return, Yield or Emit"),
     "told": Pattern(
         "docstring comment message heading",
-        r"\b([Tt]old|[Tt]ells?)\b(?!( [\w.`-]+){0,4} apart\b)",
+        r"(?<!\.)\b([Tt]old|[Tt]ells?)\b(?!( [\w.`-]+){0,4} apart\b)",
         "write report, describe, warn or raise",
     ),
     "is no": Pattern(

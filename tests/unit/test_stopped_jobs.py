@@ -302,7 +302,7 @@ def test_no_job_stops_amid_a_log(got: list[Any], tmp_path: Path) -> None:
     slow_rows(env)
     client = env.execute_async()
     wait_until(lambda: len(got) > 3)
-    with pytest.raises(ConfigurationError, match="cannot stop within that event log. Let it run to its end"):
+    with pytest.raises(ConfigurationError, match=r"cannot stop within that event log. Let it run to its end"):
         client.stop_with_savepoint(False, str(tmp_path)).result()
     client.get_job_execution_result().result()
     assert got == list(range(200))

@@ -115,7 +115,7 @@ class ReaderOutput(SourceOutput[T_in], Protocol, Generic[T_in]):
 
 
 class DeliveryGuarantee(Enum):
-    """How often a sink writes an element if its job is repeated: here once, since it is committed once.
+    """Guarantee of a sink for the elements of a repeated job: here exactly once, since they are committed once.
 
     Notes
     -----
@@ -210,7 +210,7 @@ class SourceReader(ABC, Generic[T, SplitT]):
 
 
 class Source(ABC):
-    """Where elements come from, in splits that are read independently.
+    """Source of elements, in splits that are read independently.
 
     The elements of a split arrive at a stated rate on the job's clock, the first one an interval after its start: so
     often is a reader polled, once for each split that it reads. A reader that has nothing is polled again 1 ms later.
@@ -234,7 +234,7 @@ class Source(ABC):
         Parameters
         ----------
         parallelism : int
-            How many subtasks read the source.
+            Number of subtasks that read the source.
         """
 
     def create_reader(self, context: SourceReaderContext) -> SourceReader[Any, Any]:
@@ -244,7 +244,7 @@ class Source(ABC):
         return IteratorSourceReader()
 
     def split_serializer(self) -> Serializer | None:
-        """Return what writes splits to a checkpoint, as a reader of the source's own tells them; None: they have none.
+        """Return the serializer of the splits that the source's own reader saves in checkpoints, or None.
 
         Splits that give their elements by themselves need none: they are created again, and read on.
 
@@ -335,7 +335,7 @@ class Sink(ABC):
         """
 
     def committable_serializer(self) -> Serializer | None:
-        """Return what writes committables to a checkpoint; None: they are of the types that a checkpoint holds.
+        """Return the serializer of committables in checkpoints, or None if checkpoints hold their types.
 
         Notes
         -----
@@ -354,7 +354,7 @@ class Sink(ABC):
         Parameters
         ----------
         run_id : str
-            That of the writers' contexts.
+            Identifier of the run, as in the writers' contexts.
         """
 
 

@@ -11,7 +11,7 @@ from flinkcore.datastream.connectors.base import Source, SourceSplit
 from flinkcore.errors import ArgumentTypeError, ConfigurationError, DataError
 
 MOST_OF_ITERATOR = 10_000_000
-"""What has no length may have no end."""
+"""Most elements of an iterator, which may have no end."""
 
 
 @dataclass(frozen=True)

@@ -98,7 +98,7 @@ class BatchWriter(BulkWriter):
     writer : object
         With ``write_batch`` and ``close``.
     misfit : str
-        What an error says of elements that do not fit the writer's schema.
+        Text of the error for elements that do not fit the writer's schema.
     """
 
     def __init__(self, writer: Any, misfit: str) -> None:

@@ -415,7 +415,7 @@ def _checked(schema: object) -> CsvSchema:
 
 
 class _CsvSchemaBuilder:
-    """What the builders of both schemas of messages have in common."""
+    """Base of the builders of both schemas of messages."""
 
     def __init__(self, type_info: TypeInformation) -> None:
         self._type_info = checked_row_type(type_info, type(self).__qualname__)

@@ -59,16 +59,16 @@ _UNQUOTED_LENGTH: Final = 24
 
 @dataclass(frozen=True)
 class CsvDialect:
-    """How a text of CSV is written.
+    """Dialect of CSV texts.
 
     Parameters
     ----------
     separator : str
         Separator of columns; one character.
     quote_char, escape_char : str or None
-        One character; None: there is none.
+        One character, or None.
     null_value : str or None
-        The text of a null. None: no text is read as a null, and an empty one is written.
+        Text of a null; with None no text is read as a null, and an empty one is written.
     line_separator : str
         Separator of rows that are written.
     allow_comments : bool
@@ -113,7 +113,7 @@ def _java_length(text: str) -> int:
 
 @dataclass(frozen=True)
 class CsvValueType:
-    """How the values of a column are read and written.
+    """Reading and writing of the values of a column.
 
     Attributes
     ----------
@@ -317,8 +317,8 @@ def row_reader(
     types : sequence of CsvValueType
     null_value : str or None
     takes_more : bool
-        Whether to ignore further values of a row; a single one that is empty, behind a separator at the end of the
-        line, is always ignored.
+        Whether to ignore further values of a row; a single empty one, after a separator at the end of the line, is
+        always ignored.
     ignores_errors : bool
         Whether a value that is missing, or not of its type, becomes None. Otherwise the function raises a DataError
         that names the column.

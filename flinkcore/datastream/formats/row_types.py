@@ -16,7 +16,7 @@ BITS: Final = {
     BasicType.LONG: 64,
     BasicType.BIG_INT: None,
 }
-"""The sizes of the types of whole numbers; None: there is no limit."""
+"""Bits of the types of whole numbers, or None without a limit."""
 
 
 def of_class(value: Any, cls: type | UnionType, name: str) -> Any:

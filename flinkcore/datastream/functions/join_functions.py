@@ -143,7 +143,7 @@ class FlatJoinFunction(Function, Generic[IN1, IN2]):
 
 
 class CoGroupFunction(Function, Generic[IN1, IN2]):
-    """Evaluates all elements that two streams have for a key and window, also where one of them has none.
+    """Function of all elements that two streams have for a key and window; one of them may have none.
 
     Notes
     -----

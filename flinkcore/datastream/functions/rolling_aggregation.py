@@ -31,7 +31,7 @@ class RollingAggregation(ReduceFunction[Any]):
     """
 
     class Kind(Enum):
-        """How two values of the field are combined."""
+        """Operation that combines two values of the field."""
 
         SUM = "sum"
         MIN = "min"

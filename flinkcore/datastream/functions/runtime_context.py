@@ -34,7 +34,7 @@ OUT = TypeVar("OUT")
 
 
 class KeyedStateStore(ABC):
-    """Gives the states of a function on a keyed stream by their descriptors.
+    """Store of the states of a function on a keyed stream, by their descriptors.
 
     A state is asked for once, in ``open``, and always holds the value of the current key.
 

@@ -1,4 +1,4 @@
-"""What programs declare about steps: types, side outputs, and settings of windows and joins."""
+"""Declarations of programs about steps: types, side outputs, and settings of windows and joins."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ class IntervalJoinOperation:
     function : ProcessJoinFunction
     is_lower_bound_inclusive, is_upper_bound_inclusive : bool
     left_late_tag, right_late_tag : OutputTag or None
-        Side output of late elements; None: they are counted and dropped.
+        Side output of late elements, or None if they are counted and dropped.
 
     Raises
     ------

@@ -63,7 +63,7 @@ class DeltaTable(LakeTable):
     table : str or deltalake.DeltaTable
         Path or URI, or the table at the version that it has loaded.
     version : int, datetime, str or None
-        Number, or the time as of which the table is read; None: the latest.
+        Number of the version, or the time as of which the table is read; by default the latest.
     storage_options : mapping or None
         Options of deltalake.
     """
@@ -88,7 +88,7 @@ class IcebergTable(LakeTable):
         Path or URI of a metadata file, path of the table's directory, the name of a table in the default catalog, or
         the table.
     snapshot : int, str, datetime or None
-        Id, name of a branch or tag, or the time as of which the table is read; None: the current one.
+        Id, name of a branch or tag, or the time as of which the table is read; by default the current one.
     catalog : str or None
         Name of the catalog in which a name is looked up, or None for the default one.
     """

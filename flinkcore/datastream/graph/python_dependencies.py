@@ -1,4 +1,4 @@
-"""What the functions of jobs need beside the program: modules, archives of files, requirements, an interpreter."""
+"""Dependencies of a job's functions beside the program: modules, archives of files, requirements, an interpreter."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def python_file(file_path: str | PathLike[str]) -> Path:
     ConfigurationError
         If it is not a path.
     SourceError
-        If there is none, or it is none of these, or damaged.
+        If the file does not exist, is of another kind, or is damaged.
     """
     path = _existing(file_path, "Python file")
     if not path.is_dir() and path.suffix not in (".py", *MODULE_ARCHIVES):

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 
 class ChainingStrategy(Enum):
-    """Whether a step's operator is chained to the one before it.
+    """Chaining of a step's operator to the one before it.
 
     Notes
     -----
@@ -70,10 +70,10 @@ class OperatorSettings:
     name, uid, description : str or None
         Used in messages, ``explain`` and metrics.
     parallelism, max_parallelism : int or None
-        None: those of the environment.
+        Parallelism and its maximum, or None for those of the environment.
     chaining : ChainingStrategy
     emitted_at : str or None
-        Column of the results for the time at which they were emitted; None: there is none.
+        Column of the results for the time at which they were emitted, or None.
     """
 
     name: str | None = None
@@ -108,8 +108,8 @@ class Transformation:
     Attributes
     ----------
     path : str
-        How the step runs: ``columnar`` steps see Arrow batches and make no Python object per row; ``rows`` steps
-        call a Python function for each row.
+        Way in which the step runs: ``columnar`` steps see Arrow batches and make no Python object per row; ``rows``
+        steps call a Python function for each row.
     needs_rows : bool
         Whether a job with this step runs element by element, all of it.
     is_of_program : bool
@@ -117,7 +117,7 @@ class Transformation:
     settings : OperatorSettings
         Name, parallelism and so on.
     uid : str or None
-        The id of the step's state in checkpoints; None: the executor assigns one. It is one of the settings.
+        Id of the step's state in checkpoints, or None if the executor assigns one. It is one of the settings.
 
     Notes
     -----
@@ -177,7 +177,7 @@ class LogData(ABC):
 
     @property
     def position(self) -> str | None:
-        """The column with the numbers of the rows in an order that was asked for; None: there is none."""
+        """The column with the numbers of the rows in the requested order, or None."""
         return None
 
     @abstractmethod
@@ -208,7 +208,7 @@ class EventLogSource(Transformation):
     position : str or None
         As of `LogData`.
     ordered_by : tuple of SortKey
-        What `position=` names: rows lie in no order.
+        Columns that `position=` names, if rows have no order.
     """
 
     data: Any
@@ -235,7 +235,7 @@ class EventLogSource(Transformation):
 
     @property
     def boundedness(self) -> Boundedness:
-        """That of the stream of which the log is the record."""
+        """The boundedness of the stream that the log records."""
         return Boundedness.CONTINUOUS_UNBOUNDED
 
     def side_outputs(self) -> tuple[OutputTag, ...]:
@@ -337,7 +337,7 @@ class PartitionTransformation(OneInputTransformation):
 
 @dataclass(eq=False, repr=False)
 class ForwardTransformation(OneInputTransformation):
-    """Gives the rows of a stream as they come: the end of a job without an operator right before it."""
+    """Step that emits the rows of a stream as they come: the end of a job without an operator right before it."""
 
     call: ClassVar[str] = "forward"
 
@@ -479,7 +479,7 @@ class WindowProcessTransformation(ProcessTransformation):
     ----------
     function : WindowOperation
     output_type : pyarrow.Schema or None
-        None: that of the rows, which a reduce function returns.
+        Schema of the results, or None for that of the rows, which a reduce function returns.
     """
 
     function: WindowOperation

@@ -46,7 +46,7 @@ class TimestampedValue(NamedTuple):
         Raises
         ------
         DataError
-            If there is none.
+            If the element has no timestamp.
         """
         if self.timestamp is None:
             raise DataError(
@@ -164,7 +164,7 @@ class CountEvictor(_BuiltInEvictor):
 
 @dataclass(frozen=True)
 class TimeEvictor(_BuiltInEvictor):
-    """Keeps the elements whose timestamps lie less than a length of time behind the latest one.
+    """Keeps the elements whose timestamps lie less than a length of time before the latest one.
 
     If the first element has no timestamp, all elements are kept; otherwise an element without one is an error.
 

@@ -19,7 +19,7 @@ W2 = TypeVar("W2", bound=Window)
 
 
 class WindowStagger(Enum):
-    """How tumbling windows are staggered.
+    """Staggering of tumbling windows.
 
     ``ALIGNED``: not at all. ``RANDOM``: by a random part of their size. ``NATURAL``: by the processing time of the
     first element, counted from the start of its window.

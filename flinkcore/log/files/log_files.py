@@ -1,4 +1,4 @@
-"""Which files make an event log: paths, globs, directories, lists and URIs to an ordered list of files."""
+"""Files of an event log: paths, globs, directories, lists and URIs to an ordered list of files."""
 
 import os
 import re
@@ -42,7 +42,7 @@ class LogFile:
     path : str
         Path within the filesystem.
     name : str
-        What messages and the split ``FILE`` call it: an absolute local path, a whole URI, or, if the user
+        Name in messages and in the split ``FILE``: an absolute local path, a whole URI, or, if the user
         gave the filesystem, the path within it.
     size_bytes : int or None
         None if the filesystem does not say.
@@ -52,7 +52,7 @@ class LogFile:
     modified_ns : int or None
         When it was last modified, in ns since the epoch; None if the filesystem does not say.
     deleted : ndarray of int64, shape (n_deleted,), or None
-        Rows of the file, counted from 0 and ascending, that a table has no longer; None: it has all.
+        Rows of the file that were removed from its table, counted from 0 and ascending, or None.
     split : int, str or None
         Partition that its path names, as the split ``PARTITION`` has it; None if the log is not split so.
     """
@@ -68,7 +68,7 @@ class LogFile:
 
     @property
     def location(self) -> str:
-        """Its path, or a URI where it is not local, also if the user gave the filesystem or one that wraps another."""
+        """Its path, or a URI if it is not local, even if the user passed the filesystem or one that wraps another."""
         if "://" in self.name:
             return self.name
         _, scheme, path = _in_store(self.filesystem, self.path)
@@ -92,7 +92,7 @@ class LogFile:
                 "to it. Replay files that are complete, or a copy of what there is of this one"
             )
         raise SourceError(
-            f"{self.name} has been written anew during the replay ({_version(self)} before, {_version(now)} now): run "
+            f"{self.name} was overwritten during the replay ({_version(self)} before, {_version(now)} now). Run "
             "the replay again when nothing writes to the log"
         )
 
@@ -257,7 +257,7 @@ def discover_files(
 
 
 def partition_fields(files: Sequence[LogFile]) -> list[pa.Field]:
-    """Give the columns that hive-style directories add to a log.
+    """Return the columns that hive-style directories add to a log.
 
     Returns
     -------
@@ -496,7 +496,9 @@ def _glob(where: Any, base: str, names: Sequence[str]) -> list[Any]:
             elif _WILDCARD.search(name):
                 expression = re.compile(_name_expression(name))
                 for info in _within(where, directory.path):
-                    last = info.path.rpartition("/")[2]  # an error of base_name would not tell the whole path
+                    last = info.path.rpartition("/")[
+                        2
+                    ]  # an error of base_name would not contain the whole path
                     is_match = expression.fullmatch(last) and (name[0] in "._" or not _hidden(last))
                     if is_match and not _leads_back(where, info.path):
                         level.append(info)

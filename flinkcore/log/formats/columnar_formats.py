@@ -78,13 +78,13 @@ class ParquetFormat:
             groups = list(pieces if pieces is not None else range(opened.metadata.num_row_groups))
             if columns.where:
                 groups = _where_true(file, groups, columns, given, found, self._int96_unit)
-            # Where the file has none of the columns, another one tells the number of rows.
+            # If the file has none of the columns, another one has the number of rows.
             names = list(dict.fromkeys(given.values())) or narrowest(plain_schema(found))
             _check_rows(opened.metadata, groups)
             # Prefetching holds all the groups of a call in memory; plain local reads hold one.
             runs = [[group] for group in groups] if local else _runs(opened.metadata, groups)
             flat = _flat_leaves(opened.metadata, names)
-            # Of a table, timestamps in 96 bits are what Spark reads.
+            # In a table, timestamps in 96 bits are read as Spark reads them.
             int96 = [] if in_table else _int96_leaves(opened.metadata, found.names, names)
             in_units = [
                 closing.enter_context(self._open(file, int96_unit=unit, metadata=opened.metadata))
@@ -281,7 +281,7 @@ def check_statistics(file: LogFile, groups: Iterable[int], names: Sequence[str])
 
 
 def _is_ordered(arrow_type: pa.DataType) -> bool:
-    """Return whether the least and the greatest value tell where all values lie; with floats, NaN lies anywhere."""
+    """Return whether the least and the greatest value bound all values; with floats, NaN may be anywhere."""
     types = pa.types
     return bool(
         types.is_integer(arrow_type)
@@ -311,7 +311,7 @@ def _flat_leaves(metadata: Any, names: Collection[str]) -> list[int]:
 def _check_columns(metadata: Any, groups: Sequence[int], flat: Sequence[int]) -> None:
     """Check that leaves have as many values as there are rows, in row groups that have been read.
 
-    What a footer says of a column's values is not asked before: if it is forged, Arrow's reader raises an error, but
+    The footer's facts on a column's values are not read before: if they are forged, Arrow's reader raises an error, but
     its accessor ends the process.
     """
     for number in groups:

@@ -1,4 +1,4 @@
-"""What every file format of an event log offers, and how its faults are named."""
+"""Interface of the file formats of an event log, and messages of their faults."""
 
 import errno
 import re
@@ -34,9 +34,9 @@ class ColumnsToRead:
     warnings : list of str
         Takes what a format finds suspicious of the file; each names it.
     known : pyarrow.Schema or None
-        All columns of the log, of which others that the file has are reported in `warnings`; None: they are not.
+        All columns of the log, so that `warnings` reports others of the file, or None for no such report.
     stored : StoredColumns or None
-        How the files hold the columns of a table; None: by these names and types.
+        Columns of a table as the files store them, or None if by these names and types.
     where : tuple of pyarrow.compute.Expression
         Conditions over the columns: pieces of whose rows none can meet all of them may be left out.
     """
@@ -62,7 +62,7 @@ class ColumnsToRead:
         return {field.name: field.type for field in self.schema}
 
     def located(self, found: pa.Schema, found_in: str) -> dict[str, str | None]:
-        """Return the columns' names in a file; None: it lacks the column, which is null then.
+        """Return the columns' names in a file, each None if it lacks the column, which is null then.
 
         Raises
         ------
@@ -104,7 +104,7 @@ class ColumnsToRead:
             if actual != wanted and not pa.types.is_null(actual):
                 raise SchemaError(
                     f"column {name!r} is {wanted} in {self.origins[name]} but {actual} in {found_in}; "
-                    "write the files anew with one type, or replay them as separate logs"
+                    "write the files again with one type, or replay them as separate logs"
                 )
         self.warn_of_others(found.names, found_in)
 
@@ -132,11 +132,11 @@ _REMEDIES = {
     errno.ESTALE: "The disk or the network file system has failed: look after it, or copy the file",
     errno.EMFILE: "Let the process have more files open at once (ulimit -n)",
 }
-"""Where the file system has refused, which says nothing of what is in the file."""
+"""Refusals of the file system, which do not depend on the file's content."""
 
 
 class FileFormat(Protocol):
-    """What an event log asks of a file format; implementations are small and picklable.
+    """File format of an event log; implementations are small and picklable.
 
     ``is_columnar``: whether some columns are read without decoding the others.
     ``of_further_files``: the format as which further files are looked at for columns that the log's first file lacks;
@@ -163,7 +163,7 @@ class FileFormat(Protocol):
     def batches(
         self, file: LogFile, pieces: range | None, columns: ColumnsToRead
     ) -> Iterator[pa.RecordBatch]:
-        """Stream the given pieces (None: all) in order, with bounded memory.
+        """Stream the given pieces, or all if None, in order, with bounded memory.
 
         The batches hold at least the given columns, in any order and encoding; the file's own are checked
         first. Their values are checked, too: what takes a batch may follow its lengths, offsets and indices.

@@ -1,4 +1,4 @@
-"""Which file format a log has: the one that the user names, or that of the extensions."""
+"""Choice of a log's file format: the one that the user names, or that of the extensions."""
 
 from collections.abc import Callable, Mapping, Sequence
 from inspect import signature

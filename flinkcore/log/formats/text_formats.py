@@ -35,9 +35,9 @@ from flinkcore.log.formats.json_keys import OtherKeys
 
 # Large enough for big batches, small enough for a wide job's memory.
 _BLOCK_BYTES = 8 << 20
-# Of further files of JSON, and of the end of each, from which types are inferred.
+# Bytes of further files of JSON, and of the end of each, from which types are inferred.
 _SAMPLED_BYTES = 1 << 20
-# Of JSON; a line is held in memory as a whole.
+# For JSON; a line is held in memory as a whole.
 _MOST_BLOCKS_OF_LINE = 16
 _LINE = re.compile(rb"[^\r\n]+")
 _WHOLE = r"^\s*[+-]?\d{16,}\s*$"
@@ -50,9 +50,10 @@ class CsvFormat:
 
     Types are inferred from the first block (8 MiB) of the first file, and every file is read with them. A
     column that is inferred as ``timestamp[s]`` is read as ``timestamp[us]``, so that fractions of a second
-    may come later; whole numbers beyond int64 are uint64, if it holds them, and those that float64 would not tell from
-    others near them are an error, unless a type is named. Text is UTF-8; of other bytes name the type, ``"binary"``. A
-    file that ends within a value is an error; one without a line break at its end, which may be cut, is warned of.
+    may come later; whole numbers beyond int64 are uint64, if it holds them, and those that float64 cannot distinguish
+    from others near them are an error, unless a type is named. Text is UTF-8; of other bytes name the type,
+    ``"binary"``. A file that ends within a value is an error; one without a line break at its end, which may be cut, is
+    warned of.
 
     Parameters
     ----------
@@ -242,7 +243,7 @@ class JsonFormat:
     Parameters
     ----------
     column_types : mapping of str to pyarrow.DataType or str, optional
-        Types that are not to be inferred, also of keys that are not found where types are inferred.
+        Types that are not to be inferred, including those of keys that inference does not find.
     """
 
     name = "json"
@@ -590,14 +591,14 @@ def _is_rounded(digits: str) -> bool:
     if len(digits) > 400:
         return True
     number = float(digits)
-    # JavaScript writes a float in the fewest digits that tell it, and zeros.
+    # JavaScript writes a float in the fewest digits that identify it, and zeros.
     return number != int(digits) and Decimal(repr(number)) != int(digits)
 
 
 def _rounded(file: LogFile, name: str, digits: str, exact: str) -> SchemaError:
     shown = digits if len(digits) <= 60 else f"{digits[:57]}..."
     return SchemaError(
-        f"{file.name} has a number in column {name!r} that float64, the type found for it, does not tell from "
+        f"{file.name} has a number in column {name!r} that float64, the inferred type, does not distinguish from "
         f"others near it: {shown}. Give the type with format_options={{'column_types': {{{name!r}: type}}}}: {exact} "
         "keeps every digit, as keys need it, and 'double' rounds"
     )

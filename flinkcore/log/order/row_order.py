@@ -54,7 +54,7 @@ def check_position_type(kind: pa.DataType, column: str) -> None:
 
 @dataclass(frozen=True)
 class RowOrder:
-    """What orders the rows of each split; picklable.
+    """Order of the rows of each split; picklable.
 
     Attributes
     ----------
@@ -75,7 +75,7 @@ class RowOrder:
 
     @property
     def schema(self) -> pa.Schema:
-        """Of what is compared, in the order in which it counts: first the two columns of the split."""
+        """The schema of compared columns, in the order in which they count: first the two columns of the split."""
         kinds = {"split": pa.int64() if self.split is None else pa.binary()}
         if isinstance(self.split, str):
             kinds["split"] = _compared_type(self.source.field(self.split).type)
@@ -115,7 +115,7 @@ def ranks_of_sorted(columns: Sequence[npt.NDArray[Any]], first_rank: int = 0) ->
     columns : sequence of numpy.ndarray, each of shape (n,)
         As of `codes_of`, of rows that are in order.
     first_rank : int
-        That of the first row: of its split, others have come before.
+        Rank of the first row, if other rows of its split came before.
     """
     rows = len(columns[0])
     starts_split = np.append(True, _changes(columns[:2]))[:rows]
@@ -167,7 +167,7 @@ class LogRanks:
         self._lock = Lock()
 
     def of(self, number: int) -> Ranks:
-        """Return the ranks of the rows of the chunk of a number."""
+        """Return the ranks of the rows of chunk `number`."""
         with self._lock:
             if self._ranks is None:
                 self._ranks = self._found()
@@ -217,7 +217,7 @@ class RankedChunk(Chunk):
 
     @classmethod
     def of(cls, chunk: Chunk, order: RowOrder, ranks: Callable[[], Ranks]) -> RankedChunk:
-        """Give ranks to a chunk; parameters as the attributes."""
+        """Return a chunk with ranks; parameters as the attributes."""
         return cls(
             chunk.index, chunk.label, chunk.rows, chunk.size_bytes, chunk.first_row, chunk, order, ranks
         )

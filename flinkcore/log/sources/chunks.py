@@ -29,7 +29,7 @@ class LogSchema:
     origins : mapping of str to str
         Column name to the file that gave its type.
     stored : StoredColumns or None
-        How the files hold the columns of a table; None: by these names and types.
+        Columns of a table as the files store them, or None if by these names and types.
     of_conditions : pyarrow.Schema
         Columns of the table that only conditions read: the log does not have them.
     """
@@ -95,7 +95,7 @@ class Chunk(ABC):
         batch_rows : int
             Rows of a batch at most.
         dictionary_columns : sequence of str
-            Those of the columns that may stay dictionary-encoded.
+            Columns that may stay dictionary-encoded.
         warnings : list of str, optional
             Takes what is suspicious of the file and yet no error, by the end of the reading.
 
@@ -151,7 +151,7 @@ class Chunk(ABC):
         return None
 
     def rows_where(self, conditions: Sequence[Expression]) -> "Chunk":
-        """Return a chunk of those rows for which all conditions are true, read as far as statistics do not tell."""
+        """Return a chunk of those rows for which all conditions are true, read as far as statistics do not decide."""
         return self
 
     def held(self, columns: Sequence[str]) -> "Chunk":
@@ -176,7 +176,7 @@ ChunkTask: TypeAlias = Callable[[Chunk], Iterable[bytes]]
 
 @dataclass(frozen=True)
 class FileChunk(Chunk):
-    """A file, or a run of its row groups or record batches (``pieces``; None: all of it).
+    """A file, or a run of its row groups or record batches (``pieces``, or None for all of it).
 
     ``where``: conditions over columns of the log, all of which are true of its rows; the file may have others.
     """

@@ -1,4 +1,4 @@
-"""Where the rows of an event log are, and how they are cut into chunks: files, or an in-memory table."""
+"""Sources of the rows of an event log, cut into chunks: files, or an in-memory table."""
 
 import os
 from bisect import bisect_left
@@ -27,7 +27,7 @@ from flinkcore.log.formats.file_format import FileFormat
 from flinkcore.log.formats.known_formats import file_format
 from flinkcore.log.sources.chunks import Chunk, FileChunk, LogSchema, TableChunk
 
-# How many files may be opened to learn the type of a column that is all null in the first.
+# Most files that are opened to learn the type of a column that is all null in the first.
 _PROBED_FILES = 16
 # Tables of many tiny chunks (appended row by row) are copied together once: a batch has a fixed cost.
 _LEAST_MEAN_ROWS = 8192
@@ -44,12 +44,12 @@ class LogFiles:
     format : FileFormat
         Format of all the files.
     table : LogSchema or None
-        The columns of the table whose files these are; None: those of the first file.
+        Columns of the table whose files these are, or None for those of the first file.
     where : tuple of pyarrow.compute.Expression
         Conditions over columns: the log has the rows for which all are true. A row that does not meet them has no
         position.
     table_name : str or None
-        Name of the table of a lake in messages, with the version or snapshot that is read; None: these are files.
+        Name of the table of a lake in messages, with the version or snapshot that is read, or None for plain files.
     """
 
     files: tuple[LogFile, ...]
@@ -93,7 +93,7 @@ class LogFiles:
             Columns of the table, those of partitions among them; a file may lack columns, which are null then, and
             have narrower types.
         columns : sequence of str, optional
-            Those that the log has; only conditions read the others. None: all.
+            Columns of the log, by default all; only conditions read the others.
         where : iterable of pyarrow.compute.Expression
             Conditions over the table's columns, all of which are true of the rows of the log. Files are left out by the
             values of their partitions, and row groups by their statistics.
@@ -195,7 +195,7 @@ class LogFiles:
 
     @property
     def size_bytes(self) -> int:
-        """Of the files, as far as that is known."""
+        """The size of the files, as far as it is known."""
         return sum(file.size_bytes or 0 for file in self.files)
 
     def chunks(self, target: int) -> list[Chunk]:
@@ -330,7 +330,7 @@ class TableSource:
 
     @property
     def size_bytes(self) -> int:
-        """Of the table in memory."""
+        """The size of the table in memory."""
         try:
             return int(self.table.nbytes)
         except pa.ArrowTypeError:  # an older pyarrow, which does not count what a slice has of views
@@ -357,7 +357,7 @@ class TableSource:
 
 @contextmanager
 def _import_faults(data: Any) -> Iterator[None]:
-    """Let an error of pyarrow's import tell what is wrong with data that is not a table, or whose reading failed."""
+    """Convert errors of pyarrow's import of data that is not a table, or whose reading failed."""
     kind = getattr(data, "type", None)
     if isinstance(kind, pa.DataType) and not pa.types.is_struct(kind):
         raise SchemaError(

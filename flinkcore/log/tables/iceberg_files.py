@@ -85,7 +85,7 @@ def opened_table(table: IcebergTable) -> Any:
     ConfigurationError
         If pyiceberg is not installed.
     SourceError
-        If there is no such table, or a directory does not tell its newest metadata file for certain.
+        If there is no such table, or the newest metadata file of a directory is not certain.
     """
     if not isinstance(table.table, str):
         return table.table
@@ -143,7 +143,7 @@ def _newest_metadata(table: IcebergTable, location: str) -> str:
     elif hinted is None and len(numbers) == len(names):
         newest = [name for number, name in numbers if number == max(numbers)[0]]
     elif hinted is not None and hinted.isdecimal() and not numbers:
-        # Who commits writes the file first and the hint after it.
+        # A commit writes the file first and the hint after it.
         later = [number for number in versions if number >= int(hinted)]
         newest = [versions[max(later)]] if int(hinted) in later else []
     if len(newest) == 1:
@@ -151,7 +151,7 @@ def _newest_metadata(table: IcebergTable, location: str) -> str:
     candidates = ", ".join(newest or names) or "there is none"
     says = "" if hinted is None else f", and version-hint.text says {hinted!r}"
     raise SourceError(
-        f"{table.name} does not tell for certain which metadata file is its newest ({candidates}{says}). {way_out}"
+        f"the newest metadata file of {table.name} is not certain ({candidates}{says}). {way_out}"
     )
 
 

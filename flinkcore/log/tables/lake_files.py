@@ -87,7 +87,7 @@ def table_at(of_table: PathOfTable, filesystem: Any = None) -> LakeTable:
     Parameters
     ----------
     of_table : PathOfTable
-        How they were refused.
+        Error with which the paths were refused.
     filesystem : pyarrow.fs.FileSystem or fsspec filesystem, optional
         File system of the paths, if it was given.
 

@@ -394,7 +394,7 @@ class FileSink(Sink):
         return FileSinkBuilder(FileSink(_folder(base_path), writer_factory, policy=policy))
 
     def get_transformer(self) -> None:
-        """Return None: elements are written as they come, since files are not compacted."""
+        """Return None, since files are not compacted: elements are written as they come."""
 
     def create_writer(self, context: WriterContext) -> SinkWriter:
         return FileWriter(

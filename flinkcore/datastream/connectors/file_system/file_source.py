@@ -1,4 +1,4 @@
-"""How elements are read from files."""
+"""Sources that read elements from files."""
 
 from __future__ import annotations
 
