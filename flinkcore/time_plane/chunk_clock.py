@@ -43,7 +43,7 @@ class ChunkClock:
     Attributes
     ----------
     arrived_ms : numpy.ndarray of int64, shape (n_rows,)
-        Arrivals in the last batch, as running maximum, also of events that were read later.
+        Arrivals in the last batch, as the running maximum, including events that were read later.
     """
 
     def __init__(

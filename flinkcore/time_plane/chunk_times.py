@@ -17,7 +17,7 @@ from flinkcore.time_plane.unordered_times import UnorderedSummary
 
 
 class TimedEvents(Protocol):
-    """What the time plane reads of a batch of events: see `flinkcore.log.event_reader.TimedBatch`."""
+    """Columns of a batch of events that the time plane reads: see `flinkcore.log.event_reader.TimedBatch`."""
 
     @property
     def timestamp_ms(self) -> Int64s: ...
@@ -42,9 +42,9 @@ class GeneratorSpec:
     Parameters
     ----------
     out_of_orderness_ms : int or None
-        0 for monotonous timestamps; None: no watermarks before the end of the log.
+        Bound, 0 for monotonous timestamps, or None for no watermarks before the end of the log.
     idleness_ms : int or None
-        Replay time without events after which a split is idle; None: never.
+        Replay time without events after which a split is idle, or None for never.
 
     Raises
     ------
@@ -257,7 +257,7 @@ class _RecordedUpTo:
 
 
 class TimesChecksum:
-    """Tells whether two readings of a chunk have the same events: timestamps, arrivals and splits, in their order.
+    """Checksum of the events of a chunk, to compare two readings: timestamps, arrivals and splits, in their order.
 
     Parameters
     ----------
@@ -282,7 +282,7 @@ class TimesChecksum:
 
 @dataclass(frozen=True, eq=False)
 class ChunkTimes:
-    """What the timeline needs to know of one chunk, however many events it has.
+    """Summary of one chunk for the timeline, of a size that does not depend on the number of events.
 
     Parameters
     ----------
@@ -303,7 +303,7 @@ class ChunkTimes:
         "rows": rows read by the end of a batch; "arrival_ms": the earliest arrival in it, the running maximum
         of the chunk taken. Not for batches without events.
     warnings : list of str
-        What was suspicious of the chunk's file.
+        Warnings about the chunk's file.
     checksum : numpy.ndarray of uint64, shape (2,)
         Checksum of the events, as `TimesChecksum` makes it; zeros if there is no event.
     """
@@ -384,7 +384,7 @@ class ChunkTimesBuilder:
     restored_arrival_ms : int or None
         The last arrival before a log that is resumed from a checkpoint: recorded arrivals up to it are looked for.
     warnings : list of str, optional
-        What is suspicious of the chunk's file, complete when the batches are.
+        Warnings about the chunk's file, complete when the batches are.
     is_checked : bool
         Whether the data plane must find the same times: see `Chunk.is_checked`.
     by_arrival : bool

@@ -31,7 +31,7 @@ from flinkcore.time_plane.unordered_times import Cells, cells_of, records_in_ord
 
 @dataclass(frozen=True)
 class MergeLimits:
-    """What a merge holds in memory besides its results; they do not depend on it.
+    """Limits of a merge's memory besides its results, which do not depend on them.
 
     Parameters
     ----------
@@ -89,12 +89,12 @@ def combine(
     by_arrival : bool
         Whether the rows have no positions: see `EventLog`.
     alignment : WatermarkAlignmentParams or None
-        How closely the splits are aligned with each other; see `flinkcore.time_plane.paused_spans`.
+        Alignment of the splits with each other; see `flinkcore.time_plane.paused_spans`.
     replay_range : (int, int) or None
-        The first and the last arrival of a replay that has other logs besides; None: those of this log.
+        First and last arrival of a replay with several logs, or None for those of this log.
     limits : MergeLimits
     cut : TimeCut or None
-        Where the log is resumed from a checkpoint, whose splits are splits of this log; None: it starts anew.
+        Cut at which the log resumes from a checkpoint, whose splits are splits of this log, or None for its start.
     stops : bool
         True: what the end of the log would emit is left to a log that is resumed from the time plane's own cut.
 
@@ -338,7 +338,7 @@ class _LogTimes:
 
 
 class _TimesBySplit(NamedTuple):
-    """What `SplitRecords.add_chunk` takes of a chunk; records as the store gives them."""
+    """Columns of a chunk for `SplitRecords.add_chunk`; records as the store returns them."""
 
     splits: Int32s
     events: Int64s

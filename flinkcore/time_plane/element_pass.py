@@ -86,7 +86,7 @@ class ElementPass:
     run_rows : int
         Most emissions of a run.
     cut : TimeCut or None
-        Where the log is resumed from a checkpoint; None: it starts anew.
+        Cut at which the log resumes from a checkpoint, or None for its start.
     stops : bool
         Whether the job stops with a checkpoint.
 
@@ -135,7 +135,7 @@ class ElementPass:
         Raises
         ------
         UserCodeError
-            If a generator raises, or emits what is no watermark.
+            If a generator raises, or emits something other than a watermark.
         """
         if self._unordered is not None:
             self._unordered.append(events)
@@ -162,7 +162,7 @@ class ElementPass:
         Raises
         ------
         UserCodeError
-            If a generator raises, or emits what is no watermark.
+            If a generator raises, or emits something other than a watermark.
         """
         if self._unordered:
             events, self._unordered = PlacedTimes.concatenate(self._unordered), []
@@ -224,7 +224,7 @@ def with_emissions(
     time_plane : TimePlane
     runs : EmissionRuns
     cut : TimeCut or None
-        Where the log is resumed from a checkpoint; None: it starts anew.
+        Cut at which the log resumes from a checkpoint, or None for its start.
     states : sequence of SplitStates
         States of all splits, if the job stops with a checkpoint.
     """
@@ -293,7 +293,7 @@ def run_element_pass(
     chunks : iterable of Chunk
         All chunks, in log order.
     cut : TimeCut or None
-        Where the log is resumed from a checkpoint; None: it starts anew.
+        Cut at which the log resumes from a checkpoint, or None for its start.
 
     Returns
     -------
@@ -303,7 +303,7 @@ def run_element_pass(
     Raises
     ------
     UserCodeError
-        If a generator raises, or emits what is no watermark; names split, position and timestamp.
+        If a generator raises, or emits something else than a watermark; names split, position and timestamp.
     SourceError
         If the log has changed since the columnar pass.
     """

@@ -1,4 +1,4 @@
-"""What the operators of splits emit, element by element, and its order."""
+"""Emissions of the operators of splits, element by element, and their order."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ROW_INTEGERS = 4
 
 
 class EmissionCause(IntEnum):
-    """Why an operator emitted; at one clock, what events cause comes first."""
+    """Cause of an emission; at one clock, emissions for events come first."""
 
     EVENT = 0
     TICK = 1
@@ -39,7 +39,7 @@ class SplitEmissions:
     ----------
     cause : EmissionCause
     clock_ms : int
-        What the replay clock shows: the arrival of the event, the tick, the last arrival.
+        Time of the replay clock: the arrival of the event, the tick, the last arrival.
     position : int
         Position of the event in its split; 0 if no event is the cause.
     """
@@ -138,7 +138,7 @@ class Emissions:
 
     @property
     def position(self) -> Int64s:
-        """Of the event that was the cause; else 0."""
+        """The position of the event that was the cause; otherwise 0."""
         return self.rows[:, 2] >> 2
 
     @property
@@ -148,7 +148,7 @@ class Emissions:
 
     @property
     def timestamp_ms(self) -> Int64s:
-        """Of a watermark; else 0."""
+        """The timestamp of a watermark; otherwise 0."""
         return np.ascontiguousarray(self.rows[:, 3])
 
     def to_ipc(self) -> bytes:
@@ -171,7 +171,7 @@ RUN_ROWS = 1 << 19
 
 @dataclass
 class _Run:
-    """How far a run has been read: `read` of its rows, of which `rows` have not gone on yet."""
+    """Progress of reading a run: `read` of its rows, of which `rows` were not yielded yet."""
 
     number: int
     stored: int
@@ -267,7 +267,7 @@ class EmissionRuns:
         run.read = stop
 
     def close(self) -> None:
-        """Give back memory and file."""
+        """Release memory and file."""
         self._store.close()
 
 

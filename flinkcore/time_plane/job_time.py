@@ -65,12 +65,12 @@ class OperatorStreams:
 
 @dataclass(frozen=True)
 class JobStreams:
-    """Which logs and operators come to each operator of a job.
+    """Logs and operators that are the inputs of each operator of a job.
 
     Parameters
     ----------
     operators : tuple of OperatorStreams
-        Each behind those whose results it takes.
+        Operators, each after those whose results it takes.
     """
 
     operators: tuple[OperatorStreams, ...]
@@ -107,7 +107,7 @@ class ReplayTime:
 
 
 class JobTime:
-    """What follows from the time planes of all logs of a job.
+    """Times of a job, derived from the time planes of all its logs.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ class JobTime:
     time_planes
         Time planes of each log, as `combine_logs` makes them.
     cuts
-        Where each log is resumed from a checkpoint; none: they start anew.
+        Cut at which each log resumes from a checkpoint; empty if they start at their beginning.
 
     Attributes
     ----------

@@ -16,7 +16,7 @@ One log is one source of one group, and each of its splits a subtask of it, alig
 - Where the job stops with a checkpoint, paused splits stay paused. What waits is in the checkpoint, and the next log
   reads it when it resumes the split.
 
-Who is ahead depends on nothing but the log and the settings, and so does every result.
+The lead of a split depends only on the log and the settings, and so does every result.
 
 Notes
 -----
@@ -60,7 +60,7 @@ def summary_interval_ms(interval_ms: int, alignment: WatermarkAlignmentParams | 
 
 @dataclass(frozen=True, eq=False)
 class PausedSpans:
-    """When which split was paused, by split and clock.
+    """Spans for which splits were paused, by split and clock.
 
     Parameters
     ----------

@@ -14,7 +14,7 @@ class RecordStore:
     Parameters
     ----------
     memory_bytes : int
-        How much is kept in memory; with the array that exceeds it all go to the file.
+        Size that is kept in memory; with the array that exceeds it all arrays go to the file.
     """
 
     def __init__(self, memory_bytes: int) -> None:
@@ -72,7 +72,7 @@ class RecordStore:
         return found
 
     def close(self) -> None:
-        """Give back memory and file."""
+        """Release memory and file."""
         self._places = []
         if self._file is not None:
             self._file.close()

@@ -33,7 +33,7 @@ class SplitState:
     Parameters
     ----------
     generator : object
-        What the generator holds; with an idleness what `WatermarksWithIdleness` does.
+        State of the generator, or with an idle timeout that of `WatermarksWithIdleness`.
     unseen : bool
         Whether there were events since its last periodic call.
     watermark_ms : int
@@ -136,12 +136,12 @@ class SplitOperator:
     strategy : WatermarkStrategy
         Its generator and its idleness.
     split : object
-        Value of the split column; None: the log has one split only.
+        Value of the split column, or None if the log has a single split.
     clock : TickClock
     held : HeldGenerators
-        Those of the other splits.
+        Generators of the other splits.
     restored : SplitState or None
-        Where the split's operator stood; None: it is opened now.
+        State of the split's operator in the checkpoint, or None if it is opened now.
 
     Raises
     ------
@@ -205,7 +205,7 @@ class SplitOperator:
         Raises
         ------
         UserCodeError
-            If the generator raises, or emits what is no watermark.
+            If the generator raises, or emits something other than a watermark.
         """
         place = self.emissions
         on_event, output = self._generator.on_event, self._output
@@ -231,7 +231,7 @@ class SplitOperator:
         Raises
         ------
         UserCodeError
-            If the generator raises, or emits what is no watermark.
+            If the generator raises, or emits something other than a watermark.
         """
         self._call_before(self._clock.end_of_ticks_ms)
         self._call(self._clock.last_arrival_ms, EmissionCause.END_OF_LOG)
@@ -242,7 +242,7 @@ class SplitOperator:
         Raises
         ------
         UserCodeError
-            If the generator raises, or emits what is no watermark.
+            If the generator raises, or emits something other than a watermark.
         UnsupportedOperationError
             If it has no snapshots.
         """

@@ -23,12 +23,12 @@ Kinds = npt.NDArray[np.int8]
 
 @dataclass(frozen=True)
 class StreamStart:
-    """What a stream that is resumed from a checkpoint has emitted last.
+    """Last emission of a stream that resumes from a checkpoint.
 
     Parameters
     ----------
     watermark_ms : int
-        -2**63 if there was none.
+        Last watermark, in ms since the epoch; -2**63 before the first.
     is_idle : bool
     """
 
@@ -48,7 +48,7 @@ class Stream:
     watermark_ms : numpy.ndarray of int64, shape (n,)
         0 where it is a status.
     start : StreamStart or None
-        None: it begins with its logs.
+        Last emission before the logs, or None if the stream begins with them.
     """
 
     cause: Int64s
@@ -72,7 +72,7 @@ class Stream:
         return int(watermarks[-1]) if len(watermarks) else self._started_ms
 
     def watermarks_at(self, causes: Int64s) -> Int64s:
-        """Return the watermark behind each of some causes, which are in order and have all of its watermarks."""
+        """Return the watermark after each of some causes, which are in order and include all that raise it."""
         rises = np.full(len(causes), self._started_ms)
         at = self.is_watermark
         rises[np.searchsorted(causes, self.cause[at])] = self.watermark_ms[at]
@@ -81,7 +81,7 @@ class Stream:
 
 @dataclass(frozen=True, eq=False)
 class LogStreams:
-    """What all logs of a job emit, in total order.
+    """Emissions of all logs of a job, in total order.
 
     Parameters
     ----------

@@ -16,7 +16,7 @@ is idle. With both logs at once it would have held it back from the start.
 A replay of several logs is cut after the last event of them all, so that all of their cuts have one last arrival. A log
 without splits so far has a split None, as long as it has no other: it holds its replay back as one split does.
 
-What waits for a paused split lies on both sides: its rows and arrivals are counted here, its events are those of
+Waiting events of a paused split lie on both sides: rows and arrivals are counted here, the events are those of
 `flinkcore.log.waiting_rows`, and what the generator has seen ends at the pause.
 """
 
@@ -57,7 +57,7 @@ _NEW_ALIGNED_SPLIT: Final = {
     "sample_ms": MIN_TIMESTAMP,
     "earlier_sample_ms": MIN_TIMESTAMP,
 }
-"""What a table has besides, unless no split differs from this."""
+"""Further columns of a table, unless no split differs from these values."""
 
 _NEW: Final = _NEW_SPLIT | _NEW_ALIGNED_SPLIT
 
@@ -73,17 +73,17 @@ class TimeCut:
     opened_ms : int or None
         When the operators of the splits were opened; None if there was no event.
     watermark_ms : int
-        What the valve has emitted last; -2**63 before the first.
+        Last watermark that the valve has emitted; -2**63 before the first.
     split_values : list
         The values of the split column, in split order.
     columns : dict of str to numpy.ndarray of int64, shape (n_splits,)
         `rows`, those of the split so far; `last_arrival_ms`, their running maximum, -2**63 without events;
         `recorded_arrival_ms`, that of the last event; and the columns of `flinkcore._native.timeline`.
     generators : list or None
-        What the splits' generators hold, by `WatermarkGenerator.snapshot_state`; None: they are those of the columns.
+        States of the splits' generators, by `WatermarkGenerator.snapshot_state`, or None for those of the columns.
     input_watermark_ms, operator_watermark_ms : int
-        Where the log is one of several: what the valve of all logs of the same input has emitted last, and what the
-        operator behind has.
+        If the log is one of several: last watermarks of the valve of all logs of the same input, and of the operator
+        after it.
     later_operators_ms : tuple of tuple of int
         Where later operators do not take all of what one operator gives, and nothing else: the watermark of each of
         them, and those of its inputs.
@@ -119,7 +119,7 @@ class TimeCut:
 
     @property
     def step(self) -> tuple[int, int] | None:
-        """The step of a timeline that stands for all before the cut: its clock and watermark; None: no watermark."""
+        """The step of a timeline that stands for all before the cut: clock and watermark, or None without one."""
         if self.last_arrival_ms is None or self.watermark_ms == MIN_TIMESTAMP:
             return None
         return self.last_arrival_ms - 1, self.watermark_ms
@@ -220,7 +220,7 @@ class TimeCut:
         Raises
         ------
         SchemaError
-            If it is no such table, or one of its values contradicts another.
+            If the table is of another kind, or one of its values contradicts another.
         """
         has_generators = "generator" in table.shapes
         names = _NEW if "paused" in table.batch.schema.names else _NEW_SPLIT

@@ -46,7 +46,7 @@ class TimePass:
     timed
         The log.
     cut
-        Where the log is resumed from a checkpoint; None: it starts anew.
+        Cut at which the log resumes from a checkpoint, or None for its start.
     stops
         Whether the job stops with a checkpoint.
     """
@@ -225,11 +225,11 @@ def time_planes_of(
     chunks
         All chunks of each log.
     threads
-        How many chunks are read at once.
+        Number of chunks that are read at once.
     ways
         Numbers of the logs that are read together, as of `JobPlan`; none: each is read by itself.
     cuts
-        Where each log is resumed from a checkpoint; none: they start anew.
+        Cut at which each log resumes from a checkpoint; empty if they start at their beginning.
     waiting
         For each log the events of paused splits that wait in the checkpoint; none: of none.
     stops

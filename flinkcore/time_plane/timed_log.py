@@ -49,7 +49,7 @@ class TimedLog:
         Parameters
         ----------
         columns
-            Those needed of what `before` gives; None: only the timestamp.
+            Columns that are needed of the results of `before`, or None for the timestamp alone.
         is_placed
             Whether the positions of rows are needed where arrivals are recorded and only their content gives them.
         """

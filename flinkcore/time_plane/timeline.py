@@ -40,7 +40,7 @@ class Statuses:
     clock_ms : numpy.ndarray of int64, shape (n_statuses,)
         Non-decreasing.
     steps : numpy.ndarray of int64, shape (n_statuses,)
-        How many steps of the timeline come before.
+        Number of earlier steps of the timeline.
     idle : numpy.ndarray of int64, shape (n_statuses,)
         1: all splits are idle, 0: one is active again.
     split, position : numpy.ndarray of int64, shape (n_statuses,)
@@ -66,7 +66,7 @@ class Statuses:
 
 @dataclass(frozen=True, eq=False)
 class Holders:
-    """Which split of a log holds the merged watermark where it is.
+    """Splits of a log that hold the merged watermark back.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ class Holders:
     split : numpy.ndarray of int64, shape (n_changes,)
         A split with the least watermark among those that count, or -1 if all are idle.
     lead_ms : numpy.ndarray of int64, shape (n_changes,)
-        How much higher the least watermark of the others that count is, in the mean over the time until the next
+        Mean lead of the least watermark of the others that count, over the time until the next
         change; a split that has no watermark yet lags by the time since the log began.
     """
 
@@ -85,7 +85,7 @@ class Holders:
 
     @classmethod
     def unknown(cls) -> Holders:
-        """Of a log whose watermarks do not come from ticks alone."""
+        """Return the holders of a log whose watermarks do not come from ticks alone."""
         return cls(*np.empty((3, 0), np.int64))
 
     def at(self, arrival_ms: Int64s) -> Int64s:
@@ -106,8 +106,8 @@ class Timeline:
         Non-decreasing; a step happens after all events with arrival ≤ its clock, unless an event made it.
     watermark_ms : numpy.ndarray of int64, shape (n_steps,)
         Increasing. Where operators of a job share steps, one's watermark may stay the same at steps of the others.
-        The last step is the end of the log, 2**63 - 1 at clock 2**63 - 1, also where a generator has emitted that
-        watermark before; there is none if the job stops with a checkpoint. From a checkpoint on, the first is the
+        The last step is the end of the log, 2**63 - 1 at clock 2**63 - 1, even if a generator has emitted that
+        watermark before; it is missing if the job stops with a checkpoint. From a checkpoint on, the first is the
         watermark of that, just before its cut.
     split, position : numpy.ndarray of int64, shape (n_steps,)
         The event that made the step, which comes right after it, before later events with the same arrival;
@@ -216,7 +216,7 @@ class Timeline:
         arrival_ms, split, position : numpy.ndarray of int64, int32 and int64, shape (n_rows,)
             Their places.
         rows : numpy.ndarray of uint32, shape (n,), or None
-            Those asked for, best in total order; None: all, as they lie.
+            Requested rows, best in total order, or None for all in the given order.
 
         Returns
         -------
@@ -262,7 +262,7 @@ class Timeline:
 
 @dataclass(frozen=True, eq=False)
 class SplitTimes:
-    """What is reported of the splits, in split order.
+    """Figures of the splits for reports, in split order.
 
     Parameters
     ----------
@@ -271,7 +271,7 @@ class SplitTimes:
     rows, events : numpy.ndarray of int64, shape (n_splits,)
         Rows before filters, and events after them.
     regressions : numpy.ndarray of int64, shape (n_splits,)
-        How often the recorded arrival went back from one event of the split to the next.
+        Number of times that the recorded arrival went back from one event of the split to the next.
     raised : numpy.ndarray of int64, shape (n_splits,)
         Least number of events for which the running maximum of the arrivals was taken: those recorded before an
         earlier event of their chunk, and all events of a chunk that was recorded before the chunks ahead of it.
@@ -313,7 +313,7 @@ class SplitTimes:
 
 @dataclass(frozen=True, eq=False)
 class ChunkStarts:
-    """Where each split stands at the start of each of its chunks; entries are grouped by chunk.
+    """Position of each split at the start of each of its chunks; entries are grouped by chunk.
 
     Parameters
     ----------
@@ -328,7 +328,7 @@ class ChunkStarts:
     split : numpy.ndarray of int32, shape (n_entries,)
         Number of the split.
     base, arrival_ms : numpy.ndarray of int64, shape (n_entries,)
-        Rows of the split in the chunks before, and their maximum arrival (-2**63: there was none).
+        Rows of the split in the chunks before, and their maximum arrival (-2**63 before the first).
     """
 
     chunks: Int64s
@@ -351,7 +351,7 @@ class ChunkStarts:
 
 @dataclass(frozen=True, eq=False)
 class ArrivalFloors:
-    """What arrivals can still come after each batch of the log, in log order.
+    """Least arrivals that can still come after each batch of the log, in log order.
 
     Parameters
     ----------
@@ -384,7 +384,7 @@ class TimePlane:
     starts : ChunkStarts
     floors : ArrivalFloors
     paused : PausedSpans
-        Without watermark alignment there are none.
+        Spans of pauses; empty without watermark alignment.
     rate : ArrivalRate or None
         Where the log records no arrivals.
     by_arrival : bool
@@ -392,13 +392,13 @@ class TimePlane:
     statuses : Statuses
         When all splits were idle.
     replay_range : (int, int) or None
-        The first and the last arrival of the replay, which may have more logs than this; None: there is no event.
+        First and last arrival of the replay, which may have more logs than this, or None without events.
     restored_arrival_ms : int or None
         The last arrival before the log, where it is resumed from a checkpoint.
     cut : TimeCut or None
         Where the log ends, if the job stops with a checkpoint; it does not travel to tasks.
     warnings : tuple of str
-        What was suspicious of the log's files; nor do they.
+        Warnings about the log's files, which do not depend on it either.
     holders : Holders
         Which split holds the watermark; nor do they.
     """

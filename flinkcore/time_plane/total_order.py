@@ -52,7 +52,7 @@ class LogEvents:
 
     def take(self: EventsT, rows: RowNumbers) -> EventsT:
         """Return the given rows, copied in the given order."""
-        # numpy converts other index types anew for each column.
+        # numpy converts other index types again for each column.
         at = rows.astype(np.intp)
         return self._of_rows(taken(self.batch, rows), lambda column: column.take(at))
 
@@ -61,7 +61,7 @@ class LogEvents:
         return self._of_rows(self.batch.slice(start, stop - start), lambda column: column[start:stop])
 
     def pieces(self: EventsT, rows: RowNumbers | None, most_rows: int) -> Iterator[EventsT]:
-        """Yield the given rows in the given order (None: all, as they lie), so many at a time."""
+        """Yield the given rows in the given order, or all if None, so many at a time."""
         n_rows = len(self.arrivals) if rows is None else len(rows)
         for start in range(0, n_rows, most_rows):
             stop = min(start + most_rows, n_rows)
@@ -103,7 +103,7 @@ class LogEvents:
         timeline
             Timeline of the operator to which they come.
         rows
-            Those that come to it, in total order; None: all, as they lie.
+            Rows that come to it, in total order, or None for all in the given order.
         """
         steps = timeline.steps_before(self.arrivals, self.splits, self.positions, rows)
         return Events(self.batch, self.timestamps, self.arrivals, self.splits, self.positions, steps)
@@ -157,12 +157,12 @@ class TotalOrderMerge:
         self._held.append(events if rows is None else events.take(rows))
 
     def release(self, arrival: int | None) -> Iterator[tuple[Events, RowNumbers | None]]:
-        """Give all events that arrive before a time, in total order.
+        """Yield all events that arrive before a time, in total order.
 
         Parameters
         ----------
         arrival
-            No event that is still to be added arrives earlier (ms since the epoch); None: no more events come.
+            Lower bound of the arrivals of further events (ms since the epoch), or None if no more events come.
 
         Yields
         ------
@@ -223,7 +223,7 @@ def _are_few(runs: list[LogEvents]) -> bool:
 
 
 def _halves(runs: list[LogEvents]) -> tuple[list[LogEvents], list[LogEvents]] | None:
-    """Cut runs at the middle of the longest, or behind it if nothing is before; None: all rows are of one place."""
+    """Cut runs at the middle of the longest, or after it if nothing is before; None if all rows have one place."""
     longest = max(runs, key=lambda run: len(run.arrivals))
     arrival, split, position = longest.key(len(longest.arrivals) // 2)
     # Rows of one content have one place, where that is their position.

@@ -21,7 +21,7 @@ class ValveTimeline:
     Parameters
     ----------
     splits : int
-        How many there are.
+        Number of splits.
 
     Attributes
     ----------

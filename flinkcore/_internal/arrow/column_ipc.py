@@ -17,7 +17,7 @@ def write_columns(kind: str, scalars: Mapping[str, Any], columns: Mapping[str, A
     Parameters
     ----------
     kind : str
-        What this is; `read_columns` asks for it.
+        Kind of the content; `read_columns` checks it.
     scalars : mapping
         Further values, as JSON in the metadata of the schema.
     columns : mapping of str to numpy.ndarray or list

@@ -32,7 +32,7 @@ COMPUTED_PREFIX = HIDDEN_PREFIX + "computed "
 """Begins the names of hidden columns that a log has as such."""
 
 Columns: TypeAlias = frozenset[str] | None
-"""Names of columns; None: all columns."""
+"""Names of columns, or None for all columns."""
 
 NamedExpressions: TypeAlias = tuple[tuple[str, Expression], ...]
 
@@ -42,7 +42,7 @@ _MOST_SHOWN: Final = 200
 _NOT_OF_A_ROW: Final = re.compile(
     "ExecuteScalarExpression cannot Execute non-scalar expression|Dispatch for a MetaFunction"
 )
-"""What Arrow says of functions such as cumulative_sum, sum and rank."""
+"""Arrow's errors about functions such as cumulative_sum, sum and rank."""
 
 _TREE_LINE = re.compile(r"(call|end|literal|options|field_ref|nested_field_ref): '(.*)'")
 
@@ -82,14 +82,14 @@ class ColumnOp(Protocol):
         Parameters
         ----------
         wanted : frozenset of str or None
-            Output columns that something downstream reads; None: all.
+            Output columns that something downstream reads, or None for all.
 
         Returns
         -------
         op : ColumnOp or None
-            None: nothing is left to do.
+            The narrowed operation, or None if nothing is left to do.
         columns : frozenset of str or None
-            Input columns that give the wanted ones; None: all.
+            Input columns that the wanted ones need, or None for all.
         """
 
 
@@ -238,14 +238,14 @@ def narrow_ops(ops: tuple[ColumnOp, ...], wanted: Columns) -> tuple[tuple[Column
     ----------
     ops : tuple of ColumnOp
     wanted : frozenset of str or None
-        Columns of the last op's output that something reads; None: all.
+        Columns of the last op's output that something reads, or None for all.
 
     Returns
     -------
     ops : tuple of ColumnOp
         They keep the same rows.
     columns : frozenset of str or None
-        Columns that the first op's input must have; None: all.
+        Columns that the first op's input must have, or None for all.
     """
     left: list[ColumnOp] = []
     for op in reversed(ops):

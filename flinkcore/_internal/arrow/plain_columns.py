@@ -84,7 +84,7 @@ def _plain_type_of_any(arrow_type: pa.DataType) -> pa.DataType:
 
 
 def narrowest(schema: pa.Schema) -> list[str]:
-    """Return the name of the column that takes least to read, for the number of rows alone; none if there is none."""
+    """Return the name of the column that takes least to read, for the number of rows alone, if there is a column."""
     columns = [
         field for field in schema if depth_of(field.type) <= MOST_DEPTH and not has_no_arrays(field.type)
     ]
@@ -145,7 +145,7 @@ def plain_column(column: pa.Array, target: pa.DataType) -> pa.Array:
     Returns
     -------
     pyarrow.Array
-        Of type ``target``.
+        Column of type ``target``.
 
     Raises
     ------
@@ -198,7 +198,7 @@ def _with_plain_fields(column: pa.Array, target: pa.DataType) -> pa.Array:
 
 
 def _layout(column: pa.Array) -> tuple[list[pa.Buffer], list[pa.Array]]:
-    """Return the buffers of a nested column behind its validity, and its fields."""
+    """Return the buffers of a nested column after its validity, and its fields."""
     types, kind, rows = pa.types, column.type, len(column)
     if types.is_union(kind):
         return _layout_of_union(column)
@@ -249,7 +249,7 @@ def _viewed(column: pa.Array) -> tuple[_Int64s, _Int64s, pa.Array]:
     """Return where views of lists begin, how many values each has, and the values from the first to the last."""
     kind = np.int64 if pa.types.is_large_list_view(column.type) else np.int32
     starts, sizes = (_of_buffer(column, number, kind).astype(np.int64) for number in (1, 2))
-    # What those of nulls say may be anything.
+    # Starts and sizes of nulls may be anything.
     sizes[column.is_null().to_numpy(zero_copy_only=False)] = 0
     there = sizes > 0
     first = int(starts[there].min(initial=len(column.values)))

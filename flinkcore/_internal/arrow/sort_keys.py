@@ -1,4 +1,4 @@
-"""What orders rows: columns, each ascending or descending."""
+"""Sort keys of rows: columns, each ascending or descending."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, TypeAlias
 from flinkcore.errors import ConfigurationError
 
 Position: TypeAlias = str | Sequence[str | tuple[str, Literal["ascending", "descending"]]]
-"""What users give as `position=`: names of columns, with or without a direction."""
+"""Values of `position=`: names of columns, with or without a direction."""
 
 _DIRECTIONS: Final = {"ascending": False, "descending": True}
 

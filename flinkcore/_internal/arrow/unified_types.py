@@ -11,7 +11,7 @@ def unified_type(known: pa.DataType, found: pa.DataType) -> pa.DataType:
     known : pyarrow.DataType
         The type so far. Its fields come first, in their order.
     found : pyarrow.DataType
-        That of a further file, or part of a file. Where the two contradict each other, the known one stays.
+        Type in a further file, or part of a file. If the two contradict each other, the known one stays.
     """
     types = pa.types
     if types.is_null(known):

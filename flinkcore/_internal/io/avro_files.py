@@ -89,7 +89,7 @@ def _refuse(schema: Any, reason: str) -> NoReturn:
 
 
 class _Extent(NamedTuple):
-    """What values of a type consist of, with the types that it refers to by name in full."""
+    """Extent of the values of a type, with the types that it refers to by name in full."""
 
     is_empty: bool  # values take no bytes
     types: int = 1
@@ -204,7 +204,7 @@ class AvroFile:
     Attributes
     ----------
     schema : object
-        That of the records, parsed.
+        Schema of the records, parsed.
 
     Raises
     ------
@@ -367,7 +367,7 @@ def _within_bounds(payload: bytes, is_truncated: bool = False) -> bytes:
 
 
 def _snappy(data: bytes) -> bytes:
-    """Snappy, with a checksum of the payload behind it."""
+    """Snappy, with a checksum of the payload after it."""
     import pyarrow as pa
 
     size = 0

@@ -13,7 +13,7 @@ from typing import Any, Final
 from flinkcore.errors import ConfigurationError, DataError
 
 Conversion = Callable[[Any], Any]
-"""From a value, which is not None, to another; None: the value stays as it is."""
+"""Function from a value, which is not None, to another; no function if the value stays unchanged."""
 
 _PRIMITIVES: Final = {
     "null": "null",

@@ -15,7 +15,7 @@ from flinkcore._internal.java.texts import within
 from flinkcore.errors import DataError
 
 _NO_SPACE: Final = "".join(map(chr, range(0x21)))
-"""What ``String.trim`` removes."""
+"""Characters that ``String.trim`` removes."""
 
 _DOUBLE: Final = re.compile(r"[+-]?(?:NaN|Infinity|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[fFdD]?)")
 _NOT_PLAIN: Final = re.compile(r"[^0-9+\-.eE]")
@@ -45,7 +45,7 @@ def integer_of(text: str, bits: int | None) -> int:
     text : str
         Digits with or without a sign, and spaces around them.
     bits : int or None
-        Size of the type; None: there is no limit.
+        Size of the type, or None without a limit.
 
     Raises
     ------
@@ -177,12 +177,12 @@ def timestamp_of(text: str) -> datetime.datetime:
 
 
 def moment_of(found: re.Match[str]) -> datetime.datetime:
-    """Return the moment whose year, month, day, hour, minute, second and digits behind it a pattern has found.
+    """Return the moment whose year, month, day, hour, minute, second and digits after it a pattern has found.
 
     Raises
     ------
     ValueError
-        If there is none.
+        If there is no such moment.
     """
     *parts, fraction = found.groups(default="0")
     year, month, day, hour, minute, second = map(int, parts)
@@ -190,13 +190,13 @@ def moment_of(found: re.Match[str]) -> datetime.datetime:
 
 
 def clock_time_of(found: re.Match[str]) -> datetime.time:
-    """Return the time whose hour, minute and second a pattern has found; raise ValueError if there is none."""
+    """Return the time whose hour, minute and second a pattern has found; raise ValueError if it does not exist."""
     hour, minute, second = map(int, found.groups())
     return datetime.time(hour, minute, second)
 
 
 def microseconds_of(fraction: str) -> int:
-    """Return the microseconds of the digits behind a second's point; further digits are dropped."""
+    """Return the microseconds of the digits after a second's point; further digits are dropped."""
     return int(fraction[:6].ljust(6, "0"))
 
 

@@ -16,7 +16,7 @@ def library(module: str, extra: str, needed_by: str) -> ModuleType:
     extra : str
         Extra of this package.
     needed_by : str
-        What asks for it, for the message.
+        Name of the feature that needs it, for the message.
 
     Raises
     ------

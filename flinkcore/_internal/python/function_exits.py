@@ -1,4 +1,4 @@
-"""Functions of a job that call ``sys.exit``: the job fails, and the program goes on."""
+"""Functions of a job that call ``sys.exit``: the job fails, and the program continues."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Seeded events of Nexmark, an auction site: persons who register, auctions that they open, and bids.
 
-Of 50 events, 1 is a person, 3 are auctions and 46 are bids. Ids, hot sellers, bidders, auctions and channels, prices,
-the lengths of auctions and the sizes of texts follow the rules of Nexmark's generator. What differs, and why:
+Among 50 events, 1 is a person, 3 are auctions and 46 are bids. Ids, hot sellers, bidders, auctions and channels,
+prices, the lengths of auctions and the sizes of texts follow the rules of Nexmark's generator. What differs, and why:
 
 - every value is a hash of (seed, event number), and the log starts at a fixed time (Nexmark's: unseeded, wall clock),
   so that a log is the same wherever and in whatever parts it is made;
@@ -142,7 +142,7 @@ class Generator:
     events_per_second : int
         In event time, and in arrivals.
     disorder_ms : int
-        How far events may be out of order; 0: they arrive in order.
+        Largest time by which events are out of order, or 0 if they arrive in order.
     active_people : int
         So many persons, the last to register, bid and sell.
     people_before : int
