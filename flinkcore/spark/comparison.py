@@ -34,7 +34,7 @@ class CompareTask:
     ----------
     comparison : ResultComparison
     output : SparkSchema
-        Of the differences.
+        Schema of the differences.
     """
 
     comparison: ResultComparison
@@ -122,7 +122,7 @@ def compare(
     Raises
     ------
     ConfigurationError
-        If a column is missing, there is none to compare, or a tolerance is negative.
+        If a column is missing, no column is left to compare, or a tolerance is negative.
     SchemaError
         If a column has types that cannot be compared.
     DataError
@@ -175,7 +175,7 @@ class SparkComparison(Comparison):
     ----------
     comparison : ResultComparison
     compared : DataFrame
-        What `CompareTask` gives. It is persisted until `close`.
+        Results of `CompareTask`. They are persisted until `close`.
     """
 
     def __init__(self, comparison: ResultComparison, compared: DataFrame) -> None:

@@ -814,7 +814,7 @@ def test_a_column_that_may_give_the_order_is_not_replaced(spark: Any) -> None:
     log = SparkExecutionEnvironment(spark).from_event_log(
         spark.range(3), timestamp="id", arrival="id", position="id"
     )
-    with pytest.raises(ConfigurationError, match="column 'id' is computed behind position="):
+    with pytest.raises(ConfigurationError, match="column 'id' is computed after position="):
         log.with_columns(id=-F.col("id"))
 
 

@@ -20,7 +20,7 @@ class ColumnTimerService(BatchTimerService):
     ----------
     event_time, processing_time : KeyTimers
     cuts : BatchCuts
-        Knows which keys are in the batch at hand, and which timers their elements may register.
+        Knows which keys are in the current batch, and which timers their elements may register.
     """
 
     def __init__(self, event_time: KeyTimers, processing_time: KeyTimers, cuts: BatchCuts) -> None:
@@ -61,7 +61,7 @@ class ColumnTimerService(BatchTimerService):
         row = self._cuts.first_foreign(ids)
         if row >= 0:
             raise DataError(
-                f"row {row}: the key id {ids[row]} is none of the batch at hand; timers belong to the keys in it"
+                f"row {row}: the key id {ids[row]} is not in the current batch; timers belong to the keys in it"
             )
         return ids
 

@@ -43,7 +43,7 @@ class IcebergOutput(TableOutputs):
     Raises
     ------
     ConfigurationError
-        If it is no table, or one that tasks cannot write to.
+        If it is not a table, or one that tasks cannot write to.
     SchemaError
         If a column does not fit.
     """
@@ -134,7 +134,7 @@ class IcebergOutput(TableOutputs):
         )
 
     def _statistics_plan(self, footer: Any, ids: Mapping[str, int]) -> Any:
-        """What the metadata tell of the columns of a file: no bounds that Python lacks."""
+        """Return the statistics of a file's columns for the metadata, without bounds that Python lacks."""
         reading = _module("io.pyarrow")
         plan = reading.compute_statistics_plan(self._schema, self._table.properties)
         columns = [plan[ids[footer.schema.column(at).path]] for at in range(footer.num_columns)]
@@ -146,7 +146,7 @@ class IcebergOutput(TableOutputs):
         return reading.compute_statistics_plan(self._schema, {**self._table.properties, **unbounded})
 
     def _replaced(self, written: Sequence[WrittenFile]) -> Any:
-        """The condition of the rows that the results replace."""
+        """Return the condition of the rows that the results replace."""
         expressions = _module("expressions")
         if self._mode == "overwrite":
             return expressions.AlwaysTrue()
@@ -172,7 +172,7 @@ def _module(name: str) -> Any:
 
 
 def _with_ids(column: pa.Field, field: Any) -> pa.Field:
-    """The column with the field id that files have, and whether it takes nulls; also what is nested in it."""
+    """Return the column with the field id that files have, and whether it takes nulls; also what is nested in it."""
     return pa.field(
         field.name,
         _with_nested_ids(column.type, field.field_type),
@@ -194,7 +194,7 @@ def _with_nested_ids(kind: pa.DataType, of: Any) -> pa.DataType:
 
 
 def _stored(value: pa.Scalar) -> Any:
-    """A value as Iceberg's metadata have it: dates and times as numbers."""
+    """Return a value as Iceberg's metadata have it: dates and times as numbers."""
     if value.is_valid and pa.types.is_temporal(value.type):
         return pa.array([value]).view(f"int{value.type.bit_width}")[0].as_py()
     return value.as_py()

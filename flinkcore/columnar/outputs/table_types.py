@@ -30,7 +30,7 @@ WIDENED = {
     pa.large_binary(): pa.binary(),
     pa.date64(): pa.date32(),
 }
-"""What they have for others."""
+"""Types that Delta tables have for others."""
 
 
 def has_digits(given: pa.DataType) -> bool:
@@ -39,7 +39,7 @@ def has_digits(given: pa.DataType) -> bool:
 
 
 def delta_type(given: pa.DataType) -> pa.DataType | None:
-    """The type of a Delta table that has all values of a type; None: there is none."""
+    """Return the type of a Delta table that has all values of a type, or None."""
     types = pa.types
     if given in SAME or has_digits(given):
         return given
@@ -55,7 +55,7 @@ def delta_type(given: pa.DataType) -> pa.DataType | None:
 
 
 def iceberg_type(given: pa.DataType) -> pa.DataType | None:
-    """The type of an Iceberg table that has all values of a type; None: there is none."""
+    """Return the type of an Iceberg table that has all values of a type, or None."""
     if pa.types.is_time(given):
         return pa.time64("us")
     if pa.types.is_fixed_size_binary(given):
@@ -82,7 +82,7 @@ def _nested(given: pa.DataType, type_of: TypeOf) -> pa.DataType | None:
 
 
 def new_table_schema(results: pa.Schema, type_of: TypeOf, table: str) -> pa.Schema:
-    """The columns of a new table for results.
+    """Return the columns of a new table for results.
 
     Raises
     ------

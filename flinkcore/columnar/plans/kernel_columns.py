@@ -17,7 +17,7 @@ def require_kernel_columns(fields: Iterable[pa.Field], where: str) -> None:
     Raises
     ------
     SchemaError
-        If a name, also of what a column nests, has a NUL character, at which it would end, a column nests too much, or
+        If a name, even of a nested column, has a NUL character, at which it would end, a column nests too much, or
         pyarrow has no arrays of its type.
     """
     for field in fields:

@@ -367,7 +367,7 @@ def _refuse_replaced(source: EventLogSource, before: tuple[ColumnOp, ...]) -> No
             )
         if name in [key.column for key in source.ordered_by]:
             raise ConfigurationError(
-                f"column {name!r} is computed behind position=, which orders the rows as they were recorded: give the "
+                f"column {name!r} is computed after position=, which orders the rows as they were recorded: give the "
                 "computed column another name"
             )
         if isinstance(source.split, str) and name == source.split:

@@ -1,4 +1,4 @@
-"""Progress of the tasks of a replay, told to the driver while they run.
+"""Progress of the tasks of a replay, reported to the driver while they run.
 
 Spark reports tasks only when they end. So tasks send the driver a datagram every half second, which costs nothing if
 nobody receives it. A datagram has fixed fields and a random token; all others are ignored. Where none gets through, as
@@ -31,7 +31,7 @@ _DATAGRAM = struct.Struct(f"!{_TOKEN_BYTES}s?qqqq")
 
 @dataclass(frozen=True)
 class ProgressAddress:
-    """Where tasks send their progress; picklable."""
+    """Address to which tasks send their progress; picklable."""
 
     host: str
     port: int
@@ -186,7 +186,7 @@ class ProgressReceiver:
 def progress_of(
     spark: Any, events: int, partitions: int, stages: int, listener: ProgressListener | None
 ) -> Iterator[ProgressAddress | None]:
-    """Tell a listener how far the jobs of the block have come.
+    """Report the progress of the jobs of the block to a listener.
 
     Parameters
     ----------
@@ -221,7 +221,7 @@ def progress_of(
 
 @contextmanager
 def _share_of_stages(spark: Any, stages: int) -> Iterator[Callable[[], float]]:
-    """What tells how much of the jobs is done that this thread runs in the block, in the group that it has set."""
+    """Yield a function that returns the finished share of the jobs that this thread runs in the block, in its group."""
     if hasattr(spark, "registerProgressHandler") and not is_classic(spark):
         of_stages = _RemoteStages(stages)
         spark.registerProgressHandler(of_stages)
@@ -271,5 +271,5 @@ class _RemoteStages:
 
 
 def _share(stages: Iterable[tuple[int, int]]) -> float:
-    """How many stages are done, given how many of the tasks of each are."""
+    """Return how many stages are done, given how many of the tasks of each are."""
     return sum(done / tasks for done, tasks in stages if tasks)

@@ -43,7 +43,7 @@ def archive_path(java: Path) -> Path:
 
 
 def archive_options(java: Path) -> str | None:
-    """Return the options with which a JVM uses the archive; None if there is none.
+    """Return the options with which a JVM uses the archive, or None without one.
 
     A JVM that an archive does not fit, since jars or its own options are others, starts as without.
 

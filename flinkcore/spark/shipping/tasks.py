@@ -132,6 +132,6 @@ def portable(spark: Any, task: BatchFunction, for_user: bool = False) -> BatchFu
         with working_directory(archives):
             yield from pickle.loads(pickled)(batches)
 
-    # By it Spark's plans show the step, also of a query that begins from a DataFrame of results.
+    # Spark's plans show the step by this name, even in a query that begins from a DataFrame of results.
     run.__name__ = f"flinkcore.{type(task).__name__}"
     return run
