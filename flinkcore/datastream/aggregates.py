@@ -1,4 +1,4 @@
-"""Aggregates over the rows of a window, by column name; as in SQL, nulls are no values."""
+"""Aggregates over the rows of a window, by column name; as in SQL, nulls do not count as values."""
 
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -43,7 +43,7 @@ class Aggregate:
     by : str or None
         Column that ``min_by`` and ``max_by`` compare.
     percentage : float or None
-        Of ``approx_percentile``, from 0 to 1.
+        Percentage of ``approx_percentile``, from 0 to 1.
 
     Raises
     ------
@@ -192,7 +192,7 @@ def last(column: str) -> Aggregate:
 def min_by(column: str, by: str) -> Aggregate:
     """Return the column's value in the element where ``by`` is smallest; the first to arrive wins a tie.
 
-    The value may be of any type; what ``by`` compares is no struct, list or map.
+    The value may be of any type; ``by`` compares any type except structs, lists and maps.
     """
     return Aggregate("min_by", column, by)
 
@@ -200,7 +200,7 @@ def min_by(column: str, by: str) -> Aggregate:
 def max_by(column: str, by: str) -> Aggregate:
     """Return the column's value in the element where ``by`` is largest; the first to arrive wins a tie.
 
-    The value may be of any type; what ``by`` compares is no struct, list or map.
+    The value may be of any type; ``by`` compares any type except structs, lists and maps.
     """
     return Aggregate("max_by", column, by)
 
@@ -230,7 +230,7 @@ def approx_percentile(column: str, percentage: float) -> Aggregate:
     Parameters
     ----------
     column : str
-        Of integers, floats, bools or decimal128.
+        Column of integers, floats, bools or decimal128.
     percentage : float
         From 0, which gives the least value, to 1, which gives the greatest; 0.5 gives the median.
     """

@@ -66,7 +66,7 @@ class _TwoStreams(Generic[F]):
         Raises
         ------
         ConfigurationError
-            If there is none, one is given twice, or one is no name.
+            If no column is given, one is given twice, or one is not a name.
 
         Notes
         -----
@@ -129,7 +129,7 @@ class Where(Generic[F]):
         Raises
         ------
         ConfigurationError
-            If their number differs, there is none, one is given twice, or one is no name.
+            If their number differs, no column is given, one is given twice, or one is not a name.
         """
         keyed2 = self._streams._keyed(self._streams.stream2, key_columns, "equal_to")
         columns1 = self._keyed1.key_columns
@@ -361,7 +361,7 @@ class IntervalJoined:
         Raises
         ------
         ConfigurationError
-            If the function is of another class, the lower bound is greater than the upper one, or a type is no type.
+            If the function is of another class, the lower bound is greater than the upper one, or a type is invalid.
 
         Notes
         -----

@@ -55,7 +55,7 @@ PATTERNS = {
         "write is not a",
     ),
     "of a number": Pattern(
-        "docstring comment", r"\bof (a|its|the|their) numbers?\b(?! of\b)", "name the parameter"
+        "docstring comment", r"\bof (a|its|the|their) number\b(?! of\b)", "name the parameter"
     ),
     "none": Pattern("docstring comment", r"(?<!-> )\bNone: ", "write or None if"),
     "also": Pattern(
