@@ -128,7 +128,7 @@ class ResultComparison:
         taken = [name for name in key_names if name.lower() in _OWN]  # Spark takes no notice of case
         if taken:
             raise ConfigurationError(
-                f"differences have columns {', '.join(_OWN)} of their own: rename the key {taken[0]!r} on both sides"
+                f"differences have columns {', '.join(_OWN)} of their own. Rename the key {taken[0]!r} on both sides"
             )
         if not compared:
             raise ConfigurationError(
@@ -501,7 +501,7 @@ class _Differences:
             keys = self._expected.select(list(self._comparison.keys)).slice(int(order[many[0]]), 1)
             raise DataError(
                 f"{rows_of_key[many[0]]:,} rows of the sink and {(last - first)[many[0]]:,} of the replay have the key "
-                f"{keys.to_pylist()[0]}: name columns as keys that tell results apart, such as the start of the window"
+                f"{keys.to_pylist()[0]}. Name columns as keys that tell results apart, such as the start of the window"
             )
         n_pairs = np.cumsum(last - first)
         start = 0

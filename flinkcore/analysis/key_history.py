@@ -365,7 +365,7 @@ def _refuse_unknown_windows(windows: KeyWindows) -> None:
     assigner = windows.assigner
     if windows.merge and assigner.is_event_time() and type(assigner) not in SESSIONS:
         raise ConfigurationError(
-            f"{type(assigner).__name__} merges windows in a way of its own, and why() cannot tell which of them take "
+            f"{type(assigner).__name__} merges windows in its own way, and why() does not know which of them take "
             "an event in. It explains sessions, and windows that do not merge"
         )
     if getattr(assigner, "window_stagger", None) is WindowStagger.NATURAL:

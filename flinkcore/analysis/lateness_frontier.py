@@ -111,7 +111,7 @@ class WindowLateness:
         Last moments of the windows that have events, ascending.
     opened_behind_ms, last_behind_ms : numpy.ndarray of int64, shape (n_windows,)
         Distance of the window's last moment behind the watermark of bound 0 when its first event arrives, and its last
-        one: under bounds up to that, the event is late. -1 if it is not behind.
+        one: under bounds up to that, the event is late. -1 if that is not late.
     """
 
     window: TimeWindows
@@ -320,8 +320,8 @@ class LatenessFrontier:
         if at == len(counted_ms) or counted_ms[at] != bound:
             near = [shown_duration(int(each)) for each in counted_ms[max(at - 1, 0) : at + 1]]
             raise ConfigurationError(
-                f"{what} were not counted at a bound of {shown_duration(bound)}, but at {' and '.join(near)}: "
-                "take one of these, or name yours in bounds=[...]"
+                f"{what} were not counted at a bound of {shown_duration(bound)}, but at {' and '.join(near)}. "
+                "Take one of these, or name yours in bounds=[...]"
             )
         return at
 

@@ -101,7 +101,7 @@ class PointInTimeJoin:
         for _, name in names:
             if name in questions:
                 raise ConfigurationError(
-                    f"the questions have a column {name!r} already: give a prefix for the columns of the features, "
+                    f"the questions have a column {name!r} already. Give a prefix for the columns of the features, "
                     "or name those that you want in columns"
                 )
         max_age_ms = None if max_age is None else interval_or_ms(max_age, "max_age")

@@ -113,7 +113,7 @@ def check_names(names: Sequence[str], side: str) -> None:
     """Check that each column is there once (ConfigurationError)."""
     twice = next((name for number, name in enumerate(names) if name in names[:number]), None)
     if twice is not None:
-        raise ConfigurationError(f"the {side} have two columns {twice!r}: rename or drop one of them")
+        raise ConfigurationError(f"the {side} have two columns {twice!r}. Rename or drop one of them")
 
 
 def names_of(names: str | Sequence[str], setting: str) -> tuple[str, ...]:

@@ -387,7 +387,7 @@ class CheckpointManifest:
             n_tables = sum(len(part.tables) for part in self.parts)
             raise DataError(
                 f"a manifest of {len(self.parts):,} parts with {n_tables:,} tables has {len(data):,} bytes, and "
-                f"{MAX_MANIFEST_BYTES:,} are the most: write the checkpoint with fewer partitions"
+                f"{MAX_MANIFEST_BYTES:,} are the most. Write the checkpoint with fewer partitions"
             )
         return data
 
@@ -421,8 +421,8 @@ class CheckpointManifest:
             raise CheckpointError(f"{where} is not a manifest of a flinkcore checkpoint")
         if version != VERSION:
             raise CheckpointError(
-                f"{where} is of the format version {version!r}, and this flinkcore reads version {VERSION}: "
-                "use the flinkcore that wrote it, or a newer one"
+                f"{where} is of the format version {version!r}, and this flinkcore reads version {VERSION}. "
+                "Use the flinkcore that wrote it, or a newer one"
             )
         if checksum != sha256:
             raise CheckpointError(f"{where} is damaged: its checksum is not the one in it")

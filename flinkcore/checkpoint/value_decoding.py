@@ -244,7 +244,7 @@ def _zone(name: str | None) -> Any:
         return ZoneInfo(name)
     except (KeyError, ValueError, OverflowError, OSError) as failure:
         raise SchemaError(
-            f"a column of a checkpoint has datetimes of the time zone {name!r}, which is not known here: install the "
+            f"a column of a checkpoint has datetimes of the time zone {name!r}, which is not known here. Install the "
             f"package tzdata ({failure})"
         ) from failure
 

@@ -82,7 +82,7 @@ class ExecutionConfig(WithFormerMethods):
         parallelism, most = self.get_parallelism(), self.get_max_parallelism()
         if self.has_max_parallelism() and parallelism > most:
             raise ConfigurationError(
-                f"the parallelism {parallelism} is higher than the maximum parallelism {most}: lower the parallelism, "
+                f"the parallelism {parallelism} is higher than the maximum parallelism {most}. Lower the parallelism, "
                 "or set_max_parallelism to more"
             )
 
@@ -359,7 +359,7 @@ class ExecutionConfig(WithFormerMethods):
         """Raise a ConfigurationError if an operator has no uid, and must have one."""
         if uid is None and not self.has_auto_generated_uids_enabled():
             raise ConfigurationError(
-                f"{operator} has no uid, and {settings.AUTO_GENERATE_UIDS.name} is false: call uid(...) of its stream"
+                f"{operator} has no uid, and {settings.AUTO_GENERATE_UIDS.name} is false. Call uid(...) of its stream"
             )
 
     def enable_object_reuse(self) -> ExecutionConfig:

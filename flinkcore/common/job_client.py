@@ -151,6 +151,6 @@ class JobClient:
         directory = self._savepoint_directory if savepoint_directory is None else savepoint_directory
         if directory is None:
             raise ConfigurationError(
-                f"{method} has no directory: give savepoint_directory, or set execution.checkpointing.savepoint-dir"
+                f"{method} has no directory. Give savepoint_directory, or set execution.checkpointing.savepoint-dir"
             )
         return f"{directory.rstrip('/')}/savepoint-{str(self._job.job_id)[:6]}-{uuid.uuid4().hex[:12]}"

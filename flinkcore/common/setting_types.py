@@ -200,7 +200,7 @@ def _map(value: Any) -> dict[str, str]:
         parts = split_values(pair, ":")
         if len(parts) != 2:
             raise ConfigurationError(
-                f"{pair!r} is not a pair of a name and a value with one colon: put a value that contains a "
+                f"{pair!r} is not a pair of a name and a value with one colon. Put a value that contains a "
                 "colon in quotation marks"
             )
         values[parts[0]] = parts[1]

@@ -316,7 +316,7 @@ class WatermarkStrategy:
         if self.timestamp_column is not None:
             raise ConfigurationError(
                 f"event time comes from {self.timestamp_column}, but elements that are handled one by one in "
-                "Python have no columns: pass with_timestamp_assigner a TimestampAssigner"
+                "Python have no columns. Pass with_timestamp_assigner a TimestampAssigner"
             )
         if self.timestamp_assigner is None:
             return RecordTimestampAssigner()

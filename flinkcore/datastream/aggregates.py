@@ -63,7 +63,7 @@ class Aggregate:
             )
         compares = self.function in ("min_by", "max_by")
         if self.by is not None and not compares:
-            raise ConfigurationError(f"{self.function}() compares no column: leave out by={self.by!r}")
+            raise ConfigurationError(f"{self.function}() compares no column. Leave out by={self.by!r}")
         needed = [self.column] if self.column is not None or self.function != "count" else []
         for name in [*needed, self.by] if compares else needed:
             if not isinstance(name, str) or not name:
@@ -75,7 +75,7 @@ class Aggregate:
             raise ConfigurationError(
                 "approx_percentile() takes a percentage from 0 to 1, such as 0.99"
                 if self.percentage is None
-                else f"{self.function}() takes no percentage: leave out {self.percentage!r}"
+                else f"{self.function}() takes no percentage. Leave out {self.percentage!r}"
             )
         if self.percentage is not None and not (
             isinstance(self.percentage, Real | Decimal) and 0 <= self.percentage <= 1

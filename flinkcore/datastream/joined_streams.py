@@ -136,7 +136,7 @@ class Where(Generic[F]):
         if len(columns1) != len(keyed2.key_columns):
             raise ConfigurationError(
                 f"where({', '.join(columns1)}) and equal_to({', '.join(keyed2.key_columns)}) name keys of "
-                f"{len(columns1)} and {len(keyed2.key_columns)} columns: name as many"
+                f"{len(columns1)} and {len(keyed2.key_columns)} columns. Name as many"
             )
         return EqualTo(self._streams, self._keyed1, keyed2)
 

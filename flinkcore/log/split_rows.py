@@ -33,7 +33,7 @@ def check_split_type(arrow_type: pa.DataType, column: str) -> None:
     ):
         raise SchemaError(
             f"split column {column!r} is {arrow_type}; a split is named by an integer, a string, a binary, "
-            "a boolean or a date: convert the column first"
+            "a boolean or a date. Convert the column first"
         )
 
 

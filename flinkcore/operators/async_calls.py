@@ -231,7 +231,7 @@ class AsyncCalls:
                 if isinstance(results, Coroutine):
                     results.close()
                 what = "cannot be none" if results is None else f"should be of list type, not {results!r:.80}"
-                raise TypeError(f"The result of AsyncFunction {what}: return a list, which may be empty")
+                raise TypeError(f"The result of AsyncFunction {what}. Return a list, which may be empty")
             call.results = list(results)
         except BaseException as failure:
             self._fail(call, method, failure)

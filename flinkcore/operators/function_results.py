@@ -65,7 +65,7 @@ class FunctionResults(ResultCollector):
         """Raise a UserCodeError if a result is not iterable, or is a text or a dict."""
         if isinstance(results, (str, bytes, bytearray, dict)) or not hasattr(results, "__iter__"):
             raise UserCodeError(
-                f"{self._function}.{method} gave {shown(results)} at {self.described(subject)}: yield elements, or "
+                f"{self._function}.{method} gave {shown(results)} at {self.described(subject)}. Yield elements, or "
                 "return a list of them, or None"
             )
 

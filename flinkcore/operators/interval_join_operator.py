@@ -167,7 +167,7 @@ class IntervalJoinOperator(KeyedFunctionOperator[ProcessJoinFunction[Any, Any]],
         if timestamp is None or timestamp == MIN_TIMESTAMP:
             raise DataError(
                 f"{self._results.described(record)}, of the {'left' if side.is_left else 'right'} input, cannot be "
-                "joined by time: give elements timestamps, with assign_timestamps_and_watermarks"
+                "joined by time. Give elements timestamps, with assign_timestamps_and_watermarks"
             )
         watermark_ms = self._timers.current_watermark()
         if timestamp < watermark_ms:

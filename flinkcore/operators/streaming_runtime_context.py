@@ -92,6 +92,6 @@ class StreamingRuntimeContext(AbstractKeyedStateStore, RuntimeContext):
     def state(self, descriptor: StateDescriptor, kind: type[StateDescriptor]) -> Any:
         if self._keyed_state_store is None:
             raise ConfigurationError(
-                f"the keyed state {descriptor.name!r} needs a keyed stream: use key_by first, and a keyed function"
+                f"the keyed state {descriptor.name!r} needs a keyed stream. Use key_by first, and a keyed function"
             )
         return self._keyed_state_store.state(descriptor, kind)

@@ -220,13 +220,13 @@ class SparkComparison(Comparison):
             If they are released.
         """
         if self._compared is None:
-            raise ConfigurationError("the comparison is closed: take its differences before, and its counts")
+            raise ConfigurationError("the comparison is closed. Take its differences before, and its counts")
         return self._compared.where(f.col("row").isNotNull()).select("row.*")
 
     def to_arrow(self) -> pa.Table:
         differences = self.to_dataframe()
         if not hasattr(differences, "toArrow"):
-            raise ConfigurationError("to_arrow() needs Spark 4.0 or later: take to_dataframe()")
+            raise ConfigurationError("to_arrow() needs Spark 4.0 or later. Take to_dataframe()")
         with task_errors_raised():
             return differences.toArrow()
 

@@ -171,7 +171,7 @@ def _columns_of(position: Any, available: Sequence[str]) -> list[Any]:
     for column in columns:
         if isinstance(column, SortKey) and column.column not in available:
             raise ConfigurationError(
-                f"position= names {column.column!r}, which is no column of the DataFrame: {', '.join(available)}"
+                f"position= names {column.column!r}, which is not a column of the DataFrame: {', '.join(available)}"
             )
     return columns
 

@@ -157,7 +157,7 @@ class StreamOperatorParameters:
         """The keyed state; a ConfigurationError in a harness without keys."""
         if self.keyed_backend is None:
             raise ConfigurationError(
-                "the operator needs keyed state: take a harness whose name begins with Keyed, and give it a key "
+                "the operator needs keyed state. Take a harness whose name begins with Keyed, and give it a key "
                 "selector"
             )
         return self.keyed_backend
@@ -370,7 +370,7 @@ class ClockedTestHarness(ABC, Generic[OUT]):
         self._refuse_closed(what)
         if not self._opened:
             raise LifecycleError(
-                f"{what}() needs an open harness: call open() before, or use it in a with statement"
+                f"{what}() needs an open harness. Call open() before, or use it in a with statement"
             )
 
     def _refuse_closed(self, what: str) -> None:

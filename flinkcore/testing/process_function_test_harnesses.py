@@ -344,7 +344,7 @@ def _keyed(given: StreamOperatorParameters) -> tuple[Output, KeyedStateBackend, 
 def _require(function: object, kind: type) -> None:
     if isinstance(function, type):
         raise ConfigurationError(
-            f"this harness takes a {kind.__name__}, not a class: make a {function.__name__}()"
+            f"this harness takes a {kind.__name__}, not a class. Make a {function.__name__}()"
         )
     if not isinstance(function, kind):
         raise ConfigurationError(f"this harness takes a {kind.__name__}, not {function!r}")

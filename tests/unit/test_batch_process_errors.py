@@ -41,10 +41,10 @@ def timers_of(method: str, ids: Any, *times: Any) -> Callable[[Any, Any], Any]:
             give_of((SIDE, {"n": [1], "m": [1, 2]})),
             "the side output 'side' got .* not equally long: n: 1, m: 2 rows|do not fit",
         ),
-        (lambda elements, ctx: 7, "it gave 7: yield batches"),
+        (lambda elements, ctx: 7, "it gave 7. Yield batches"),
         (lambda elements, ctx: elements.timestamps.sort(), "ValueError: .* read-only"),
         (lambda elements, ctx: elements.key_ids.put([0], [0]), "ValueError: .* read-only"),
-        (lambda elements, ctx: "text", "it gave 'text': yield batches"),
+        (lambda elements, ctx: "text", "it gave 'text'. Yield batches"),
         (
             timers_of("register_event_time_timers", [0, 1], [5]),
             r"timestamps has the shape \(1,\), key_ids has 2 rows",

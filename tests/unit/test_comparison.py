@@ -362,7 +362,7 @@ def test_keys_that_name_no_result_are_refused() -> None:
         patch.object(comparison, "MOST_PAIRS", 9_999),
         pytest.raises(
             DataError,
-            match=r"100 rows of the sink and 100 of the replay have the key \{'k': 'a'\}: name columns as keys",
+            match=r"100 rows of the sink and 100 of the replay have the key \{'k': 'a'\}\. Name columns as keys",
         ),
     ):
         compare(rows, rows, keys="k")

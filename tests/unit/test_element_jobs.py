@@ -1071,7 +1071,9 @@ def test_explain_tells_which_steps_call_functions(env: StreamExecutionEnvironmen
 def test_an_iterator_that_may_have_no_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(collection, "MOST_OF_ITERATOR", 10)
     env = StreamExecutionEnvironment()
-    with pytest.raises(ConfigurationError, match=r"'count' has more than 10, maybe without end: cut it with"):
+    with pytest.raises(
+        ConfigurationError, match=r"'count' has more than 10, maybe without end\. Cut it with"
+    ):
         env.from_collection(itertools.count())
     assert list(env.from_collection(iter(range(10))).execute_and_collect()) == list(range(10))
     assert list(env.from_collection(range(20)).execute_and_collect()) == list(range(20))

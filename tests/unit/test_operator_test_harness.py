@@ -332,7 +332,7 @@ def test_nothing_goes_in_after_close_and_the_output_stays(call: Callable[[Any], 
 
 def test_nothing_goes_in_before_open() -> None:
     harness = OneInputStreamOperatorTestHarness[str, str](lambda given: Forward(given.output))
-    with pytest.raises(LifecycleError, match=r"process_element\(\) needs an open harness: call open\(\)"):
+    with pytest.raises(LifecycleError, match=r"process_element\(\) needs an open harness\. Call open\(\)"):
         harness.process_element("a")
     harness.close()
 
@@ -456,7 +456,7 @@ def test_a_harness_takes_a_function_that_makes_its_operator() -> None:
     [
         (
             lambda given: given.keyed_state_backend,
-            "the operator needs keyed state: take a harness whose name",
+            "the operator needs keyed state. Take a harness whose name",
         ),
         (lambda given: given.key_selector, "the operator needs 1 key selectors, the harness was given 0"),
     ],

@@ -472,7 +472,7 @@ CUT = "a\0b"
         (lambda s: windowed(s).aggregate(n=count()).with_emitted_at(CUT), "of a column of results has"),
         (
             lambda s: s.select("k", "ts").key_by("k").process(Nothing(), pa.schema({CUT: pa.int64()})),
-            "of a column of results has a NUL character, at which names end for Arrow: rename it, or leave it out",
+            "of a column of results has a NUL character, at which names end for Arrow. Rename it, or leave it out",
         ),
     ],
 )

@@ -50,7 +50,7 @@ PATTERNS = {
     ),
     "is no": Pattern(
         "docstring comment message",
-        r"(?<!there )\b(is|are|was|were) no (?!longer\b|more\b|less\b|later\b|earlier\b|other\b)"
+        r"(?<![Tt]here )\b(is|are|was|were) no (?!longer\b|more\b|less\b|later\b|earlier\b|other\b)"
         r"|\b[Tt]here (is|are|was|were) none\b",
         "write is not a",
     ),

@@ -182,7 +182,7 @@ def test_an_archive_that_has_changed_counts_again_and_others_have_folders_of_the
     ("name", "target_dir", "message"),
     [
         ("missing.zip", None, "there is no archive .*missing.zip"),
-        ("notes.txt", None, "notes.txt is not named as an archive: pack a zip file"),
+        ("notes.txt", None, "notes.txt is not named as an archive. Pack a zip file"),
         ("damaged.zip", None, "damaged.zip is not an archive, or is damaged"),
         ("damaged.tar.gz", None, "damaged.tar.gz is not an archive, or is damaged"),
         ("cut.tar.gz", None, "cut.tar.gz cannot be unpacked"),

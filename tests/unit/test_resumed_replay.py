@@ -250,7 +250,7 @@ class Silent(WatermarkGenerator[Any]):
 def test_a_generator_without_a_snapshot_is_refused(tmp_path: Path) -> None:
     silent = windows(YESTERDAY, strategy=WatermarkStrategy.for_generator(Silent))
     with pytest.raises(
-        ConfigurationError, match="Silent has no snapshot_state of its own: define snapshot_state"
+        ConfigurationError, match=r"Silent has no snapshot_state of its own\. Define snapshot_state"
     ):
         silent.execute(stop_with_checkpoint=tmp_path / "c")
 

@@ -436,7 +436,7 @@ def test_results_are_not_written_beside_the_files_of_a_table(
     results = per_user(log_of(clicks(1, 2)))
     for path in (table, table / "new", directory_of(iceberg) / "data" / "new"):
         for mode in ("error", "overwrite"):
-            with pytest.raises(ConfigurationError, match="Parquet files beside its own are no rows of it"):
+            with pytest.raises(ConfigurationError, match="Parquet files beside its own are not rows of it"):
                 results.execute().write_parquet(path, mode=mode)
     for path in (table / "new", directory_of(iceberg) / "new"):
         with pytest.raises(ConfigurationError, match=r"lies in .*, which is an? (Delta|Iceberg) table"):

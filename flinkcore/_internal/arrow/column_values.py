@@ -151,7 +151,7 @@ class _Conversion:
             if any_type(column.type, _has_equal_names):
                 raise DataError(
                     f"the column {self._name!r} ({column.type}) has structs with two fields of one name, and a dict, "
-                    "which stands for a struct in Python, has one: rename them in the log, leave the column out by "
+                    "which stands for a struct in Python, has one. Rename them in the log, leave the column out by "
                     "select(...), or take fields by their numbers, such as "
                     f"with_columns({self._name}=pyarrow.compute.struct_field(pyarrow.compute.field({self._name!r}), "
                     "[0])); operators over columns take it as it is"
@@ -176,7 +176,7 @@ class _Conversion:
         )
         return DataError(
             f"the column {self._name!r} ({self._type}) holds{within} {'a value' if number is None else number} that no "
-            f"value in Python stands for ({why}): filter such rows out, leave the column out by select(...), {or_else}"
+            f"value in Python stands for ({why}). Filter such rows out, leave the column out by select(...), {or_else}"
             "; operators over columns take it as it is"
         )
 
@@ -236,7 +236,7 @@ class _Conversion:
             return ZoneInfo(name)
         except (KeyError, ValueError, OSError) as failure:
             raise DataError(
-                f"the column {self._name!r} is in the time zone {name!r}, which is not known here: install the package "
+                f"the column {self._name!r} is in the time zone {name!r}, which is not known here. Install the package "
                 f"tzdata, or cast it to UTC ({failure})"
             ) from failure
 

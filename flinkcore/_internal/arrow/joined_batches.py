@@ -81,7 +81,7 @@ def _of_columns(rows: pa.Table | pa.RecordBatch, made: Callable[[Any], pa.Array]
         except pa.ArrowInvalid as failure:
             raise DataError(
                 f"the column {name!r} of rows that come together has more than a column of type {column.type} holds, "
-                "2,147,483,647 bytes of text or elements of lists: let fewer rows come together, or cast it to "
+                "2,147,483,647 bytes of text or elements of lists. Let fewer rows come together, or cast it to "
                 f"{_large(column.type)} where it is read or made"
             ) from failure
     return pa.RecordBatch.from_arrays(columns, schema=rows.schema)

@@ -47,7 +47,7 @@ def sort_keys(position: Any) -> tuple[SortKey, ...]:
     given = position if isinstance(position, list | tuple) else [position]
     keys = tuple(map(_sort_key, given))
     if not keys:
-        raise ConfigurationError("position= names no column: leave it out, or name what orders the rows")
+        raise ConfigurationError("position= names no column. Leave it out, or name what orders the rows")
     names = [key.column for key in keys]
     for name in names:
         if names.count(name) > 1:

@@ -98,8 +98,8 @@ class AvroTypes:
             if len(branches) != 1:
                 if not branches or not self._takes_unions:
                     raise ConfigurationError(
-                        f"a field has one type beside null, not those of the union of {_listed(schema)}: "
-                        "write another one"
+                        f"a field has one type beside null, not those of the union of {_listed(schema)}. "
+                        "Write another one"
                     )
                 self._classes_of_union(branches)
                 return branches, len(branches) != len(schema)
@@ -170,7 +170,7 @@ class AvroTypes:
         if logical == "decimal" and kind in ("bytes", "fixed"):
             if schema["precision"] > _MOST_DIGITS:
                 raise ConfigurationError(
-                    f"a decimal has up to {_MOST_DIGITS} digits in Arrow, not {schema['precision']}: write it as a text"
+                    f"a decimal has up to {_MOST_DIGITS} digits in Arrow, not {schema['precision']}. Write it as a text"
                 )
             make = pa.decimal128 if schema["precision"] <= 38 else pa.decimal256
             return make(schema["precision"], schema.get("scale", 0))

@@ -38,7 +38,7 @@ def exits_as_errors() -> Iterator[None]:
         ):
             raise
         raise UserCodeError(
-            f"a function of the job called sys.exit({exit_.code!r}): let it raise an error, and end the program where "
+            f"a function of the job called sys.exit({exit_.code!r}). Let it raise an error, and end the program where "
             "it runs the job"
         ) from exit_
 

@@ -59,7 +59,7 @@ class ElementColumns(_KeyedRows, KeyedBatchProcessFunction.ElementBatch):
     scratch : int array
         Has a row for every key id; its contents may be lost at any time.
     rows : int64 array (n_rows,), optional
-        Those of the batch.
+        Rows of the batch.
     """
 
     def __init__(

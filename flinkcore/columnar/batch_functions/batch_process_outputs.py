@@ -116,7 +116,7 @@ class BatchProcessOutputs:
         else:
             return
         raise SchemaError(
-            f"it gave results that do not say which elements or timers they are for, and {why}: yield "
+            f"it gave results that do not say which elements or timers they are for, and {why}. Yield "
             "elements.results(batch, rows) or timers.results(batch, rows)"
         )
 
@@ -142,7 +142,7 @@ def _results(given: Any) -> Iterable[Any]:
     if isinstance(given, str | bytes | pa.Array | pa.ChunkedArray | np.ndarray) or not hasattr(
         given, "__iter__"
     ):
-        raise SchemaError(f"it gave {shown(given)}: yield batches, or return one or a list of them, or None")
+        raise SchemaError(f"it gave {shown(given)}. Yield batches, or return one or a list of them, or None")
     results: Iterable[Any] = given
     return results
 
@@ -163,7 +163,7 @@ def _checked_rows(results: RowResults, given: int, n_rows: int) -> Int64s:
         rows = np.empty(0, np.int64)
     if rows.ndim != 1 or rows.dtype.kind not in "iu":
         raise SchemaError(
-            f"it gave {shown(results.rows)} as the rows that results are for: give their numbers"
+            f"it gave {shown(results.rows)} as the rows that results are for. Give their numbers"
         )
     if len(rows) != given:
         raise DataError(f"it gave {given:,} results, and {len(rows):,} rows that they are for")

@@ -267,7 +267,7 @@ class ColumnStates:
             if any_type(field.type, pa.types.is_dictionary):
                 raise ConfigurationError(
                     f"the state {name!r}: the column {field.name!r} has the type {field.type}, and a dictionary would "
-                    "keep the values of cleared rows: take the type of its values, which rows with a dictionary fit"
+                    "keep the values of cleared rows. Take the type of its values, which rows with a dictionary fit"
                 )
         try:
             for field in schema:
@@ -283,7 +283,7 @@ class ColumnStates:
         if not isinstance(name, str) or not name:
             raise ConfigurationError(f"a state is named by a string that is not empty, not {name!r}")
         if name in self._states:
-            raise ConfigurationError(f"there are two states named {name!r}: give each a name of its own")
+            raise ConfigurationError(f"there are two states named {name!r}. Give each a name of its own")
 
     def add(self, name: str, dtype: Any, default: Any) -> NumpyColumnState:
         """Return a new column.

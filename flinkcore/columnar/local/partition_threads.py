@@ -52,7 +52,7 @@ class PartitionThreads(Generic[Read, Prepared, Done]):
     partitions
         Number of partitions and of threads.
     threads
-        Those of the whole replay.
+        Threads of the whole replay.
     """
 
     def __init__(

@@ -71,10 +71,10 @@ class IcebergOutput(TableOutputs):
         fields = tuple(self._partition_field(field, named.name) for field in self._table.spec().fields)
         require_partition_types(fields, columns, named.name)
         if mode == "overwrite_partitions" and not fields:
-            raise ConfigurationError(f"{named.name} has no partitions: give mode='overwrite'")
+            raise ConfigurationError(f"{named.name} has no partitions. Give mode='overwrite'")
         if mode == "overwrite_partitions" and any(field.transform != "identity" for field in fields):
             raise ConfigurationError(
-                f"{named.name} is partitioned by parts of times: give mode='overwrite', or delete the partitions "
+                f"{named.name} is partitioned by parts of times. Give mode='overwrite', or delete the partitions "
                 "first, and append"
             )
         data = self._table.properties.get("write.data.path", f"{self._table.location().rstrip('/')}/data")
@@ -87,7 +87,7 @@ class IcebergOutput(TableOutputs):
         column = self._schema.find_column_name(field.source_id)
         if transform not in _TRANSFORMS or "." in column:
             raise ConfigurationError(
-                f"{name} is partitioned by {transform} of {column}: take write_parquet(path), and insert the files "
+                f"{name} is partitioned by {transform} of {column}. Take write_parquet(path), and insert the files "
                 "with Spark"
             )
         return PartitionField(field.name, column, transform)

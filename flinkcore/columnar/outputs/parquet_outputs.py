@@ -211,7 +211,7 @@ class ParquetOutput:
             if table is not None:
                 where = "is" if table.path == directory else f"lies in {table.path}, which is"
                 raise ConfigurationError(
-                    f"{self.path} {where} {table.kind}, and Parquet files beside its own are no rows of it. Give "
+                    f"{self.path} {where} {table.kind}, and Parquet files beside its own are not rows of it. Give "
                     "another directory, or write into the table with write_delta or write_iceberg"
                 )
             old: list[str] = []

@@ -128,7 +128,7 @@ class TableFiles:
         Name of the table in messages.
     filesystem : pyarrow.fs.FileSystem
     directory : str
-        That of the table, in the file system.
+        Directory of the table, in the file system.
     folder : str
         Within it, for the files of this write alone.
     schema : pyarrow.Schema
@@ -245,8 +245,8 @@ class TableParts:
         text = partition_text(value)
         if text == "" and not self._files.keeps_partition_columns:
             raise DataError(
-                f"column {field.column!r} has an empty text, which {self._files.table} reads as null in a partition: "
-                "write null or another text in its place, or partition by another column"
+                f"column {field.column!r} has an empty text, which {self._files.table} reads as null in a partition. "
+                "Write null or another text in its place, or partition by another column"
             )
         name = NULL_PARTITION if text is None else quote(text, safe=" ")
         folder = f"{quote(field.name, safe='')}={name}"
@@ -366,7 +366,7 @@ def _require_known_years(column: pa.Array, name: str, table: str) -> None:
     days = [end // _ticks(column.type, "day") for end in ends.values() if end is not None]
     if any(day not in _YEARS_1_TO_9999 for day in days):
         raise DataError(
-            f"column {name!r} has a day that is not of the years 1 to 9999, for which {table} has no partition: write "
+            f"column {name!r} has a day that is not of the years 1 to 9999, for which {table} has no partition. Write "
             "null or another day in its place, or partition by another column"
         )
 

@@ -128,7 +128,7 @@ def require_partition_columns(names: Sequence[str], schema: pa.Schema) -> None:
                 f"{', '.join(schema.names)}"
             )
     if names and len(names) == len(schema):
-        raise ConfigurationError("partition_by names all columns of the results: leave one to the files")
+        raise ConfigurationError("partition_by names all columns of the results. Leave one to the files")
 
 
 def require_partition_types(fields: Iterable[PartitionField], schema: pa.Schema, table: str) -> None:

@@ -31,7 +31,7 @@ def require_kernel_columns(fields: Iterable[pa.Field], where: str) -> None:
         if cut is not None:
             within = "" if cut == field.name else f" in {field.name!r}"
             raise SchemaError(
-                f"the name {cut!r} of {where}{within} has a NUL character, at which names end for Arrow: rename it, or "
+                f"the name {cut!r} of {where}{within} has a NUL character, at which names end for Arrow. Rename it, or "
                 "leave it out"
             )
         require_readable([field])

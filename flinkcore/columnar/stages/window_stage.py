@@ -193,7 +193,7 @@ class WindowStage(Stage[EncodedEvents]):
         if least < lowest or greatest > highest:
             outside = least if least < lowest else greatest
             raise DataError(
-                f"a record with the timestamp {dated(outside)} comes to a window behind another operator, whose "
+                f"a record with the timestamp {dated(outside)} comes to a window after another operator, whose "
                 f"windows take timestamps from {lowest} to {highest}: results of processing-time timers have none "
                 "(-2**63)"
             )

@@ -73,7 +73,7 @@ def _checked(collection: Iterable[Any], type_info: TypeInformation) -> list[Any]
         if len(elements) > MOST_OF_ITERATOR and not hasattr(collection, "__len__"):
             raise ConfigurationError(
                 f"from_collection holds all elements, and {type(collection).__name__!r} has more than "
-                f"{MOST_OF_ITERATOR:,}, maybe without end: cut it with itertools.islice, give a list, or read a source "
+                f"{MOST_OF_ITERATOR:,}, maybe without end. Cut it with itertools.islice, give a list, or read a source "
                 "with from_source"
             )
     return elements

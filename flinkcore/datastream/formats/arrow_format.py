@@ -168,7 +168,7 @@ class ArrowRowWriter(BatchWriter):
     def _checked(self, element: Any) -> Row:
         row: Row | None = self._conversion(element)
         if row is None:
-            raise DataError(f"None is not a row of {self._row_type!r}: drop it before")
+            raise DataError(f"None is not a row of {self._row_type!r}. Drop it before")
         return row
 
     def _batch(self, elements: list[Row]) -> Any:

@@ -257,7 +257,7 @@ def generic_record(element: Any) -> Any:
 def _schema_of_messages(record_class: str | None, avro_schema_string: str | None) -> AvroSchema:
     if record_class is not None:
         raise UnsupportedOperationError(
-            f"{record_class} is a class of Java: give its schema, avro_schema_string=..."
+            f"{record_class} is a class of Java. Give its schema, avro_schema_string=..."
         )
     if avro_schema_string is None:
         raise ArgumentTypeError("a schema of messages needs avro_schema_string")

@@ -391,7 +391,7 @@ def row_writer(
 
     def line_of(values: Sequence[Any] | None) -> str:
         if values is None:
-            raise DataError("None is not a row of CSV: drop it before")
+            raise DataError("None is not a row of CSV. Drop it before")
         if len(values) != len(columns):
             raise DataError(f"{values!r:.200} has {len(values)} values, not {len(columns)}")
         texts = []

@@ -217,7 +217,7 @@ class _AvroParquetWriter(BatchWriter):
     def _checked(self, element: Any) -> Any:
         record = generic_record(element)
         if record is None:
-            raise DataError("None is not a record of Avro: drop it before")
+            raise DataError("None is not a record of Avro. Drop it before")
         self._conversion(record)
         return self._convert(record)
 

@@ -126,7 +126,7 @@ class RuntimeContext(KeyedStateStore):
         PyFlink has no counterpart.
         """
         raise ConfigurationError(
-            f"the column state {name!r} is for a KeyedBatchProcessFunction; this function has a current key: take "
+            f"the column state {name!r} is for a KeyedBatchProcessFunction; this function has a current key. Take "
             "get_state(ValueStateDescriptor(...))"
         )
 
@@ -152,7 +152,7 @@ class RuntimeContext(KeyedStateStore):
         PyFlink has no counterpart.
         """
         raise ConfigurationError(
-            f"the column list state {name!r} is for a KeyedBatchProcessFunction; this function has a current key: take "
+            f"the column list state {name!r} is for a KeyedBatchProcessFunction; this function has a current key. Take "
             "get_list_state(ListStateDescriptor(...))"
         )
 

@@ -163,8 +163,8 @@ def over_columns(strategy: WatermarkStrategy) -> WatermarkStrategy:
 
 def _no_column(name: str, reason: str) -> ConfigurationError:
     return ConfigurationError(
-        f"a replay over columns reads the timestamps of {name} from a column, but its method cannot be one ({reason}): "
-        "let it return a field such as element['ts'], or an arithmetic expression of fields, or take a "
+        f"a replay over columns reads the timestamps of {name} from a column, but its method cannot be one ({reason}). "
+        "Let it return a field such as element['ts'], or an arithmetic expression of fields, or take a "
         "WatermarkStrategy with_timestamp_assigner('ts')"
     )
 

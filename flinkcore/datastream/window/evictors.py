@@ -50,7 +50,7 @@ class TimestampedValue(NamedTuple):
         """
         if self.timestamp is None:
             raise DataError(
-                "an element of the window has no timestamp: call assign_timestamps_and_watermarks before, or take "
+                "an element of the window has no timestamp. Call assign_timestamps_and_watermarks before, or take "
                 "windows of processing time"
             )
         return self.timestamp

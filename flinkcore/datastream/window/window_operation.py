@@ -77,7 +77,7 @@ class WindowOperation:
         if isinstance(self.assigner, MergingWindowAssigner) and not self.trigger.can_merge():
             raise ConfigurationError(
                 f"{type(self.assigner).__name__} makes windows that merge, but {type(self.trigger).__name__} does not "
-                "support merging: let its can_merge return True, and define on_merge"
+                "support merging. Let its can_merge return True, and define on_merge"
             )
         if self.evictor is not None and not isinstance(self.evictor, Evictor):
             raise ArgumentTypeError(f"an evictor is one such as CountEvictor.of(10), not {self.evictor!r}")

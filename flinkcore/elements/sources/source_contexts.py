@@ -577,7 +577,7 @@ def get_source_context(
     elif time_characteristic is TimeCharacteristic.IngestionTime:
         if not emit_progressive_watermarks:
             raise ConfigurationError(
-                "ingestion time is not available without progressive watermarks: use event time or processing "
+                "ingestion time is not available without progressive watermarks. Use event time or processing "
                 "time, or let progressive watermarks be emitted"
             )
         context = AutomaticWatermarkContext(

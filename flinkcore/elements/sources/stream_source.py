@@ -487,7 +487,7 @@ class StreamSource:
         if self._stopped_until_s is not None and time.monotonic() > self._stopped_until_s:
             raise UserCodeError(
                 f"{self._name}.run did not return within {CANCELLATION_TIMEOUT_S:g} s after cancel(), so that there is "
-                "no checkpoint: let it return soon"
+                "no checkpoint. Let it return soon"
             )
 
     def cancel(self) -> None:

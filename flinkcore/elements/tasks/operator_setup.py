@@ -226,7 +226,7 @@ def _no_fields(names: tuple[str, ...], element: Any) -> DataError:
     given = getattr(element, "_fields", None)
     if given is None:
         return DataError(
-            f"{called} takes elements with named fields: let the step before give Rows by "
+            f"{called} takes elements with named fields. Let the step before give Rows by "
             "Types.ROW_NAMED([...], [...]), or take a function, key_by(lambda element: ...)"
         )
     return DataError(f"{called}: the fields of the element are {list(given)}")

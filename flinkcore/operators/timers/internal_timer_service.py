@@ -214,7 +214,7 @@ class InternalTimerService:
     def _checked(self, timestamp_ms: Any) -> int:
         if self._key_context.current_key_id == NO_KEY:
             raise LifecycleError(
-                f"the timer at {timestamp_ms!r} has no key: register and delete timers of a keyed stream only, while "
+                f"the timer at {timestamp_ms!r} has no key. Register and delete timers of a keyed stream only, while "
                 "an element or a timer is being processed"
             )
         timestamp = as_timestamp(timestamp_ms)

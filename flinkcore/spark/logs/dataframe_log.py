@@ -99,8 +99,8 @@ class DataFrameLog(LogData):
         replaced = [name for name in expressions if name in self.dataframe.columns]
         if self.ordered_by and replaced:
             raise ConfigurationError(
-                f"column {replaced[0]!r} is computed after position=, which orders the rows as they were recorded: "
-                "give the computed column another name"
+                f"column {replaced[0]!r} is computed after position=, which orders the rows as they were recorded. "
+                "Give the computed column another name"
             )
         return DataFrameLog(self.dataframe.withColumns(dict(expressions)), self.ordered_by)
 

@@ -152,7 +152,7 @@ def check_session(spark: Any) -> None:
     """
     if not (hasattr(spark, "range") and hasattr(spark, "conf")):
         raise ConfigurationError(
-            f"SparkExecutionEnvironment takes a SparkSession, not {spark!r}: build one with "
+            f"SparkExecutionEnvironment takes a SparkSession, not {spark!r}. Build one with "
             'configure_spark(SparkSession.builder.master("local[*]")).getOrCreate()'
         )
     check_is_running(spark)
@@ -162,7 +162,7 @@ def check_session(spark: Any) -> None:
     if not 0 < rows <= MOST_BLOCKS_PER_BATCH:
         raise ConfigurationError(
             f"{ROWS_PER_BATCH} is {rows:,}, which is too many for flinkcore's large rows, and Spark "
-            f"{pyspark.__version__} has no limit in bytes: call "
+            f"{pyspark.__version__} has no limit in bytes. Call "
             f'spark.conf.set("{ROWS_PER_BATCH}", {BLOCKS_PER_BATCH}), or build the session with '
             "configure_spark"
         )

@@ -49,7 +49,7 @@ def unpickled(pickled: bytes) -> Any:
         module = (failure.name or "").partition(".")[0]
         raise UserCodeError(
             f"functions of this job need the module {module!r}, which the Python worker {worker_place()} does not "
-            f"have: call env.add_python_file with the path of {module}.py, or of a folder or wheel that has it, or "
+            f"have. Call env.add_python_file with the path of {module}.py, or of a folder or wheel that has it, or "
             "install it on the executors"
         ) from failure
     except FlinkcoreError:
