@@ -121,7 +121,7 @@ class ConnectedStreams:
         Raises
         ------
         ConfigurationError
-            If the function is of another class, only one stream is keyed, or the type is no type.
+            If the function is of another class, only one stream is keyed, or the type is invalid.
 
         Notes
         -----

@@ -543,7 +543,7 @@ class DataStream(ConfiguredStream):
         Raises
         ------
         ConfigurationError
-            If one is no MapStateDescriptor, or two have the same name.
+            If one is not a MapStateDescriptor, or two have the same name.
 
         Notes
         -----
@@ -680,7 +680,7 @@ class DataStream(ConfiguredStream):
         Raises
         ------
         ConfigurationError
-            If this is no stream of declared tuples, or the tuples have no such field.
+            If this is not a stream of declared tuples, or the tuples have no such field.
         """
         type_info = self._transformation.element_type
         if not isinstance(type_info, TupleTypeInfo):

@@ -112,7 +112,7 @@ class _Windows(Generic[Applied, Processed]):
         Raises
         ------
         ConfigurationError
-            If it is no trigger, or does not support windows that merge, as these do.
+            If it is not a trigger, or does not support windows that merge, as these do.
 
         Examples
         --------
@@ -140,7 +140,7 @@ class _Windows(Generic[Applied, Processed]):
         Raises
         ------
         ConfigurationError
-            If it is no evictor.
+            If it is not an evictor.
 
         Notes
         -----

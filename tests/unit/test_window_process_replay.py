@@ -384,7 +384,7 @@ def test_windows_of_event_time_need_watermarks() -> None:
     env = StreamExecutionEnvironment.get_execution_environment()
     stream = env.from_event_log(TABLE, timestamp="ts", integer_times=True, arrival="arr").key_by("user")
     with pytest.raises(
-        ConfigurationError, match=r"windows need event time: call assign_timestamps_and_watermarks"
+        ConfigurationError, match="windows need event time: call assign_timestamps_and_watermarks"
     ):
         stream.window(TEN).process(Values(), WINDOW_OF_VALUES).execute()
 

@@ -193,7 +193,7 @@ class ParquetOutput:
         Parameters
         ----------
         owner
-            Of the staging folder.
+            Owner of the staging folder.
 
         Raises
         ------
@@ -416,7 +416,7 @@ class ParquetOutputs:
 
     @property
     def for_tasks(self) -> ParquetOutputs:
-        """What tasks need of it: all."""
+        """Return what tasks need: all of it."""
         return self
 
     @property
@@ -455,7 +455,7 @@ class ParquetOutputs:
         """Run what writes parts, then publish them all; whatever fails, each directory is as it was.
 
         A process that is killed while it publishes leaves what it has moved so far. The folder `_temporary` then is
-        still there: a directory with one is no result. The next write that replaces files removes it first.
+        still there: a directory with one is not a result. The next write that replaces files removes it first.
 
         Parameters
         ----------

@@ -76,7 +76,7 @@ class MergingEvents:
     Attributes
     ----------
     windows
-        Of the operator.
+        Windows of the operator.
     timeline
         As the operator sees it.
     """
@@ -96,7 +96,7 @@ class MapWay:
     Attributes
     ----------
     plan
-        What is done with the log.
+        Plan of the log.
     time_plane
         The result of the first pass.
     partitions
@@ -177,7 +177,7 @@ class _ChunkExchange:
     way
         Where they go.
     chunk
-        Of the log.
+        A chunk of the log.
     progress
         Where the task reports how far it is.
     open_parts
