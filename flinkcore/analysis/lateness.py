@@ -77,8 +77,8 @@ def lateness_of(
         )
     if planned.checkpoints.cuts:
         raise ConfigurationError(
-            "lateness() needs a log from its beginning, but this job resumes from a checkpoint with the watermarks of "
-            "an earlier log. Call it on a job without restore_from"
+            "The loss of a bound is known only for a log from its beginning, but this job resumes from a "
+            "checkpoint, with the watermarks of an earlier log"
         )
     log = plan.logs[0]
     own_ms = require_bound(log.strategy)

@@ -477,7 +477,7 @@ def test_windows_of_all_keys_are_refused_in_words(key: Any) -> None:
 @pytest.mark.parametrize(
     ("windows", "message"),
     [
-        (Merged(), "Merged merges windows in a way of its own"),
+        (Merged(), "Merged merges windows in its own way"),
         (
             TumblingEventTimeWindows.of(Time.milliseconds(10), Time.milliseconds(0), WindowStagger.NATURAL),
             "the first event of a key group staggers the windows of all its keys",

@@ -434,7 +434,7 @@ class NoOp(KeyedCoProcessFunction):
 
 
 def test_a_maker_takes_an_instance_of_its_kind_of_function() -> None:
-    with pytest.raises(ConfigurationError, match=r"a KeyedProcessFunction, not a class: make a Count\(\)"):
+    with pytest.raises(ConfigurationError, match=r"a KeyedProcessFunction, not a class\. Make a Count\(\)"):
         for_keyed_process_function(Count, first)  # type: ignore[arg-type]
     with pytest.raises(ConfigurationError, match="this harness takes a ProcessFunction, not <"):
         for_process_function(Count())  # type: ignore[arg-type]

@@ -517,7 +517,7 @@ def test_a_column_that_nests_too_much_is_refused_where_it_is_read(
     ):
         plan(windowed(stream).aggregate(n=last("deep")))
     with pytest.raises(
-        ConfigurationError, match=f"column 'n' with {levels} levels of values within values: declare"
+        ConfigurationError, match=rf"column 'n' with {levels} levels of values within values\. Declare"
     ):
         stream.key_by("k").process(Nothing(), pa.schema({"n": nested(levels).type}))
 

@@ -23,7 +23,7 @@ from flinkcore.errors import ConfigurationError, SourceError, UserCodeError
     ("name", "content", "told"),
     [
         ("missing.py", None, "there is no Python file .*missing.py"),
-        ("notes.txt", b"", "notes.txt brings no Python modules: take a .py file, a folder, or an archive"),
+        ("notes.txt", b"", "notes.txt brings no Python modules. Take a .py file, a folder, or an archive"),
         ("damaged.zip", b"PK and no more", "damaged.zip is not a zip archive, or is damaged"),
         ("damaged.whl", b"", "damaged.whl is not a zip archive, or is damaged"),
     ],

@@ -204,7 +204,7 @@ def test_lists_and_pairs_are_spelled_as_in_flink(
         (LIST, "'a", "a quotation mark is not closed"),
         (LIST, 5, "a.key must be a list"),
         (MAP, "a", "no pair of a name and a value"),
-        (MAP, "a:b:c", "put a value that contains one in quotation marks"),
+        (MAP, "a:b:c", "Put a value that contains a colon in quotation marks"),
         (MAP, 5, "a.key must be pairs"),
         (integer(), "1.5", "a.key must be an integer, not '1.5'"),
         (integer(), "1_0", "a.key must be an integer, not '1_0'"),
