@@ -43,7 +43,7 @@ def archive_path(java: Path) -> Path:
 
 
 def archive_options(java: Path) -> str | None:
-    """Return the options with which a JVM uses the archive, or None without one.
+    """Return the options with which a JVM uses the archive; None if there is none.
 
     A JVM that an archive does not fit, since jars or its own options are others, starts as without.
 
@@ -78,10 +78,10 @@ def archive_written(java: Path, builder: Any) -> Iterator[Any]:
         If the directory cannot be written.
     """
     if SparkContext._gateway is not None:
-        raise ConfigurationError("Spark runs in this process already. Write the archive in a new process")
+        raise ConfigurationError("Spark runs in this process already: write the archive in a new process")
     if not list(java.resolve().parents[1].glob("lib/server/classes*.jsa")):
         raise ConfigurationError(
-            f"{java} has no archive of its own classes (lib/server/classes.jsa), which others build on. Install a "
+            f"{java} has no archive of its own classes (lib/server/classes.jsa), which others build on: install a "
             "JDK that has one, and set JAVA_HOME"
         )
     path = archive_path(java)
