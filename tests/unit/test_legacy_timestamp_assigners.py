@@ -371,7 +371,7 @@ def test_an_assigner_of_single_elements_goes_on_from_a_checkpoint(make: Any, tmp
 
 def test_an_assigner_of_the_users_without_snapshots_is_named(tmp_path: Path) -> None:
     with pytest.raises(
-        ConfigurationError, match=r"snapshots \(Rising does not define snapshot_state\)\. Define"
+        ConfigurationError, match=r"snapshots \(Rising does not define snapshot_state\): define"
     ):
         watermarks_seen(Rising(), [5], stop_with_checkpoint=tmp_path / "c")
 

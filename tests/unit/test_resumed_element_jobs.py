@@ -497,7 +497,7 @@ STRATEGY_OF_COLUMNS = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of
             lambda env: env.from_collection([1]).assign_timestamps_and_watermarks(
                 WatermarkStrategy.for_generator(Unsaved)
             ),
-            "a watermark generator without snapshots .*. Define snapshot_state and restore_state",
+            "a watermark generator without snapshots .*: define snapshot_state and restore_state",
         ),
     ],
 )

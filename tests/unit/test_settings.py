@@ -203,7 +203,7 @@ def test_lists_and_pairs_are_spelled_as_in_flink(
     [
         (LIST, "'a", "a quotation mark is not closed"),
         (LIST, 5, "a.key must be a list"),
-        (MAP, "a", "no pair of a name and a value"),
+        (MAP, "a", "not a pair of a name and a value"),
         (MAP, "a:b:c", "Put a value that contains a colon in quotation marks"),
         (MAP, 5, "a.key must be pairs"),
         (integer(), "1.5", "a.key must be an integer, not '1.5'"),
