@@ -448,7 +448,7 @@ def test_kinds_are_those_of_a_comparison_key_by_key(expected: Rows, found: Rows,
 @pytest.mark.parametrize("name", ["difference", "expected", "found", "columns", "by", "By"])
 def test_a_key_with_the_name_of_a_column_of_differences_is_refused(name: str) -> None:
     rows = pa.table({name: [1], "n": [1]})
-    with pytest.raises(ConfigurationError, match=f"rename the key '{name}' on both sides"):
+    with pytest.raises(ConfigurationError, match=f"Rename the key '{name}' on both sides"):
         compare(rows, rows, keys=name)
 
 

@@ -432,7 +432,7 @@ def test_state_backends_and_storages_of_checkpoints_are_held(env: StreamExecutio
     )
     assert config.set_checkpoint_storage(JobManagerCheckpointStorage(None, 5)) is config
     assert config.get_checkpoint_storage() == JobManagerCheckpointStorage(max_state_size=5)
-    with pytest.raises(ConfigurationError, match="give the directory of checkpoints"):
+    with pytest.raises(ConfigurationError, match="Give the directory of checkpoints"):
         FileSystemCheckpointStorage()
 
 

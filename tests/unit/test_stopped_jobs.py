@@ -169,9 +169,9 @@ def test_a_savepoint_without_a_directory_is_refused(got: list[Any]) -> None:
     env = environment()
     count_numbers(env)
     client = env.execute_async()
-    with pytest.raises(ConfigurationError, match="give savepoint_directory"):
+    with pytest.raises(ConfigurationError, match="Give savepoint_directory"):
         client.stop_with_savepoint(False)
-    with pytest.raises(ConfigurationError, match="give savepoint_directory"):
+    with pytest.raises(ConfigurationError, match="Give savepoint_directory"):
         client.trigger_savepoint()
     client.cancel().result()
 
